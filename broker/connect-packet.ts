@@ -1,0 +1,105 @@
+import { type Frame, readBytes, readText } from './frames.ts'
+import type { Qos } from './wire.ts'
+
+/** What a CONNECT asks for, as far as this broker decides on it before anyone else sees it. */
+export interface ConnectPacket {
+  clientId: string
+  clean: boolean
+  /** Seconds; 0: none. */
+  keepAlive: number
+  /** Where the keep alive stands in the frame's bytes. */
+  keepAliveAt: number
+  will: Will | undefined
+}
+
+/** The message a client leaves for the case that it disappears (MQTT 3.1.1 §3.1.2.5). */
+export interface Will {
+  topic: string
+  payload: Buffer
+  qos: Qos
+}
+
+/**
+ * Reads a CONNECT strictly (MQTT 3.1.1 §3.1).
+ * `refuse` is the CONNACK return code to answer with before closing; `violation` closes without one.
+ */
+export function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
+  const { body, bytes } = frame
+  const name = readText(body, 0)
+  if ('problem' in name) return { violation: `protocol name: ${name.problem}` }
+  const level = body[name.end]
+  if (level === undefined) return { violation: 'packet is truncated' }
+  const protocol = name.bytes.toString()
+  // [MQTT-3.1.2-2]: another level of MQTT gets return code 1; another protocol gets nothing [MQTT-3.1.2-1].
+  if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== 4)) return { refuse: 1 }
+  if (protocol !== 'MQTT') return { violation: 'protocol name is not MQTT' }
+
+  const flags = body[name.end + 1]
+  const keepAliveAt = name.end + 2
+  if (flags === undefined || body.length < keepAliveAt + 2) return { violation: 'packet is truncated' }
+  const flagProblem = checkFlags(flags)
+  if (flagProblem) return { violation: flagProblem }
+
+  const clientId = readText(body, keepAliveAt + 2)
+  if ('problem' in clientId) return { violation: `client id: ${clientId.problem}` }
+  const fields = readFields(body, clientId.end, flags)
+  if ('problem' in fields) return { violation: fields.problem }
+
+  const clean = (flags & connectFlag.cleanSession) !== 0
+  if (clientId.bytes.length === 0 && !clean) return { refuse: 2 } // [MQTT-3.1.3-8]
+  return {
+    clientId: clientId.bytes.toString(),
+    clean,
+    keepAlive: body.readUInt16BE(keepAliveAt),
+    keepAliveAt: bytes.length - body.length + keepAliveAt,
+    will: fields.will,
+  }
+}
+
+const connectFlag = { reserved: 1, cleanSession: 2, will: 4, willRetain: 32, password: 64, username: 128 }
+
+function checkFlags(flags: number): string | undefined {
+  const has = (flag: number) => (flags & flag) !== 0
+  const willQos = (flags >> 3) & 3
+  if (has(connectFlag.reserved)) return 'reserved connect flag is set' // [MQTT-3.1.2-3]
+  if (!has(connectFlag.will) && (willQos !== 0 || has(connectFlag.willRetain))) return 'will flags without a will' // [MQTT-3.1.2-13], [MQTT-3.1.2-15]
+  if (willQos === 3) return 'will QoS 3 does not exist' // [MQTT-3.1.2-14]
+  if (has(connectFlag.password) && !has(connectFlag.username)) return 'password without user name' // [MQTT-3.1.2-22]
+  return undefined
+}
+
+/** Reads the fields behind the client id; they must fill the packet exactly [MQTT-3.1.3-1]. */
+function readFields(
+  body: Buffer,
+  start: number,
+  flags: number,
+): { will: Will | undefined } | { problem: string } {
+  let at = start
+  let will: Will | undefined
+  if (flags & connectFlag.will) {
+    const topic = readText(body, at)
+    if ('problem' in topic) return { problem: `will topic: ${topic.problem}` }
+    if (topic.bytes.length === 0) return { problem: 'will topic is empty' }
+    if (topic.bytes.includes('+') || topic.bytes.includes('#')) return { problem: 'will topic has a wildcard' }
+    const message = readBytes(body, topic.end)
+    if ('problem' in message) return { problem: `will message: ${message.problem}` }
+    const qos = (flags >> 3) & 3
+    will = {
+      topic: topic.bytes.toString(),
+      payload: Buffer.from(message.bytes),
+      qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
+    }
+    at = message.end
+  }
+  if (flags & connectFlag.username) {
+    const username = readText(body, at)
+    if ('problem' in username) return { problem: `user name: ${username.problem}` }
+    at = username.end
+  }
+  if (flags & connectFlag.password) {
+    const password = readBytes(body, at)
+    if ('problem' in password) return { problem: `password: ${password.problem}` }
+    at = password.end
+  }
+  return at === body.length ? { will } : { problem: 'bytes behind the last field' }
+}

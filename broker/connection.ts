@@ -1,0 +1,291 @@
+import { Duplex } from 'node:stream'
+import type { Principal } from '../acl/principal.ts'
+import { type ConnectPacket, readConnect } from './connect-packet.ts'
+import { createFrameReader, type Frame, ProtocolViolation } from './frames.ts'
+import { encodeConnackRefusal, packetType } from './wire.ts'
+
+export interface ConnectionLimits {
+  /** Largest packet after log-in, bytes. */
+  maxPacketBytes: number
+  /** Largest packet before log-in, bytes. */
+  maxConnectBytes: number
+  /** Bytes waiting for one subscriber before it is cut off. */
+  outgoingBuffer: number
+}
+
+/** What a connection tells the broker around it. */
+export interface ConnectionEvents {
+  /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
+  acknowledged(connection: MqttConnection, type: number, packetId: number): void
+  /** The hub closes the connection; `reason` is a stable word for counters. */
+  cut(connection: MqttConnection, reason: CutReason, detail: string): void
+  dropped(connection: MqttConnection): void
+}
+
+export type CutReason = 'protocol' | 'version' | 'slow' | 'keepalive' | 'revoked' | 'takeover' | 'operator' | 'error'
+
+/** How long a refused or closed peer may take to read its last bytes, milliseconds. */
+const lingerMs = 1000
+/** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
+const frozenMs = 10_000
+/** Retained and queued messages wait while more than this is on its way, bytes. */
+const paceBytes = 128 * 1024
+
+/**
+ * The connection Aedes sees instead of the socket.
+ *
+ * Inwards it lets through only whole, well-formed packets, and keeps for itself what it does better:
+ * keep alive, and the acknowledgements of messages that distribution delivered. Outwards writes are
+ * coalesced into a bounded buffer; a peer that stops reading is cut off and nobody waits for it.
+ */
+export class MqttConnection extends Duplex {
+  readonly remoteAddress: string
+  readonly connectedAt: number
+  /** Set once the CONNECT was read. */
+  request: ConnectPacket | undefined
+  principal: Principal | undefined
+  /** Why the hub closed it. */
+  cutReason: CutReason | undefined
+  /** The client said goodbye, so that its will is void [MQTT-3.14.4-3]. */
+  farewell = false
+  /** Shown in CONNACK [MQTT-3.2.2-2]. */
+  sessionPresent = false
+  /** `performance.now()` of each PUBLISH handed inwards and not yet taken by `nextArrival`. */
+  readonly #arrivals: number[] = []
+  readonly #socket: Duplex
+  readonly #limits: ConnectionLimits
+  readonly #events: ConnectionEvents
+  readonly #frames
+  #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
+  /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5]. */
+  #held: Frame[] = []
+  #connackSeen = false
+  #corked = false
+  #lastHeard = performance.now()
+  #keepAliveTimer: NodeJS.Timeout | undefined
+  #frozenTimer: NodeJS.Timeout | undefined
+  #reading = true
+
+  constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
+    super({ allowHalfOpen: true, emitClose: true })
+    this.remoteAddress = remoteAddress
+    this.connectedAt = Date.now()
+    this.#socket = socket
+    this.#limits = limits
+    this.#events = events
+    this.#frames = createFrameReader(() =>
+      this.#state === 'open' ? limits.maxPacketBytes : limits.maxConnectBytes,
+    )
+    socket.on('data', (chunk: Buffer) => this.#received(chunk))
+    socket.on('end', () => this.push(null))
+    socket.on('error', () => this.destroy())
+    socket.on('close', () => this.destroy())
+    socket.on('drain', () => {
+      this.#thawed()
+      this.emit('paced')
+    })
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open'
+  }
+
+  /** Bytes written and not yet taken by the network. */
+  get pendingBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  /** When the oldest PUBLISH not yet taken came in, on the clock of `performance.now()`. */
+  nextArrival(): number {
+    return this.#arrivals.shift() ?? performance.now()
+  }
+
+  /** The log-in is done: packets that came behind the CONNECT go in now. */
+  open(): void {
+    if (this.#state !== 'handshake') return
+    this.#state = 'open'
+    this.#startKeepAlive()
+    const held = this.#held
+    this.#held = []
+    for (const frame of held) this.#accept(frame)
+    this.#socket.resume()
+  }
+
+  /**
+   * Sends one encoded packet. A `droppable` one (QoS 0) is left out when half the buffer is full;
+   * over the whole buffer the peer is cut off. False when it was not sent.
+   */
+  send(bytes: Buffer, droppable = false): boolean {
+    if (this.#state === 'closed') return false
+    const pending = this.#socket.writableLength + bytes.length
+    // The first packet always fits: a buffer smaller than the largest message must not lock anyone out.
+    if (pending > this.#limits.outgoingBuffer && this.#socket.writableLength > 0) {
+      if (droppable) return this.#drop()
+      this.cut('slow', `${pending} bytes waiting`)
+      return false
+    }
+    if (pending > this.#limits.outgoingBuffer / 2) {
+      this.#frozenTimer ??= setTimeout(() => this.cut('slow', `not read for ${frozenMs} ms`), frozenMs).unref()
+      if (droppable && this.#socket.writableLength > 0) return this.#drop()
+    }
+    if (!this.#corked) {
+      this.#corked = true
+      this.#socket.cork()
+      process.nextTick(() => {
+        this.#corked = false
+        this.#socket.uncork()
+      })
+    }
+    this.#socket.write(bytes)
+    return true
+  }
+
+  /** Resolves when more may be sent without piling up, at once where nothing waits. */
+  async paced(): Promise<void> {
+    while (this.#state === 'open' && this.#socket.writableLength > paceBytes) {
+      await new Promise<void>((resolve) => this.once('paced', resolve))
+    }
+  }
+
+  /** Closes the connection for a reason that is counted and logged. */
+  cut(reason: CutReason, detail: string): void {
+    if (this.#state === 'closed') return
+    this.cutReason = reason
+    this.#events.cut(this, reason, detail)
+    // Who does not read will not read a farewell either.
+    if (reason === 'slow') this.#socket.destroy()
+    this.destroy()
+  }
+
+  /** Stops taking packets; what was received before is still answered. For shutdown. */
+  stopReading(): void {
+    this.#reading = false
+    this.#socket.pause()
+  }
+
+  override _read(): void {
+    if (this.#reading && this.#state !== 'closed' && this.#held.length === 0) this.#socket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#writeOut(chunk)
+    done()
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this.#writeOut(Buffer.concat(chunks.map(({ chunk }) => chunk)))
+    done()
+  }
+
+  override _destroy(_error: Error | null, done: (error: null) => void): void {
+    this.#state = 'closed'
+    clearTimeout(this.#keepAliveTimer)
+    this.#thawed()
+    this.emit('paced')
+    this.#socket.removeAllListeners('data')
+    this.#socket.resume()
+    this.#socket.end()
+    setTimeout(() => this.#socket.destroy(), lingerMs).unref()
+    done(null)
+  }
+
+  #received(chunk: Buffer): void {
+    if (this.#state === 'closed') return
+    this.#lastHeard = performance.now()
+    try {
+      for (const frame of this.#frames.push(chunk)) this.#accept(frame)
+    } catch (error) {
+      if (!(error instanceof ProtocolViolation)) throw error
+      for (const frame of error.before) this.#accept(frame)
+      this.cut('protocol', error.message)
+    }
+  }
+
+  #accept(frame: Frame): void {
+    switch (this.#state) {
+      case 'new':
+        this.#connect(frame)
+        break
+      case 'handshake':
+        this.#held.push(frame)
+        this.#socket.pause()
+        break
+      case 'open':
+        this.#dispatch(frame)
+        break
+    }
+  }
+
+  #connect(frame: Frame): void {
+    if (frame.type !== packetType.connect) return this.cut('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
+    const request = readConnect(frame)
+    if ('violation' in request) return this.cut('protocol', request.violation)
+    if ('refuse' in request) {
+      this.send(encodeConnackRefusal(request.refuse))
+      const reason = request.refuse === 1 ? 'version' : 'protocol'
+      return this.cut(reason, request.refuse === 1 ? 'not MQTT 3.1.1' : 'empty client id without clean session')
+    }
+    this.request = request
+    this.#state = 'handshake'
+    const bytes = Buffer.from(frame.bytes)
+    // Keep alive is watched here, where acknowledgements count as life too [MQTT-3.1.2-24].
+    bytes.writeUInt16BE(0, request.keepAliveAt)
+    this.#inward(bytes)
+  }
+
+  #dispatch(frame: Frame): void {
+    switch (frame.type) {
+      case packetType.puback:
+      case packetType.pubrec:
+      case packetType.pubcomp:
+        this.#events.acknowledged(this, frame.type, frame.body.readUInt16BE(0))
+        return
+      case packetType.connect:
+        this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
+        return
+      case packetType.publish:
+        this.#arrivals.push(this.#lastHeard)
+        break
+      case packetType.disconnect:
+        this.farewell = true
+        break
+    }
+    this.#inward(frame.bytes)
+  }
+
+  #inward(bytes: Buffer): void {
+    if (this.#state === 'closed' || this.readableEnded) return
+    if (!this.push(bytes)) this.#socket.pause()
+  }
+
+  #writeOut(bytes: Buffer): void {
+    if (!this.#connackSeen && bytes[0] === packetType.connack << 4) {
+      this.#connackSeen = true
+      // Aedes calls only a session with subscriptions present [MQTT-3.2.2-2]; a refusal never is [MQTT-3.2.2-4].
+      if (bytes[3] === 0) bytes[2] = this.sessionPresent ? 1 : 0
+    }
+    this.send(bytes)
+  }
+
+  #drop(): false {
+    this.#events.dropped(this)
+    return false
+  }
+
+  #thawed(): void {
+    clearTimeout(this.#frozenTimer)
+    this.#frozenTimer = undefined
+  }
+
+  /** [MQTT-3.1.2-24]: no packet within one and a half times the keep alive closes the connection. */
+  #startKeepAlive(): void {
+    const limit = (this.request?.keepAlive ?? 0) * 1500
+    if (limit === 0) return
+    const check = () => {
+      const left = this.#lastHeard + limit - performance.now()
+      if (left <= 0) this.cut('keepalive', `nothing heard for ${limit} ms`)
+      else this.#keepAliveTimer = setTimeout(check, left).unref()
+    }
+    this.#keepAliveTimer = setTimeout(check, limit).unref()
+  }
+}

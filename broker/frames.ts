@@ -1,0 +1,196 @@
+import { isUtf8 } from 'node:buffer'
+import { packetType } from './wire.ts'
+
+/** One whole control packet as it came over the wire. */
+export interface Frame {
+  type: number
+  flags: number
+  /** Variable header and payload. */
+  body: Buffer
+  /** The packet with its fixed header. */
+  bytes: Buffer
+}
+
+/**
+ * Cuts a byte stream into control packets and refuses what MQTT 3.1.1 forbids, before anything
+ * downstream parses or buffers it.
+ *
+ * `push` returns the frames that the chunk completes. It throws a `ProtocolViolation` for a packet that
+ * must close the connection [MQTT-4.8.0-1]; frames before it are in `violation.before`.
+ * `maxBytes` is asked per packet: a longer one is refused as soon as its header is read, not buffered.
+ */
+export function createFrameReader(maxBytes: () => number) {
+  // Chunks of an unfinished packet; joined once, when complete, so that slow dripping costs nothing.
+  let parts: Buffer[] = []
+  let buffered = 0
+  let expected = 0
+
+  return {
+    push(chunk: Buffer): Frame[] {
+      const frames: Frame[] = []
+      try {
+        let rest = chunk
+        while (rest.length > 0) rest = take(rest, frames)
+      } catch (error) {
+        if (error instanceof ProtocolViolation) error.before = frames
+        throw error
+      }
+      return frames
+    },
+  }
+
+  function take(chunk: Buffer, frames: Frame[]): Buffer {
+    if (buffered === 0) {
+      const header = readFixedHeader(chunk)
+      if (header && header.total <= chunk.length) {
+        checkSize(chunk, header.total)
+        frames.push(toFrame(chunk.subarray(0, header.total), header.bodyAt))
+        return chunk.subarray(header.total)
+      }
+    }
+    parts.push(chunk)
+    buffered += chunk.length
+    if (expected === 0) {
+      const start = parts.length === 1 ? chunk : Buffer.concat(parts)
+      const header = readFixedHeader(start)
+      if (!header) return empty
+      checkSize(start, header.total)
+      expected = header.total
+    }
+    if (buffered < expected) return empty
+    const bytes = Buffer.concat(parts)
+    const header = readFixedHeader(bytes)
+    const total = expected
+    parts = []
+    buffered = 0
+    expected = 0
+    frames.push(toFrame(bytes.subarray(0, total), header?.bodyAt ?? 2))
+    return bytes.subarray(total)
+  }
+
+  function checkSize(start: Buffer, total: number): void {
+    // A type that only servers send is refused by its first byte, whatever length it claims.
+    checkFixedHeader(start[0] ?? 0)
+    const limit = maxBytes()
+    if (total > limit) throw new ProtocolViolation(`packet of ${total} bytes, at most ${limit} allowed`)
+  }
+}
+
+/** A packet after which the connection must be closed. */
+export class ProtocolViolation extends Error {
+  before: Frame[] = []
+}
+
+const empty = Buffer.alloc(0)
+
+function readFixedHeader(bytes: Buffer): { bodyAt: number; total: number } | undefined {
+  let length = 0
+  for (let index = 1; index <= 4; index++) {
+    const byte = bytes[index]
+    if (byte === undefined) return undefined
+    length += (byte & 127) * 128 ** (index - 1)
+    if (byte < 128) return { bodyAt: index + 1, total: index + 1 + length }
+  }
+  throw new ProtocolViolation('remaining length of more than four bytes')
+}
+
+function toFrame(bytes: Buffer, bodyAt: number): Frame {
+  const first = bytes[0] ?? 0
+  const frame = { type: first >> 4, flags: first & 15, body: bytes.subarray(bodyAt), bytes }
+  const problem = checkBody(frame)
+  if (problem) throw new ProtocolViolation(problem)
+  return frame
+}
+
+/** Types a client may send, and their reserved flags (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. */
+const reservedFlags: Record<number, number | 'own'> = {
+  [packetType.connect]: 0,
+  [packetType.publish]: 'own',
+  [packetType.puback]: 0,
+  [packetType.pubrec]: 0,
+  [packetType.pubrel]: 2,
+  [packetType.pubcomp]: 0,
+  [packetType.subscribe]: 2,
+  [packetType.unsubscribe]: 2,
+  [packetType.pingreq]: 0,
+  [packetType.disconnect]: 0,
+}
+
+function checkFixedHeader(first: number): void {
+  const flags = reservedFlags[first >> 4]
+  if (flags === undefined) throw new ProtocolViolation(`packet type ${first >> 4} is not for clients`)
+  // [MQTT-2.2.2-2]
+  if (flags !== 'own' && flags !== (first & 15)) throw new ProtocolViolation('reserved flags are not as required')
+}
+
+function checkBody(frame: Frame): string | undefined {
+  const { type, body } = frame
+  switch (type) {
+    case packetType.publish:
+      return checkPublish(frame)
+    case packetType.puback:
+    case packetType.pubrec:
+    case packetType.pubrel:
+    case packetType.pubcomp:
+      return body.length === 2 ? checkPacketId(body, 0) : 'acknowledgement is not two bytes long'
+    case packetType.subscribe:
+      return checkFilters(body, 1)
+    case packetType.unsubscribe:
+      return checkFilters(body, 0)
+    case packetType.pingreq:
+    case packetType.disconnect:
+      return body.length === 0 ? undefined : 'packet must be empty'
+    default:
+      return undefined // CONNECT has a reader of its own
+  }
+}
+
+function checkPublish({ flags, body }: Frame): string | undefined {
+  const qos = (flags >> 1) & 3
+  if (qos === 3) return 'QoS 3 does not exist' // [MQTT-3.3.1-4]
+  if (qos === 0 && (flags & 8) !== 0) return 'DUP is set at QoS 0' // [MQTT-3.3.1-2]
+  const topic = readText(body, 0)
+  if ('problem' in topic) return `topic: ${topic.problem}`
+  if (topic.bytes.length === 0) return 'topic is empty' // [MQTT-4.7.3-1]
+  if (topic.bytes.includes('+') || topic.bytes.includes('#')) return 'topic has a wildcard' // [MQTT-3.3.2-2]
+  return qos > 0 ? checkPacketId(body, topic.end) : undefined
+}
+
+function checkFilters(body: Buffer, optionBytes: number): string | undefined {
+  const problem = checkPacketId(body, 0)
+  if (problem) return problem
+  if (body.length === 2) return 'no topic filter' // [MQTT-3.8.3-3], [MQTT-3.10.3-2]
+  let at = 2
+  while (at < body.length) {
+    const filter = readText(body, at)
+    if ('problem' in filter) return `topic filter: ${filter.problem}`
+    if (filter.bytes.length === 0) return 'topic filter is empty' // [MQTT-4.7.3-1]
+    at = filter.end + optionBytes
+    if (at > body.length) return 'packet is truncated'
+    if (optionBytes === 1 && (body[at - 1] ?? 0) > 2) return 'requested QoS is not 0, 1 or 2' // [MQTT-3.8.3-4]
+  }
+  return undefined
+}
+
+function checkPacketId(body: Buffer, at: number): string | undefined {
+  if (body.length < at + 2) return 'packet is truncated'
+  return body.readUInt16BE(at) === 0 ? 'packet identifier is 0' : undefined // [MQTT-2.3.1-1]
+}
+
+/**
+ * A UTF-8 string field (MQTT 3.1.1 §1.5.3): two bytes of length, then well-formed UTF-8 without U+0000
+ * [MQTT-1.5.3-1] [MQTT-1.5.3-2].
+ */
+export function readText(body: Buffer, at: number): { bytes: Buffer; end: number } | { problem: string } {
+  const field = readBytes(body, at)
+  if ('problem' in field) return field
+  if (!isUtf8(field.bytes)) return { problem: 'not well-formed UTF-8' }
+  return field.bytes.includes(0) ? { problem: 'contains U+0000' } : field
+}
+
+/** A binary field: two bytes of length, then that many bytes. */
+export function readBytes(body: Buffer, at: number): { bytes: Buffer; end: number } | { problem: string } {
+  if (body.length < at + 2) return { problem: 'packet is truncated' }
+  const end = at + 2 + body.readUInt16BE(at)
+  return body.length < end ? { problem: 'packet is truncated' } : { bytes: body.subarray(at + 2, end), end }
+}

@@ -1,0 +1,39 @@
+import { mayPublish } from '../acl/access.ts'
+import { errorItem } from '../event/error.ts'
+import type { Pipeline } from '../validator/pipeline.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Received, Receive } from './broker.ts'
+
+/**
+ * The MQTT door of the pipeline: an inbox topic becomes a submission; everything else is dropped,
+ * counted, logged and reported to the publisher's own institutions (design.md §7).
+ */
+export function createIngest(parts: { pipeline: Pipeline; log: Log; metrics: Metrics }): Receive {
+  const { pipeline, log, metrics } = parts
+
+  return async (received) => {
+    const { principal, topic, payload } = received
+    const arrival = { at: received.at, started: received.started, alongside: received.alongside }
+    const decision = mayPublish(principal, topic)
+    if (decision.allowed) {
+      const allowedClasses = principal.role === 'publisher' ? principal.classes : []
+      const { institutionId, cls } = decision
+      const submission = { payload, institutionId, topicClass: cls, allowedClasses }
+      const report = await pipeline.submit(submission, arrival)
+      return report.outcome !== 'failed'
+    }
+    logDenied(received, decision.code, decision.reason)
+    const institutions = principal.role === 'publisher' ? principal.institutions : []
+    const outcome = decision.code === 'topic.invalid' ? 'invalid' : 'blocked'
+    const error = errorItem(decision.code, 'topic', `${topic}: ${decision.reason}`)
+    const report = await pipeline.refuse({ payload, error, outcome, institutions }, arrival)
+    return report.outcome !== 'failed'
+  }
+
+  function logDenied({ principal, clientId, topic, isWill }: Received, code: string, reason: string): void {
+    metrics.publishesDenied.inc({ code })
+    const { username } = principal
+    log.warn({ username, clientId, topic: topic.slice(0, 200), isWill, code, reason }, 'publish denied and dropped')
+  }
+}

@@ -1,0 +1,182 @@
+import type { Message } from '../event/message.ts'
+import { type Change, keepsStored, type Order, type Store } from '../store/store.ts'
+import { decodeRecord, encodeRecord } from './record.ts'
+
+export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
+
+/** A value that a new subscriber gets. */
+export interface RetainedValue {
+  topic: string
+  slot: string
+  /** Event time, milliseconds since the epoch. */
+  time: number
+  expires?: number
+  qos: 0 | 1 | 2
+  payload: Buffer
+}
+
+/** An event time further ahead than this never keeps newer arrivals out (design.md §7), milliseconds. */
+export const farFutureMs = 10 * 60 * 1000
+
+/**
+ * The retained messages: newest by event time per topic and slot, mirrored in memory.
+ *
+ * Several slots may live on one topic (control states by name); the one shown is the newest still valid,
+ * so that a state whose time has come gives way without anybody publishing.
+ */
+export async function openRetained(store: Store, clock: () => number) {
+  const root = createNode()
+  for await (const [, value] of store.range(prefix)) {
+    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(value)
+    // A copy of its own, or the whole chunk read from the store would stay in memory.
+    keep({ ...header, payload: Buffer.from(payload) })
+  }
+
+  return {
+    /** The change that stores `message` as of `now`; none for a message that is not retained. */
+    change(message: Message, now: number): Change[] {
+      const value = toValue(message)
+      if (!value) return []
+      const { payload, ...header } = value
+      return [{ put: keyOf(value), value: encodeRecord(header, payload), order: orderAt(value.time, now) }]
+    },
+
+    /** Shows a stored message; the same rule as in the store, applied in the same order. */
+    show(message: Message, now: number): void {
+      const value = toValue(message)
+      if (!value) return
+      const shown = nodeOf(value.topic)?.slots.get(value.slot)
+      if (shown && keepsStored(shown.time, orderAt(value.time, now))) return
+      keep(value)
+    },
+
+    /** The topics that hold a value and match `filter`. */
+    topics(filter: string): string[] {
+      const topics: string[] = []
+      collect(root, filter.split('/'), 0, topics)
+      return topics
+    },
+
+    /** The value of a topic: the newest that is valid now. */
+    current(topic: string): RetainedValue | undefined {
+      const now = clock()
+      let newest: RetainedValue | undefined
+      for (const value of nodeOf(topic)?.slots.values() ?? []) {
+        const valid = value.expires === undefined || value.expires > now
+        if (valid && !(newest && keepsStored(newest.time, orderAt(value.time, now)))) newest = value
+      }
+      return newest
+    },
+
+    /** Removes everything retained on `topic`; false when there was nothing. */
+    async clear(topic: string): Promise<boolean> {
+      const slots = [...(nodeOf(topic)?.slots.values() ?? [])]
+      if (slots.length === 0) return false
+      await store.commit(slots.map((value) => ({ del: keyOf(value) })))
+      for (const value of slots) forget(value)
+      return true
+    },
+
+    /** Removes values whose time is over. */
+    async sweep(): Promise<void> {
+      const now = clock()
+      const over = [...values(root)].filter((value) => value.expires !== undefined && value.expires <= now)
+      // A newer state of the same name may be on its way into the store: it stays.
+      const changes = over.map((value) => ({ del: keyOf(value), order: { time: value.time, horizon: Infinity } }))
+      await store.commit(changes)
+      for (const value of over) {
+        if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)
+      }
+    },
+  }
+
+  function nodeOf(topic: string): Node | undefined {
+    let node: Node | undefined = root
+    for (const level of topic.split('/')) node = node?.children.get(level)
+    return node
+  }
+
+  function keep(value: RetainedValue): void {
+    let node = root
+    for (const level of value.topic.split('/')) {
+      let child = node.children.get(level)
+      if (!child) {
+        child = createNode()
+        node.children.set(level, child)
+      }
+      node = child
+    }
+    node.topic = value.topic
+    node.slots.delete(value.slot) // slots stay in the order of arrival, which decides between equal times
+    node.slots.set(value.slot, value)
+  }
+
+  function forget(value: RetainedValue): void {
+    const path: [Node, string][] = []
+    let node: Node | undefined = root
+    for (const level of value.topic.split('/')) {
+      if (!node) return
+      path.push([node, level])
+      node = node.children.get(level)
+    }
+    node?.slots.delete(value.slot)
+    for (const [parent, level] of path.reverse()) {
+      const child = parent.children.get(level)
+      if (child && child.slots.size === 0 && child.children.size === 0) parent.children.delete(level)
+    }
+  }
+}
+
+const prefix = 'retained/'
+
+interface Node {
+  children: Map<string, Node>
+  slots: Map<string, RetainedValue>
+  topic: string
+}
+
+function createNode(): Node {
+  return { children: new Map(), slots: new Map(), topic: '' }
+}
+
+function toValue({ topic, payload, qos, retained }: Message): RetainedValue | undefined {
+  return retained ? { topic, qos, payload, ...retained } : undefined
+}
+
+/** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */
+function keyOf({ topic, slot }: RetainedValue): string {
+  return `${prefix}${topic}\n${JSON.stringify(slot)}`
+}
+
+function orderAt(time: number, now: number): Order {
+  return { time, horizon: now + farFutureMs }
+}
+
+function* values(node: Node): Generator<RetainedValue> {
+  yield* node.slots.values()
+  for (const child of node.children.values()) yield* values(child)
+}
+
+function collect(node: Node, levels: string[], depth: number, topics: string[]): void {
+  const level = levels[depth]
+  if (level === '#') {
+    for (const below of nodesBelow(node, depth)) if (below.slots.size > 0) topics.push(below.topic)
+  } else if (level === '+') {
+    for (const [name, child] of node.children) {
+      if (depth > 0 || !name.startsWith('$')) collect(child, levels, depth + 1, topics)
+    }
+  } else if (level !== undefined) {
+    const child = node.children.get(level)
+    if (child) collect(child, levels, depth + 1, topics)
+  } else if (node.slots.size > 0) {
+    topics.push(node.topic)
+  }
+}
+
+/** The node itself (`a/#` matches `a`, §4.7.1.2) and everything below; `#` alone spares `$…` [MQTT-4.7.2-1]. */
+function* nodesBelow(node: Node, depth: number): Generator<Node> {
+  yield node
+  for (const [name, child] of node.children) {
+    if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
+  }
+}

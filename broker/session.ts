@@ -1,0 +1,133 @@
+import type { Principal } from '../acl/principal.ts'
+import type { Message } from '../event/message.ts'
+import type { MqttConnection } from './connection.ts'
+import type { Publish, Qos } from './wire.ts'
+
+/** The state of one client id (MQTT 3.1.1 §3.1.2.4): what outlives the connection when `clean` is false. */
+export interface Session {
+  readonly clientId: string
+  readonly clean: boolean
+  /** Digest of the permissions it was made with; only the same permissions may take it over. */
+  readonly permission: string
+  readonly createdAt: number
+  principal: Principal
+  /** Granted filters. */
+  readonly subscriptions: Map<string, Qos>
+  /** The connection that has logged in under this client id, from before its CONNACK on. */
+  owner: MqttConnection | undefined
+  /** The same connection once it may receive. */
+  connection: MqttConnection | undefined
+  /** When the last connection ended, milliseconds since the epoch. */
+  disconnectedAt: number | undefined
+  /** Messages of a persistent session that are not acknowledged, oldest first, by sequence. */
+  readonly queue: Map<number, QueueEntry>
+  /** Messages sent and not finished, by packet identifier. */
+  readonly inFlight: Map<number, QueueEntry | CleanFlight>
+  /** Unsent entries of `keep: latest`, by topic. */
+  readonly latest: Map<string, QueueEntry>
+  /** Number of `queue` entries not sent yet. */
+  waiting: number
+  /** Packet identifiers of QoS 2 messages received and not released. */
+  readonly incoming: Set<number>
+  lastPacketId: number
+  flushing: boolean
+  /** Messages lost to the queue limit or their expiry. */
+  dropped: number
+}
+
+/** One message in the queue of a persistent session. The payload is stored once, under `sequence`. */
+export interface QueueEntry {
+  readonly sequence: number
+  readonly topic: string
+  readonly qos: Qos
+  readonly keep: 'latest' | 'every'
+  readonly time: number
+  readonly expires: number | undefined
+  /** Retain flag: set only for a retained message sent because of a new subscription. */
+  readonly retain: boolean
+  packetId: number | undefined
+  /** Sent and acknowledged by PUBREC: the PUBREL is under way. */
+  released: boolean
+}
+
+/** A QoS 1 or 2 message to a clean session: nothing of it outlives the connection. */
+export type CleanFlight = 'published' | 'released'
+
+/** Messages in flight to one client; more wait in the queue. Bounds what a redelivery repeats. */
+export const inFlightWindow = 100
+/** A clean session that leaves so many messages unacknowledged does not speak MQTT. */
+const maxUnacknowledged = 10_000
+
+export function createSession(of: {
+  clientId: string
+  clean: boolean
+  permission: string
+  principal: Principal
+  createdAt: number
+}): Session {
+  return {
+    ...of,
+    subscriptions: new Map(),
+    owner: undefined,
+    connection: undefined,
+    disconnectedAt: undefined,
+    queue: new Map(),
+    inFlight: new Map(),
+    latest: new Map(),
+    waiting: 0,
+    incoming: new Set(),
+    lastPacketId: 0,
+    flushing: false,
+    dropped: 0,
+  }
+}
+
+/** A packet identifier not in use [MQTT-2.3.1-2]; there is one, because `inFlight` is bounded. */
+export function nextPacketId(session: Session): number {
+  do {
+    session.lastPacketId = (session.lastPacketId % 65_535) + 1
+  } while (session.inFlight.has(session.lastPacketId))
+  return session.lastPacketId
+}
+
+/** Sends a message for which nothing need be stored: QoS 0, or QoS 1 and 2 to a clean session. */
+export function sendUnstored(session: Session, publish: Publish, qos: Qos, retain: boolean): void {
+  const { connection } = session
+  if (!connection) return
+  if (qos === 0) {
+    connection.send(publish.packet(0, { retain }), true)
+    return
+  }
+  if (session.inFlight.size >= maxUnacknowledged) {
+    connection.cut('slow', `${maxUnacknowledged} messages not acknowledged`)
+    return
+  }
+  const packetId = nextPacketId(session)
+  session.inFlight.set(packetId, 'published')
+  connection.send(publish.packet(qos, { retain }, packetId))
+}
+
+/** Puts a stored entry on its way: from now on it is in flight. */
+export function markSent(session: Session, entry: QueueEntry): number {
+  const packetId = nextPacketId(session)
+  entry.packetId = packetId
+  session.inFlight.set(packetId, entry)
+  session.waiting--
+  if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
+  return packetId
+}
+
+/** The entry a message makes in the queue of a session. */
+export function queueEntry(message: Message, sequence: number, qos: Qos, retain: boolean): QueueEntry {
+  return {
+    sequence,
+    topic: message.topic,
+    qos,
+    keep: message.queue.keep,
+    time: message.queue.time ?? 0,
+    expires: message.queue.expires,
+    retain,
+    packetId: undefined,
+    released: false,
+  }
+}

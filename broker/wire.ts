@@ -1,0 +1,73 @@
+/** Control packet types of MQTT 3.1.1 §2.2.1 that this broker names. */
+export const packetType = {
+  connect: 1,
+  connack: 2,
+  publish: 3,
+  puback: 4,
+  pubrec: 5,
+  pubrel: 6,
+  pubcomp: 7,
+  subscribe: 8,
+  unsubscribe: 10,
+  pingreq: 12,
+  disconnect: 14,
+} as const
+
+export type Qos = 0 | 1 | 2
+
+/** One PUBLISH, encoded once per QoS and flags however many subscribers it goes to. */
+export interface Publish {
+  /** The packet for a subscriber of `qos`; `packetId` is required above QoS 0. */
+  packet(qos: Qos, flags: { retain?: boolean; dup?: boolean }, packetId?: number): Buffer
+}
+
+/** Prepares the encodings of a message. `topic` is at most 65,535 bytes of UTF-8. */
+export function preparePublish(topic: string, payload: Buffer): Publish {
+  const encodings = new Map<number, { bytes: Buffer; idAt: number }>()
+  return {
+    packet(qos, { retain = false, dup = false }, packetId = 0) {
+      const header = (packetType.publish << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
+      let encoding = encodings.get(header)
+      if (!encoding) {
+        encoding = encodePublish(header, topic, payload)
+        encodings.set(header, encoding)
+      }
+      if (qos === 0) return encoding.bytes
+      const bytes = Buffer.allocUnsafe(encoding.bytes.length)
+      encoding.bytes.copy(bytes)
+      bytes.writeUInt16BE(packetId, encoding.idAt)
+      return bytes
+    },
+  }
+}
+
+function encodePublish(header: number, topic: string, payload: Buffer): { bytes: Buffer; idAt: number } {
+  const name = Buffer.from(topic)
+  const idLength = (header & 0b110) === 0 ? 0 : 2
+  const length = encodeLength(2 + name.length + idLength + payload.length)
+  const nameLength = Buffer.of(name.length >> 8, name.length & 0xff)
+  const bytes = Buffer.concat([Buffer.of(header), length, nameLength, name, Buffer.alloc(idLength), payload])
+  return { bytes, idAt: 1 + length.length + 2 + name.length }
+}
+
+/** Remaining Length, MQTT 3.1.1 §2.2.3. */
+function encodeLength(length: number): Buffer {
+  const bytes: number[] = []
+  let rest = length
+  do {
+    const low = rest % 128
+    rest = Math.floor(rest / 128)
+    bytes.push(rest > 0 ? low | 128 : low)
+  } while (rest > 0)
+  return Buffer.from(bytes)
+}
+
+/** PUBREL; its reserved flags are 0010 [MQTT-3.6.1-1]. */
+export function encodePubrel(packetId: number): Buffer {
+  return Buffer.of((packetType.pubrel << 4) | 2, 2, packetId >> 8, packetId & 0xff)
+}
+
+/** CONNACK without a session, for refusals the broker itself need not see. */
+export function encodeConnackRefusal(returnCode: number): Buffer {
+  return Buffer.of(packetType.connack << 4, 2, 0, returnCode)
+}

@@ -1,0 +1,31 @@
+/**
+ * A message on its way to subscribers: what distribution takes from the validator, and what the
+ * broker encodes. It carries the rules of its class, so that nobody downstream reads the payload.
+ */
+export interface Message {
+  topic: string
+  payload: Buffer
+  /** Delivery is at most this QoS, lower where a subscription asks for less. */
+  qos: 0 | 1 | 2
+  /** Set: kept for later subscribers under `topic` and `slot`, newest event time first. */
+  retained?: Retention
+  /** What an offline session keeps of it. */
+  queue: QueueRule
+}
+
+export interface Retention {
+  /** Distinguishes values that live side by side on one topic: the `name` of a control state, else ''. */
+  slot: string
+  /** Event time, milliseconds since the epoch. */
+  time: number
+  /** From this instant on the value is no longer shown, milliseconds since the epoch. */
+  expires?: number
+}
+
+/** `latest`: only the newest per topic by event time. `every`: all of them. Both until `expires`. */
+export interface QueueRule {
+  keep: 'latest' | 'every'
+  /** Event time, milliseconds since the epoch; used by `latest`. */
+  time?: number
+  expires?: number
+}

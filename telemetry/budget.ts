@@ -1,0 +1,33 @@
+/** The budget of one event between PUBLISH received and written to the last subscriber (service.md §8). */
+export const budgetMs = 220
+
+/** Samples the rolling percentiles look at. */
+const windowSize = 4096
+
+/**
+ * Rolling percentiles of the time events take through the hub.
+ * Keeps the newest samples in a ring, so that memory and cost do not grow with traffic.
+ */
+export function createBudget() {
+  const ring = new Float64Array(windowSize)
+  let count = 0
+
+  return {
+    /** Adds one event's milliseconds. */
+    add(ms: number): void {
+      ring[count % windowSize] = ms
+      count++
+    },
+    /** `count` of all events since start; `p50` and `p99` in milliseconds over the newest 4,096. */
+    summary(): { count: number; p50: number; p99: number } {
+      const sorted = ring.slice(0, Math.min(count, windowSize)).sort()
+      return { count, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
+    },
+  }
+}
+
+/** The nearest-rank percentile of ascending `sorted`, rounded to microseconds; 0 when empty. */
+export function percentile(sorted: ArrayLike<number>, share: number): number {
+  const value = sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0
+  return Math.round(value * 1000) / 1000
+}

@@ -1,0 +1,14 @@
+import pino, { type Logger } from 'pino'
+import pretty from 'pino-pretty'
+
+export type Log = Logger
+
+/**
+ * The log: pretty on a terminal, JSON lines otherwise (design.md §3).
+ * Passwords and tokens never reach it: callers log names, and what slips through is redacted.
+ */
+export function createLog(level: string): Log {
+  const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }
+  if (!process.stdout.isTTY) return pino(options)
+  return pino(options, pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }))
+}

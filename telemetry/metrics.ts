@@ -1,0 +1,60 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { budgetMs, createBudget } from './budget.ts'
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+/** The counters of one node. Each hub has its own registry, so that several run in one process. */
+export function createMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
+    new Counter({ name, help, labelNames, registers })
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  const budget = createBudget()
+  const budgetSeconds = new Histogram({
+    name: 'hub_budget_seconds',
+    help: 'Time from PUBLISH received to written to the last connected subscriber',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+    registers,
+  })
+  const budgetExceeded = counter('hub_budget_exceeded_total', 'Events that took longer than 220 ms')
+
+  return {
+    registry,
+    budget,
+    events: counter('hub_events_total', 'Events by outcome', ['outcome']),
+    eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
+    publishesDenied: counter('hub_publishes_denied_total', 'Publishes and wills dropped by the ACL', [
+      'code',
+    ]),
+    subscriptionsDenied: counter('hub_subscriptions_denied_total', 'Topic filters answered with 0x80'),
+    connections: gauge('hub_connections', 'Open MQTT connections'),
+    connectionsRefused: counter('hub_connections_refused_total', 'Connections refused', ['reason']),
+    connectionsCut: counter('hub_connections_cut_total', 'Connections closed by the hub', ['reason']),
+    deliveries: counter('hub_deliveries_total', 'Messages written to subscribers'),
+    messagesDropped: counter('hub_messages_dropped_total', 'Messages a subscriber did not get', ['reason']),
+    storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
+
+    /** Records one event's way through the hub; true when it broke the budget. */
+    recordBudget(ms: number): boolean {
+      budget.add(ms)
+      budgetSeconds.observe(ms / 1000)
+      if (ms <= budgetMs) return false
+      budgetExceeded.inc()
+      return true
+    },
+
+    /** Counters as plain numbers, for `hubctl status`: `{ "hub_events_total{outcome=published}": 3 }`. */
+    async snapshot(): Promise<Record<string, number>> {
+      const values: Record<string, number> = {}
+      for (const metric of await registry.getMetricsAsJSON()) {
+        if (metric.name === 'hub_budget_seconds') continue
+        for (const { labels, value } of metric.values) {
+          const suffix = Object.entries(labels).map(([name, label]) => `${name}=${label}`)
+          values[suffix.length > 0 ? `${metric.name}{${suffix.join()}}` : metric.name] = value
+        }
+      }
+      return values
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs'
+import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
+import type { Test } from 'tap'
+import type { Report } from '../validator/report.ts'
+import type { Issued } from './start-hub.ts'
+
+/** A message as a test looks at it. */
+export interface Arrived {
+  topic: string
+  payload: Buffer
+  json: Record<string, unknown>
+  packet: IPublishPacket
+}
+
+/** Where a client connects to. */
+export interface Broker {
+  mqttPort: number
+  caPath: string
+}
+
+/** An mqtt.js client over TLS, with everything it receives; ended with the test. */
+export async function connect(t: Test, broker: Broker, login: Issued, options: IClientOptions = {}) {
+  const received = createInbox()
+  const client = await connectAsync({
+    protocol: 'mqtts',
+    host: 'localhost',
+    port: broker.mqttPort,
+    ca: readFileSync(broker.caPath),
+    username: login.username,
+    password: login.password,
+    protocolVersion: 4,
+    reconnectPeriod: 0,
+    connectTimeout: 10_000,
+    // Queued messages may come right behind the CONNACK.
+    ...options,
+  })
+  client.on('error', () => {})
+  client.on('message', (topic, payload, packet) => received.add({ topic, payload, json: parse(payload), packet }))
+  t.teardown(() => client.endAsync(true))
+  return { client, received }
+}
+
+/** A publisher with its feedback: `publish` resolves with the report of that event. */
+export async function connectPublisher(t: Test, broker: Broker, login: Issued, institution: string) {
+  const { client, received } = await connect(t, broker, login)
+  await client.subscribeAsync(`feedback/${institution}`, { qos: 1 })
+  return {
+    client,
+    received,
+    async publish(event: unknown, options: { topic?: string; qos?: 0 | 1 | 2 } = {}): Promise<Report> {
+      const payload = Buffer.isBuffer(event) || typeof event === 'string' ? event : JSON.stringify(event)
+      const seen = received.all.length
+      await client.publishAsync(options.topic ?? `inbox/${institution}`, payload, { qos: options.qos ?? 1 })
+      const arrived = await received.until(() => true, seen)
+      return arrived.json as unknown as Report
+    },
+  }
+}
+
+/** What a client received, and a way to wait for more. */
+function createInbox() {
+  const all: Arrived[] = []
+  let wake = () => {}
+
+  return {
+    all,
+    add(arrived: Arrived): void {
+      all.push(arrived)
+      wake()
+    },
+    /** The first message from index `from` on that passes; rejects when none comes in time. */
+    async until(passes: (arrived: Arrived) => boolean, from = 0, timeoutMs = 10_000): Promise<Arrived> {
+      const deadline = Date.now() + timeoutMs
+      let next = from
+      for (;;) {
+        for (; next < all.length; next++) {
+          const arrived = all[next]
+          if (arrived && passes(arrived)) return arrived
+        }
+        await new Promise<void>((resolve, reject) => {
+          const late = () => reject(new Error(`nothing that passes among ${all.length} messages`))
+          const timer = setTimeout(late, Math.max(deadline - Date.now(), 0))
+          wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+      }
+    },
+    async count(count: number, timeoutMs = 10_000): Promise<void> {
+      if (count > 0) await this.until(() => all.length >= count, 0, timeoutMs)
+    },
+  }
+}
+
+function parse(payload: Buffer): Record<string, unknown> {
+  try {
+    return JSON.parse(payload.toString())
+  } catch {
+    return {}
+  }
+}
+
+/** Resolves when the connection of a client is gone. */
+export function closed(client: MqttClient): Promise<void> {
+  return new Promise((resolve) => {
+    if (!client.connected) resolve()
+    else client.once('close', () => resolve())
+  })
+}

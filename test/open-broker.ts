@@ -1,0 +1,19 @@
+import { parseArgs } from 'node:util'
+import { startPlainBroker } from './plain-broker.ts'
+
+/*
+ * `broker/` alone on plain loopback TCP, open to everybody on any topic, so that public MQTT conformance
+ * suites can be pointed at it: `npx tsx test/open-broker.ts --port 1883`
+ */
+const { values } = parseArgs({ options: { port: { type: 'string', default: '1883' }, log: { type: 'string' } } })
+
+const largestPacket = 268_435_461
+const broker = await startPlainBroker({
+  port: Number(values.port),
+  limits: { maxPacketBytes: largestPacket, maxConnectBytes: largestPacket },
+  ...(values.log && { logLevel: values.log }),
+})
+process.stdout.write(`listening on 127.0.0.1:${broker.port}\n`)
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, () => void broker.close().then(() => process.exit(0)))
+}

@@ -1,0 +1,94 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import type { Principal } from '../acl/principal.ts'
+import { type Access, type BrokerLimits, createBroker } from '../broker/broker.ts'
+import { openEmbeddedStore } from '../store/embedded.ts'
+import type { Store } from '../store/store.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+
+export type PlainBroker = Awaited<ReturnType<typeof startPlainBroker>>
+
+const everybody: Principal = { role: 'subscriber', username: 'everybody', filters: ['#'] }
+
+/** Everybody may do everything on any topic. */
+export const openAccess: Access = {
+  authenticate: () => everybody,
+  anonymous: everybody,
+  maySubscribe: () => ({ allowed: true }),
+  mayReceive: () => true,
+}
+
+/**
+ * `broker/` alone on plain loopback TCP: what is published goes to whoever subscribed, as in any broker.
+ * `wrapStore` puts something between the broker and its store; `directory` continues an earlier one.
+ */
+export async function startPlainBroker(
+  options: {
+    port?: number
+    access?: Partial<Access>
+    limits?: Partial<BrokerLimits>
+    logLevel?: string
+    directory?: string
+    wrapStore?: (store: Store) => Store
+  } = {},
+) {
+  const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'plain-broker-'))
+  const files = await openEmbeddedStore(join(directory, 'store'))
+  const store = options.wrapStore?.(files) ?? files
+  const metrics = createMetrics()
+  const lines: Record<string, unknown>[] = []
+  const write = (line: string) => {
+    lines.push(JSON.parse(line))
+    if (options.logLevel) process.stdout.write(line)
+  }
+  const broker = await createBroker({
+    store,
+    access: { ...openAccess, ...options.access },
+    limits: {
+      maxPacketBytes: 1024 * 1024,
+      maxConnectBytes: 64 * 1024,
+      outgoingBuffer: 16 * 1024 * 1024,
+      connectTimeoutMs: 10_000,
+      loginFailures: 0,
+      queueLimit: 10_000,
+      sessionExpiryMs: 3_600_000,
+      ...options.limits,
+    },
+    clock: Date.now,
+    log: pino({ level: options.logLevel ?? 'debug' }, { write }),
+    metrics,
+  })
+  await broker.start(async ({ topic, payload, qos, retain, alongside }) => {
+    const retained = retain && payload.length > 0 ? { retained: { slot: '', time: Date.now() } } : {}
+    try {
+      // [MQTT-3.3.1-10]: an empty retained message removes the one before it.
+      if (retain && payload.length === 0) await broker.retained.clear(topic)
+      await broker.distribute([{ topic, payload, qos, ...retained, queue: { keep: 'every' } }], alongside)
+      return true
+    } catch {
+      return false
+    }
+  })
+  const server = createServer({ noDelay: true }, (socket) => broker.accept(socket, socket.remoteAddress ?? 'unknown'))
+  await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve))
+  const address = server.address()
+
+  return {
+    broker,
+    everybody,
+    store,
+    metrics,
+    directory,
+    lines,
+    port: typeof address === 'object' && address ? address.port : 0,
+    async close(): Promise<void> {
+      server.close()
+      await broker.close()
+      await store.close()
+      if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}

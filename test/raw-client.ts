@@ -1,0 +1,83 @@
+import { connect, type Socket } from 'node:net'
+import { generate, type Packet, parser } from 'mqtt-packet'
+import type { Test } from 'tap'
+
+/** A client that sends exactly what it is told, valid or not, and acknowledges nothing by itself. */
+export async function rawClient(t: Test, port: number) {
+  const socket: Socket = connect(port, '127.0.0.1')
+  await new Promise<void>((resolve, reject) => {
+    socket.once('connect', resolve)
+    socket.once('error', reject)
+  })
+  socket.setNoDelay(true)
+  const packets: Packet[] = []
+  const parse = parser()
+  const changed = new Set<() => void>()
+  let closed = false
+  const change = () => {
+    for (const listener of changed) listener()
+  }
+  parse.on('packet', (packet) => packets.push(packet))
+  socket.on('data', (chunk) => {
+    parse.parse(chunk)
+    change()
+  })
+  socket.on('error', () => {})
+  socket.on('close', () => {
+    closed = true
+    change()
+  })
+  t.teardown(() => socket.destroy())
+
+  async function until<Result>(look: () => Result | undefined, what: string, timeoutMs = 5000): Promise<Result> {
+    const found = look()
+    if (found !== undefined) return found
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        clearTimeout(timer)
+        changed.delete(check)
+      }
+      const timer = setTimeout(() => {
+        done()
+        reject(new Error(`no ${what}; seen: ${packets.map(({ cmd }) => cmd).join(' ')}${closed ? ', closed' : ''}`))
+      }, timeoutMs)
+      const check = () => {
+        const result = look()
+        if (result === undefined) return
+        done()
+        resolve(result)
+      }
+      changed.add(check)
+    })
+  }
+
+  return {
+    socket,
+    packets,
+    send(...parts: (Packet | Buffer)[]): void {
+      socket.write(Buffer.concat(parts.map((part) => (Buffer.isBuffer(part) ? part : generate(part)))))
+    },
+    /** CONNECT with the given fields; resolves with the CONNACK. */
+    async connect(fields: Record<string, unknown> = {}) {
+      const base = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, clientId: 'raw', keepalive: 0 }
+      this.send({ ...base, ...fields } as Packet)
+      return this.next('connack')
+    },
+    /** The `index`th packet of a kind, waited for. */
+    next<Command extends Packet['cmd']>(cmd: Command, index = 0) {
+      type Wanted = Extract<Packet, { cmd: Command }>
+      return until(() => packets.filter((packet): packet is Wanted => packet.cmd === cmd)[index], `${cmd} ${index}`)
+    },
+    /** Resolves when the broker has closed the connection. */
+    closed: () => until(() => (closed ? true : undefined), 'close'),
+    get isClosed() {
+      return closed
+    },
+    /** Resolves when the broker has answered everything sent before. */
+    async settled(): Promise<void> {
+      const before = packets.filter(({ cmd }) => cmd === 'pingresp').length
+      this.send({ cmd: 'pingreq' })
+      await this.next('pingresp', before)
+    },
+  }
+}

@@ -1,0 +1,64 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { call } from '../cli/connection.ts'
+import { loadConfig } from '../config/config.ts'
+import { startHub } from '../hub.ts'
+
+export type TestHub = Awaited<ReturnType<typeof startTestHub>>
+
+export interface Issued {
+  username: string
+  password: string
+}
+
+/** A directory of the test's own, removed when it ends. */
+export async function temporaryDirectory(t: Test): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'hub-test-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true, maxRetries: 3 }))
+  return directory
+}
+
+/**
+ * A node on free ports in a directory of its own, closed when the test ends. `env` are HUB_ variables;
+ * `directory` continues the data of an earlier node.
+ */
+export async function startTestHub(t: Test, env: Record<string, string> = {}, directory?: string) {
+  const home = directory ?? (await temporaryDirectory(t))
+  const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0', ...env }
+  const loaded = loadConfig(variables, home)
+  if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  const hub = await startHub(loaded.config, log, join(home, 'certs'))
+  let closing: Promise<void> | undefined
+  const close = () => {
+    closing ??= hub.close()
+    return closing
+  }
+  t.teardown(close)
+
+  /** One `hubctl` command; throws the refusal. */
+  async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
+    const answer = await call(hub.adminSocket, command, args, 'tester')
+    if ('error' in answer) throw new Error(answer.error.message)
+    return answer.result as Result
+  }
+
+  return {
+    home,
+    mqttPort: hub.mqttPort,
+    adminSocket: hub.adminSocket,
+    caPath: hub.caPath ?? '',
+    /** Lines of the log so far. */
+    lines,
+    ask,
+    close,
+    publisher: (institutions: string[], classes: string[] = []): Promise<Issued> =>
+      ask('credentials.add', { role: 'publisher', label: 'test', institutions, classes }),
+    subscriber: (...filters: string[]): Promise<Issued> =>
+      ask('credentials.add', { role: 'subscriber', label: 'test', filters }),
+  }
+}

@@ -1,0 +1,84 @@
+import { type ErrorItem, errorItem, outcomeOf } from '../event/error.ts'
+import { parseJson } from '../event/json.ts'
+import type { EventClass, EventKind } from '../event/kind.ts'
+import type { HubEvent } from '../event/schema.ts'
+import { checkShape } from '../event/shape.ts'
+import type { Feed, Livestream } from './feed.ts'
+import { checkOwnership } from './ownership.ts'
+
+/** One event handed in through a door, with what the door knows of it. */
+export interface Submission {
+  payload: Buffer
+  /** Institution of the inbox topic: the one the publisher was let in for. */
+  institutionId: string
+  /** Class token of the inbox topic. */
+  topicClass?: EventClass | undefined
+  /** Classes the credential is limited to; empty: all. */
+  allowedClasses: readonly EventClass[]
+}
+
+export type Decision =
+  | {
+      outcome: 'published'
+      event: HubEvent
+      kind: EventKind
+      /** Event time, milliseconds since the epoch. */
+      time: number
+      /** End of a control state, milliseconds since the epoch. */
+      expires?: number
+      /** In the order of `event.services`, one each. */
+      livestreams: Livestream[]
+    }
+  | {
+      outcome: 'invalid' | 'blocked'
+      errors: ErrorItem[]
+      /** What could be read of the payload, for the report. */
+      value: unknown
+    }
+
+/** Largest payload in bytes (service.md §8: 400 kb). */
+export const maxPayloadBytes = 400 * 1024
+
+/**
+ * Decides about one event; pure, so that a dry run is the real thing.
+ * Shape comes first, ownership only on a valid shape; each stage reports all its errors (design.md §7).
+ */
+export function decide(submission: Submission, feed: Feed | undefined, now: number): Decision {
+  const { payload } = submission
+  if (payload.length > maxPayloadBytes) {
+    const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
+    return refused([errorItem('payload.size', '.', detail)], undefined)
+  }
+  const parsed = parseJson(payload)
+  if ('errors' in parsed) return refused(parsed.errors, undefined)
+  const shape = checkShape(parsed.value, { door: 'mqtt', now })
+  if ('errors' in shape) return refused(shape.errors, parsed.value)
+
+  const errors = checkClass(shape.kind, submission)
+  if (!feed) {
+    errors.push(errorItem('feed.unavailable', '.', 'try again later'))
+    return refused(errors, parsed.value)
+  }
+  const ownership = checkOwnership(shape.event.services, submission.institutionId, feed)
+  if ('errors' in ownership) return refused([...errors, ...ownership.errors], parsed.value)
+  if (errors.length > 0) return refused(errors, parsed.value)
+  return { outcome: 'published', ...shape, livestreams: ownership.livestreams }
+}
+
+function refused(errors: ErrorItem[], value: unknown): Decision {
+  const blocked = errors.some((error) => outcomeOf(error.errorCode) === 'blocked')
+  return { outcome: blocked ? 'blocked' : 'invalid', errors, value }
+}
+
+/** Per-class publish permissions (service.md §6.3): the topic may name a class, the credential may be limited. */
+function checkClass(kind: EventKind, { topicClass, allowedClasses }: Submission): ErrorItem[] {
+  const errors: ErrorItem[] = []
+  const disagree = (detail: string) => {
+    errors.push(errorItem('event.class', '.event', `${kind.name} is of class ${kind.class}, ${detail}`))
+  }
+  if (topicClass !== undefined && topicClass !== kind.class) disagree(`the topic ends in ${topicClass}`)
+  if (allowedClasses.length > 0 && !allowedClasses.includes(kind.class)) {
+    disagree(`the credential is limited to ${allowedClasses.join(', ')}`)
+  }
+  return errors
+}

@@ -1,0 +1,195 @@
+import { readFile } from 'node:fs/promises'
+import type { Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import { type Feed, type Livestream, parseFeed } from './feed.ts'
+
+export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
+
+export interface FeedStatus {
+  source: string
+  items: number
+  /** When the feed in use was read, or null without one. */
+  loadedAt: string | null
+  /** False while there is no good feed, or the last refresh was refused. */
+  ok: boolean
+  checkedAt: string | null
+  problem: string | null
+}
+
+/** A feed that lost more than this share of its livestreams is taken for an accident (design.md §6). */
+const shrinkGuard = 0.2
+/** Bounds of one https refresh: a source that hangs or never ends must not keep the next one waiting. */
+const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
+
+const lastGoodKey = 'feed/last'
+
+interface LastGood {
+  source: string
+  /** Of the response it came with; null for a file. */
+  etag: string | null
+  loadedAt: string
+  text: string
+}
+
+/**
+ * Keeps the livestream feed fresh: reads it at start and every `intervalMs`, and stays on the last good
+ * one, also across restarts, when the new one does not parse, has duplicates or shrinks too far.
+ */
+export async function createFeedSource(options: {
+  source: string
+  intervalMs: number
+  store: Store
+  log: Log
+  clock: () => number
+  /** In place of the platform's, for tests. */
+  fetchImpl?: typeof fetch
+  limits?: typeof httpLimits
+}) {
+  const { source, store, log, clock, fetchImpl = fetch, limits = httpLimits } = options
+  const closing = new AbortController()
+  let lastGood = await restore()
+  let checkedAt: string | null = null
+  let problem: string | null = lastGood ? null : 'not read yet'
+  let lastRefresh: Promise<unknown> = Promise.resolve()
+  let underWay = 0
+
+  await refresh({ force: false })
+  const timer = setInterval(() => {
+    // A source slower than the interval must not pile up refreshes.
+    if (underWay === 0) void refresh({ force: false })
+  }, options.intervalMs)
+  timer.unref()
+
+  return {
+    /** The feed in use, or undefined while there has never been a good one. */
+    current: (): Feed | undefined => lastGood?.feed,
+    refresh,
+    status,
+    /** The livestreams an id or external id of a livestream or publisher names. */
+    lookup(id: string): Livestream[] {
+      const feed = lastGood?.feed
+      if (!feed) return []
+      const direct = feed.byId(id)
+      if (direct) return [direct]
+      return [...feed.byExternalId(id), ...feed.byPublisher(id)]
+    },
+    /** Stops refreshing; one under way is given up. */
+    close(): void {
+      clearInterval(timer)
+      closing.abort(new Error('the hub is stopping'))
+    },
+  }
+
+  /**
+   * Reads the source now, after a refresh that is under way. `force` overrides the shrink guard only.
+   * Never rejects: what went wrong is the `problem` of the result.
+   */
+  function refresh(how: { force: boolean }): Promise<RefreshResult> {
+    underWay++
+    const run = lastRefresh.then(() => refreshOnce(how.force)).finally(() => underWay--)
+    lastRefresh = run
+    return run
+  }
+
+  async function refreshOnce(force: boolean): Promise<RefreshResult> {
+    const itemsBefore = lastGood?.feed.size ?? 0
+    const found = await adopt(force).catch(reasonOf)
+    // What failed because the node stops is no problem of the feed.
+    if (closing.signal.aborted) return { ...status(), itemsBefore }
+    checkedAt = new Date(clock()).toISOString()
+    if (found !== null && found !== problem) {
+      log.error({ source, problem: found, kept: itemsBefore }, 'feed refused, the last good one stays')
+    }
+    problem = found
+    return { ...status(), itemsBefore }
+  }
+
+  /** Takes the feed over if it is good and new; the problem, or null. */
+  async function adopt(force: boolean): Promise<string | null> {
+    // The feed of another source is better than none, but no measure for this one.
+    const known = lastGood?.source === source ? lastGood : undefined
+    const read = await readSource(known?.etag)
+    if (read === 'unchanged' || read.text === known?.text) return null
+    const parsed = parseFeed(read.text)
+    if ('problem' in parsed) return parsed.problem
+    const { feed } = parsed
+    if (known && !force && feed.size < known.feed.size * (1 - shrinkGuard)) {
+      const numbers = `${known.feed.size} to ${feed.size} livestreams`
+      return `shrinks from ${numbers}, more than 20 %; feed refresh --force takes it anyway`
+    }
+    const next: LastGood = { source, ...read, loadedAt: new Date(clock()).toISOString() }
+    await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }])
+    lastGood = { ...next, feed }
+    log.info({ source, items: feed.size }, 'feed loaded')
+    return null
+  }
+
+  async function readSource(etag: string | null | undefined): Promise<ReadFeed | 'unchanged'> {
+    if (!isHttps(source)) return { text: await readFile(source, 'utf8'), etag: null }
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(limits.timeoutMs)])
+    const response = await fetchImpl(source, {
+      headers: { accept: 'application/json', ...(etag && { 'if-none-match': etag }) },
+      signal,
+    })
+    return readResponse(response, limits.maxBytes)
+  }
+
+  async function restore(): Promise<(LastGood & { feed: Feed }) | undefined> {
+    const stored = await store.get(lastGoodKey)
+    if (!stored) return undefined
+    const last: LastGood = JSON.parse(stored.toString())
+    const parsed = parseFeed(last.text)
+    return 'feed' in parsed ? { ...last, feed: parsed.feed } : undefined
+  }
+
+  function status(): FeedStatus {
+    return {
+      source,
+      items: lastGood?.feed.size ?? 0,
+      loadedAt: lastGood?.loadedAt ?? null,
+      ok: lastGood !== undefined && problem === null,
+      checkedAt,
+      problem,
+    }
+  }
+}
+
+export interface RefreshResult extends FeedStatus {
+  itemsBefore: number
+}
+
+type ReadFeed = Pick<LastGood, 'text' | 'etag'>
+
+async function readResponse(response: Response, maxBytes: number): Promise<ReadFeed | 'unchanged'> {
+  const refusal = refusalOf(response)
+  if (response.status === 304 || refusal !== undefined) await response.body?.cancel()
+  if (refusal !== undefined) throw new Error(refusal)
+  if (response.status === 304) return 'unchanged'
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length
+    if (size > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return { text: Buffer.concat(chunks).toString('utf8'), etag: response.headers.get('etag') }
+}
+
+function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
+  // The feed decides who owns what: it must not arrive where anybody could change it.
+  if (redirected && !isHttps(url)) return `redirected to ${url}, which is not https`
+  return ok || status === 304 ? undefined : `the source answered ${status}`
+}
+
+function isHttps(source: string): boolean {
+  return /^https:/i.test(source)
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  if (!(cause instanceof Error)) return error.message
+  // One attempt per address ends in an AggregateError, which has a code but no message.
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
+  return `${error.message}: ${cause.message || code}`
+}

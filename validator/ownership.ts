@@ -1,0 +1,78 @@
+import { type ErrorItem, errorItem } from '../event/error.ts'
+import type { Service } from '../event/schema.ts'
+import type { Feed, Livestream } from './feed.ts'
+
+/**
+ * Who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only
+ * claims. Every service must resolve to a livestream of `institutionId`, the institution of the inbox
+ * topic. All disagreements are reported; one blocks the event as a whole.
+ */
+export function checkOwnership(
+  services: readonly Service[],
+  institutionId: string,
+  feed: Feed,
+): { livestreams: Livestream[] } | { errors: ErrorItem[] } {
+  const livestreams: Livestream[] = []
+  const errors: ErrorItem[] = []
+  for (const [index, service] of services.entries()) {
+    const path = `.services.${index}`
+    const resolved = resolveLivestream(service, path, institutionId, feed)
+    if ('error' in resolved) {
+      errors.push(resolved.error)
+    } else {
+      livestreams.push(resolved.livestream)
+      errors.push(...checkOwner(service, resolved.livestream, institutionId, path))
+    }
+    if (service.institutionId !== undefined && service.institutionId !== institutionId) {
+      const detail = `${service.institutionId}, expected the institution of the topic, ${institutionId}`
+      errors.push(errorItem('service.institution.claim', `${path}.institutionId`, detail))
+    }
+  }
+  return errors.length > 0 ? { errors } : { livestreams }
+}
+
+/** The one livestream a service names by `id`, else by `externalId`; both must agree. */
+function resolveLivestream(
+  service: Service,
+  path: string,
+  institutionId: string,
+  feed: Feed,
+): { livestream: Livestream } | { error: ErrorItem } {
+  const named = feed.byExternalId(service.externalId)
+  if (service.id !== undefined) {
+    const livestream = feed.byId(service.id)
+    if (!livestream) return { error: errorItem('service.unknown', `${path}.id`, service.id) }
+    if (named.includes(livestream)) return { livestream }
+    // What belongs to others stays out of the answer: feedback is no directory of other stations.
+    const isOwn = livestream.institution.id === institutionId
+    const expected = isOwn ? `, expected ${livestream.externalId}` : ''
+    const detail = `${service.externalId} does not name ${service.id}${expected}`
+    return { error: errorItem('service.ambiguous', `${path}.externalId`, detail) }
+  }
+  const [livestream, another] = named
+  if (!livestream) return { error: errorItem('service.unknown', `${path}.externalId`, service.externalId) }
+  if (another) {
+    const detail = `${service.externalId} names ${named.length} livestreams, expected an id as well`
+    return { error: errorItem('service.ambiguous', `${path}.externalId`, detail) }
+  }
+  return { livestream }
+}
+
+function checkOwner(
+  service: Service,
+  livestream: Livestream,
+  institutionId: string,
+  path: string,
+): ErrorItem[] {
+  const errors: ErrorItem[] = []
+  if (livestream.institution.id !== institutionId) {
+    // Nor its owner and its publisher.
+    errors.push(
+      errorItem('service.institution.mismatch', path, `${livestream.id} is not one of ${institutionId}`),
+    )
+  } else if (service.publisherId !== livestream.publisher.id) {
+    const detail = `${service.publisherId}, expected ${livestream.publisher.id}`
+    errors.push(errorItem('service.publisher.mismatch', `${path}.publisherId`, detail))
+  }
+  return errors
+}

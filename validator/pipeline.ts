@@ -1,0 +1,175 @@
+import { type ErrorItem, errorItem } from '../event/error.ts'
+import type { Message } from '../event/message.ts'
+import { radioTopic } from '../event/topic.ts'
+import type { Change } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { type Decision, decide, type Submission } from './decide.ts'
+import type { Feed } from './feed.ts'
+import { describeOutcome, feedbackMessage, type Report } from './report.ts'
+
+export type Pipeline = ReturnType<typeof createPipeline>
+
+/** Where and when an event came in. */
+export interface Arrival {
+  /** Wall clock, milliseconds since the epoch. */
+  at: number
+  /** `performance.now()` at the arrival of its last byte: where the budget starts. */
+  started: number
+  /** Changes of the door that must be stored with the decision, or not at all. */
+  alongside?: readonly Change[]
+}
+
+/**
+ * Stores messages with `alongside` in one commit, then hands them to everyone connected.
+ * Resolves when both are done; rejects when nothing was stored.
+ */
+export type Distribute = (messages: readonly Message[], alongside?: readonly Change[]) => Promise<void>
+
+/** The one pipeline behind every door: decide → complete → distribute → report. */
+export function createPipeline(parts: {
+  feed: () => Feed | undefined
+  distribute: Distribute
+  /** Delivers without storing: for the report that the store failed. */
+  announce: (messages: readonly Message[]) => void
+  nextEventId: () => string
+  clock: () => number
+  log: Log
+  metrics: Metrics
+}) {
+  const { feed, distribute, announce, nextEventId, clock, log, metrics } = parts
+
+  return {
+    /**
+     * Takes one event the whole way. The report's outcome `failed` means nothing was stored: the door
+     * must not acknowledge. Never rejects.
+     */
+    async submit(submission: Submission, arrival: Arrival): Promise<Report> {
+      const decision = decide(submission, feed(), clock())
+      const { report, messages } = complete(decision, arrival)
+      const feedback = feedbackMessage(submission.institutionId, report)
+      return settle(report, [...messages, feedback], [submission.institutionId], arrival)
+    },
+
+    /**
+     * Reports a publish that the door itself refused (topic, ACL) to the publisher's own institutions.
+     * The payload is only read for the report.
+     */
+    async refuse(
+      refusal: {
+        payload: Buffer
+        error: ErrorItem
+        outcome: 'invalid' | 'blocked'
+        institutions: readonly string[]
+      },
+      arrival: Arrival,
+    ): Promise<Report> {
+      const { outcome, error, institutions } = refusal
+      const value = readLoosely(refusal.payload)
+      const report = describeOutcome(outcome, value, { errors: [error], receivedAt: arrival.at })
+      const messages = institutions.map((institutionId) => feedbackMessage(institutionId, report))
+      return settle(report, messages, institutions, arrival)
+    },
+
+    /** Dry run: the report `submit` would make and the topics it would publish to; changes nothing. */
+    check(submission: Submission): Report & { topics: string[] } {
+      const now = clock()
+      const { report, messages } = complete(decide(submission, feed(), now), { at: now, started: 0 })
+      return { ...report, id: null, topics: messages.map((message) => message.topic) }
+    },
+  }
+
+  /** The decision as its report and the messages for the radio tree. */
+  function complete(decision: Decision, arrival: Arrival): { report: Report; messages: Message[] } {
+    const receivedAt = arrival.at
+    if (decision.outcome !== 'published') {
+      const { outcome, errors, value } = decision
+      return { report: describeOutcome(outcome, value, { errors, receivedAt }), messages: [] }
+    }
+    const id = nextEventId()
+    const event = {
+      ...decision.event,
+      id,
+      services: decision.event.services.map((service, index) => ({
+        ...service,
+        id: decision.livestreams[index]?.id ?? service.id,
+      })),
+    }
+    const livestreams = [...new Set(decision.livestreams.map((livestream) => livestream.id))]
+    const payload = Buffer.from(JSON.stringify(event))
+    const rules = rulesOf(decision, receivedAt)
+    return {
+      report: describeOutcome('published', event, { id, livestreams, receivedAt }),
+      messages: livestreams.map((livestreamId) => ({
+        topic: radioTopic(livestreamId, decision.kind),
+        payload,
+        qos: 1,
+        ...rules,
+      })),
+    }
+  }
+
+  async function settle(
+    report: Report,
+    messages: readonly Message[],
+    institutions: readonly string[],
+    arrival: Arrival,
+  ): Promise<Report> {
+    try {
+      await distribute(messages, arrival.alongside)
+    } catch (error) {
+      metrics.storeFailures.inc()
+      metrics.events.inc({ outcome: 'failed' })
+      log.error({ err: error, event: report.event }, 'event not stored and not acknowledged')
+      const errors = [errorItem('service.failed', '.', 'not stored, send it again')]
+      const failed = describeFailure(report, errors)
+      announce(institutions.map((institutionId) => feedbackMessage(institutionId, failed)))
+      return failed
+    }
+    metrics.events.inc({ outcome: report.outcome })
+    for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
+    if (report.outcome !== 'published') {
+      const { outcome, event, services, errors } = report
+      log.info(
+        { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
+        'event refused',
+      )
+    } else if (metrics.recordBudget(performance.now() - arrival.started)) {
+      log.warn({ id: report.id, event: report.event }, 'event took longer than 220 ms')
+    }
+    return report
+  }
+}
+
+/** How long each class is worth keeping (service.md §6.3, design.md §7). */
+function rulesOf(
+  { kind, time, event, expires }: Extract<Decision, { outcome: 'published' }>,
+  now: number,
+): Pick<Message, 'retained' | 'queue'> {
+  const until = expires === undefined ? {} : { expires }
+  switch (kind.class) {
+    case 'track':
+      return { retained: { slot: '', time }, queue: { keep: 'latest', time } }
+    case 'control': {
+      const slot = 'name' in event ? event.name : ''
+      return { retained: { slot, time, ...until }, queue: { keep: 'every', time, ...until } }
+    }
+    case 'data': {
+      const cycle = 'cycle' in event ? event.cycle : 0
+      return { retained: { slot: '', time }, queue: { keep: 'latest', time, expires: now + cycle * 1000 } }
+    }
+  }
+}
+
+function describeFailure(report: Report, errors: ErrorItem[]): Report {
+  const statuses = { published: 0, blocked: 0, failed: report.services.length }
+  return { ...report, outcome: 'failed', statuses, id: null, errors }
+}
+
+function readLoosely(payload: Buffer): unknown {
+  try {
+    return JSON.parse(payload.toString())
+  } catch {
+    return undefined
+  }
+}

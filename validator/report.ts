@@ -1,0 +1,76 @@
+import type { ErrorItem } from '../event/error.ts'
+import { kindOf } from '../event/kind.ts'
+import type { Message } from '../event/message.ts'
+import { feedbackTopic } from '../event/topic.ts'
+
+/** What became of one event: the payload of `feedback/{institutionId}` (design.md §7). */
+export interface Report {
+  outcome: 'published' | 'blocked' | 'invalid' | 'failed'
+  /** Numbers of services. */
+  statuses: { published: number; blocked: number; failed: number }
+  event: string | null
+  /** Assigned by the hub when published, else null. */
+  id: string | null
+  playlistItemId: string | null
+  name: string | null
+  eventTime: string | null
+  services: string[]
+  errors: ErrorItem[]
+  receivedAt: string
+  trace: null
+}
+
+/**
+ * Describes an outcome. `value` is the payload as far as it could be read: nothing in it is trusted,
+ * so every field is taken only where it has the right type.
+ */
+export function describeOutcome(
+  outcome: Report['outcome'],
+  value: unknown,
+  details: { id?: string; livestreams?: string[]; errors?: ErrorItem[]; receivedAt: number },
+): Report {
+  const event = isRecord(value) ? value : {}
+  const given = Array.isArray(event.services) ? event.services : []
+  const services = details.livestreams ?? unique(given.map(serviceName))
+  const kind = kindOf(textOf(event.event) ?? '')
+  return {
+    outcome,
+    statuses: {
+      published: outcome === 'published' ? services.length : 0,
+      blocked: outcome === 'blocked' ? services.length : 0,
+      failed: outcome === 'failed' ? services.length : 0,
+    },
+    event: textOf(event.event),
+    id: details.id ?? null,
+    playlistItemId: textOf(event.playlistItemId),
+    name: kind?.class === 'control' ? textOf(event.name) : null,
+    eventTime: textOf(event[kind?.timeField ?? 'start']),
+    services,
+    errors: details.errors ?? [],
+    receivedAt: new Date(details.receivedAt).toISOString(),
+    trace: null,
+  }
+}
+
+/** A report as the message that carries it: QoS 1, never retained, every one kept for an offline publisher. */
+export function feedbackMessage(institutionId: string, report: Report): Message {
+  const payload = Buffer.from(JSON.stringify(report))
+  return { topic: feedbackTopic(institutionId), payload, qos: 1, queue: { keep: 'every' } }
+}
+
+function serviceName(service: unknown): string | null {
+  return isRecord(service) ? (textOf(service.id) ?? textOf(service.externalId)) : null
+}
+
+function unique(names: (string | null)[]): string[] {
+  return [...new Set(names.filter((name) => name !== null))]
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** Texts are echoed so that the publisher recognises its event, not to store its novel. */
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value.slice(0, 500) : null
+}
