@@ -1,0 +1,141 @@
+import type { EventClass } from '../event/kind.ts'
+import {
+  checkTopicFilter,
+  checkTopicName,
+  feedbackTopic,
+  filterContains,
+  filterMatches,
+  parseInbox,
+} from '../event/topic.ts'
+import type { Principal } from './principal.ts'
+
+/** May this principal publish here? `rule` names the rule that decided. */
+export type PublishDecision =
+  | { allowed: true; institutionId: string; cls?: EventClass; rule: PublishRule }
+  | { allowed: false; code: 'topic.invalid' | 'topic.denied'; reason: string; rule: PublishRule }
+
+/** The rules of publishing, in the order they are asked. */
+export type PublishRule =
+  | 'topic.name'
+  | 'subscriber.never-publishes'
+  | 'publisher.inbox-only'
+  | 'publisher.own-institution'
+  | 'publisher.permitted-class'
+  | 'publisher.own-inbox'
+
+/** May this principal subscribe to this filter? `reason` says why not. */
+export type SubscribeDecision =
+  | { allowed: true; rule: SubscribeRule }
+  | { allowed: false; rule: SubscribeRule; reason: string }
+
+/** The rules of subscribing, in the order they are asked. */
+export type SubscribeRule =
+  | 'filter.form'
+  | 'filter.reserved'
+  | 'publisher.feedback-only'
+  | 'publisher.own-feedback'
+  | 'subscriber.radio-only'
+  | 'subscriber.not-permitted'
+  | 'subscriber.permitted-filter'
+
+/** What subscribers can ever be permitted (service.md §4.2). */
+export const radioTree = 'radio/#'
+
+/**
+ * Decides a PUBLISH, and a will message in the same way (design.md §7).
+ * A credential limited to classes may use the inbox without class: the event tells its class later,
+ * and the validator compares the two (`event.class`).
+ */
+export function mayPublish(principal: Principal, topic: string): PublishDecision {
+  const malformed = checkTopicName(topic)
+  if (malformed !== undefined) return refused('topic.name', malformed, 'topic.invalid')
+  if (principal.role === 'subscriber') {
+    return refused('subscriber.never-publishes', 'a subscriber never publishes')
+  }
+  const inbox = parseInbox(topic)
+  if (inbox === undefined) {
+    return refused(
+      'publisher.inbox-only',
+      'a publisher publishes only to inbox/{institutionId} or inbox/{institutionId}/{class}',
+    )
+  }
+  const { institutionId, cls } = inbox
+  if (!principal.institutions.includes(institutionId)) {
+    return refused('publisher.own-institution', 'the institution of the topic is not one of this credential')
+  }
+  if (cls === undefined) return { allowed: true, institutionId, rule: 'publisher.own-inbox' }
+  if (principal.classes.length > 0 && !principal.classes.includes(cls)) {
+    return refused(
+      'publisher.permitted-class',
+      `this credential is limited to ${principal.classes.join(', ')}`,
+    )
+  }
+  return { allowed: true, institutionId, cls, rule: 'publisher.own-inbox' }
+}
+
+/** Decides one filter of a SUBSCRIBE: granted only if everything it can match is permitted (design.md §8). */
+export function maySubscribe(principal: Principal, filter: string): SubscribeDecision {
+  const malformed = checkTopicFilter(filter)
+  if (malformed !== undefined) return { allowed: false, rule: 'filter.form', reason: malformed }
+  if (isReserved(filter)) {
+    return {
+      allowed: false,
+      rule: 'filter.reserved',
+      reason: 'nobody may subscribe to this part of the tree',
+    }
+  }
+  return principal.role === 'publisher'
+    ? publisherMaySubscribe(principal.institutions, filter)
+    : subscriberMaySubscribe(principal.filters, filter)
+}
+
+/**
+ * Decides a delivery, so that nothing forbidden leaves even through a subscription that was stored
+ * before the permissions were what they are now (design.md §8).
+ */
+export function mayReceive(principal: Principal, topic: string): boolean {
+  if (principal.role === 'publisher') return isOwnFeedback(principal.institutions, topic)
+  return filterMatches(radioTree, topic) && principal.filters.some((filter) => filterMatches(filter, topic))
+}
+
+function publisherMaySubscribe(institutions: readonly string[], filter: string): SubscribeDecision {
+  if (isOwnFeedback(institutions, filter)) return { allowed: true, rule: 'publisher.own-feedback' }
+  const reason =
+    'a publisher subscribes only to feedback/{institutionId} of its own institutions, no wildcards'
+  return { allowed: false, rule: 'publisher.feedback-only', reason }
+}
+
+function subscriberMaySubscribe(permitted: readonly string[], filter: string): SubscribeDecision {
+  // Asked even though credentials are checked when they are made: a damaged record must not open the inbox.
+  if (!filterContains(radioTree, filter)) {
+    return {
+      allowed: false,
+      rule: 'subscriber.radio-only',
+      reason: `a subscriber reads only below ${radioTree}`,
+    }
+  }
+  if (permitted.some((one) => filterContains(one, filter))) {
+    return { allowed: true, rule: 'subscriber.permitted-filter' }
+  }
+  const reason = `not covered by what this credential permits: ${permitted.join(', ')}`
+  return { allowed: false, rule: 'subscriber.not-permitted', reason }
+}
+
+/** Exactly the topic, compared as text: a wildcard in the filter can then never widen it. */
+function isOwnFeedback(institutions: readonly string[], topic: string): boolean {
+  return institutions.some((institution) => feedbackTopic(institution) === topic)
+}
+
+/** Shared subscriptions do not exist (service.md §4.2); inbox and plugin work are never readable (design.md §8). */
+function isReserved(filter: string): boolean {
+  const [root = ''] = filter.split('/', 1)
+  return root.startsWith('$') || root === 'inbox' || root === 'plugins'
+}
+
+function refused(
+  rule: PublishRule,
+  reason: string,
+  code: 'topic.invalid' | 'topic.denied' = 'topic.denied',
+): PublishDecision {
+  return { allowed: false, code, reason, rule }
+}

@@ -1,0 +1,295 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Collection, createCollection } from '../store/collection.ts'
+import type { Store } from '../store/store.ts'
+import {
+  type CredentialRequest,
+  checkCredentialRequest,
+  maxRevokeAfterMs,
+  type Permissions,
+} from './permissions.ts'
+import type { Principal } from './principal.ts'
+
+export type Credentials = Awaited<ReturnType<typeof createCredentials>>
+
+/** A credential as people see it: never the password, its hash or its salt. */
+export interface Credential extends Permissions {
+  username: string
+  createdAt: string
+  /** From this instant on it is refused (rotation with `--revoke-after`). */
+  revokeAt?: string
+}
+
+/** A credential just made, with the password that is shown once and kept nowhere. */
+export interface IssuedCredential {
+  credential: Credential
+  password: string
+  /** It works, but something about it looks like a mistake. */
+  warning?: string
+}
+
+/** A new credential that takes the place of `replaces`. */
+export interface RotatedCredential extends IssuedCredential {
+  replaces: string
+  /** When the replaced credential stops working; absent: when somebody revokes it. */
+  revokeAt?: string
+}
+
+/** Who ended a credential: an operator now, or the time a rotation had set. */
+export type RevocationCause = 'operator' | 'schedule'
+
+interface StoredCredential extends Credential {
+  salt: string
+  hash: string
+}
+
+/**
+ * The MQTT credentials (design.md §5): made here, kept in the store, mirrored in memory so that ten
+ * thousand reconnecting clients are answered without waiting for anything.
+ */
+export async function createCredentials(parts: {
+  store: Store
+  /** Wall clock, milliseconds since the epoch. */
+  clock: () => number
+  /** Whether the livestream feed knows the institution; without it nobody is warned. */
+  knownInstitution?: (institutionId: string) => boolean
+  /** Told when a scheduled revocation could not be stored; it takes effect all the same. */
+  onStoreFailure?: (username: string, error: unknown) => void
+}) {
+  const { store, clock, knownInstitution, onStoreFailure } = parts
+  const collection = await createCollection<StoredCredential>(store, 'credential')
+  const listeners = new Set<(username: string, cause: RevocationCause) => void>()
+  const chooseUsername = createUsernameChooser(collection)
+  const oneAtATime = createQueue()
+  const schedule = createSchedule({ clock, due: (username) => void revokeDue(username) })
+  for (const credential of collection.values()) scheduleRevocation(credential)
+
+  return {
+    /** Makes a credential, or says what is wrong with the request. */
+    async add(request: CredentialRequest): Promise<IssuedCredential | { error: string }> {
+      const permissions = checkCredentialRequest(request)
+      if ('error' in permissions) return permissions
+      return oneAtATime(() => issue(permissions))
+    },
+
+    /**
+     * The principal behind username and password, or undefined. An unknown username costs as much
+     * time as a wrong password, so that nobody learns which usernames exist.
+     */
+    authenticate(username: string, password: Buffer | string | undefined): Principal | undefined {
+      const stored = collection.get(username)
+      const matches = passwordMatches(password ?? '', stored ?? nobody)
+      if (stored === undefined || !matches || hasEnded(stored)) return undefined
+      return principalOf(stored)
+    },
+
+    /** All credentials, by username. */
+    list(): Credential[] {
+      return [...collection.values()].map(shown).sort((a, b) => (a.username < b.username ? -1 : 1))
+    },
+
+    /** The credential of that name, or undefined. */
+    get(username: string): Credential | undefined {
+      const stored = collection.get(username)
+      return stored && shown(stored)
+    },
+
+    /**
+     * Makes a new credential with the same permissions and label. The old one keeps working for
+     * `revokeAfterMs`, or until somebody revokes it (service.md §5 Rotation).
+     */
+    async rotate(
+      username: string,
+      options: { revokeAfterMs?: number } = {},
+    ): Promise<RotatedCredential | { error: string }> {
+      const { revokeAfterMs } = options
+      if (revokeAfterMs !== undefined && !(revokeAfterMs > 0 && revokeAfterMs <= maxRevokeAfterMs)) {
+        return { error: 'revokeAfter must be more than nothing and at most 3650 days' }
+      }
+      return oneAtATime(() => replace(username, revokeAfterMs))
+    },
+
+    /** Ends a credential now. False when there is none of that name. */
+    revoke(username: string): Promise<boolean> {
+      return oneAtATime(async () => {
+        const existed = await collection.delete(username)
+        if (existed) ended(username, 'operator')
+        return existed
+      })
+    },
+
+    /** Calls the listener with every credential that ends, so that its connections are closed. */
+    onRevoked(listener: (username: string, cause: RevocationCause) => void): () => void {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+
+    /** Stops the scheduled revocations of this process; they fire when the next one starts. */
+    close(): void {
+      schedule.close()
+    },
+  }
+
+  async function issue(permissions: Permissions): Promise<IssuedCredential> {
+    const now = clock()
+    const password = randomBytes(32).toString('base64url')
+    const salt = randomBytes(16).toString('base64url')
+    const credential: Credential = {
+      username: chooseUsername(permissions, now),
+      role: permissions.role,
+      label: permissions.label,
+      institutions: permissions.institutions,
+      filters: permissions.filters,
+      classes: permissions.classes,
+      createdAt: new Date(now).toISOString(),
+    }
+    const hash = digest(salt, password).toString('base64url')
+    await collection.put(credential.username, { ...credential, salt, hash })
+    const warning = warnAbout(permissions.institutions)
+    return { credential, password, ...(warning === undefined ? {} : { warning }) }
+  }
+
+  async function replace(
+    username: string,
+    revokeAfterMs: number | undefined,
+  ): Promise<RotatedCredential | { error: string }> {
+    const old = collection.get(username)
+    if (old === undefined || hasEnded(old))
+      return { error: `there is no credential ${JSON.stringify(username)}` }
+    const issued = await issue(old)
+    const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
+    if (ending !== old) {
+      await collection.put(username, ending)
+      scheduleRevocation(ending)
+    }
+    return {
+      ...issued,
+      replaces: username,
+      ...(ending.revokeAt === undefined ? {} : { revokeAt: ending.revokeAt }),
+    }
+  }
+
+  function warnAbout(institutions: readonly string[]): string | undefined {
+    const unknown = institutions.filter((id) => knownInstitution?.(id) === false)
+    if (unknown.length === 0) return undefined
+    return `the livestream feed does not know ${unknown.join(', ')}: every event will be blocked until it does`
+  }
+
+  function scheduleRevocation(credential: Credential): void {
+    if (credential.revokeAt !== undefined) schedule.set(credential.username, Date.parse(credential.revokeAt))
+  }
+
+  function revokeDue(username: string): Promise<void> {
+    return oneAtATime(async () => {
+      const stored = collection.get(username)
+      // A later rotation may have set another time.
+      if (stored === undefined || !hasEnded(stored)) return
+      try {
+        await collection.delete(username)
+      } catch (error) {
+        // Its time has passed: it is refused from now on, stored or not, and removed at the next start.
+        onStoreFailure?.(username, error)
+      }
+      ended(username, 'schedule')
+    })
+  }
+
+  function ended(username: string, cause: RevocationCause): void {
+    schedule.clear(username)
+    for (const listener of listeners) listener(username, cause)
+  }
+
+  function hasEnded(credential: Credential): boolean {
+    return credential.revokeAt !== undefined && Date.parse(credential.revokeAt) <= clock()
+  }
+}
+
+function endingAt(credential: StoredCredential, time: number): StoredCredential {
+  return { ...credential, revokeAt: new Date(time).toISOString() }
+}
+
+function principalOf(stored: StoredCredential): Principal {
+  const { role, username, institutions, classes, filters } = stored
+  return role === 'publisher' ? { role, username, institutions, classes } : { role, username, filters }
+}
+
+function shown(stored: StoredCredential): Credential {
+  const { salt: _salt, hash: _hash, ...credential } = stored
+  return credential
+}
+
+/** With 256 random bits in the password a slow hash would add nothing (design.md §5). */
+function digest(salt: string, password: Buffer | string): Buffer {
+  return createHash('sha256').update(salt).update(password).digest()
+}
+
+function passwordMatches(password: Buffer | string, stored: { salt: string; hash: string }): boolean {
+  const expected = Buffer.from(stored.hash, 'base64url')
+  const actual = digest(stored.salt, password)
+  return expected.length === actual.length && timingSafeEqual(expected, actual)
+}
+
+/** Stands in for an unknown user, so that the same work is done. Nobody knows a password for it. */
+const nobody = {
+  salt: randomBytes(16).toString('base64url'),
+  hash: randomBytes(32).toString('base64url'),
+}
+
+/**
+ * `pub-{label}-{issued}`, issued in UTC to the second, the next free one if taken (design.md §5).
+ * A name given out by this process is not given out again even after it was revoked: logs name it.
+ */
+function createUsernameChooser(collection: Collection<StoredCredential>) {
+  const given = new Set<string>()
+  return ({ role, label }: Permissions, now: number): string => {
+    const prefix = role === 'publisher' ? 'pub' : 'sub'
+    for (let time = now; ; time += 1000) {
+      const issued = new Date(time).toISOString().replace(/\D/g, '').slice(0, 14)
+      const username = `${prefix}-${label}-${issued}`
+      if (given.has(username) || collection.get(username) !== undefined) continue
+      given.add(username)
+      return username
+    }
+  }
+}
+
+/** Runs changes one after another: a rotation must not bring back what a revocation just removed. */
+function createQueue() {
+  let last: Promise<unknown> = Promise.resolve()
+  return <T>(change: () => Promise<T>): Promise<T> => {
+    const result = last.then(change)
+    last = result.catch(() => undefined)
+    return result
+  }
+}
+
+/** Timers by username. They never keep the process alive, and long ones are taken in steps. */
+function createSchedule(parts: { clock: () => number; due: (username: string) => void }) {
+  const { clock, due } = parts
+  // setTimeout overflows at 2^31 ms; shorter steps also follow a wall clock that is set.
+  const longestStepMs = 60 * 60 * 1000
+  const timers = new Map<string, NodeJS.Timeout>()
+  let closed = false
+
+  function set(username: string, time: number): void {
+    clear(username)
+    if (closed) return
+    const delay = Math.min(Math.max(time - clock(), 0), longestStepMs)
+    const timer = setTimeout(() => (time <= clock() ? due(username) : set(username, time)), delay)
+    timers.set(username, timer.unref())
+  }
+
+  function clear(username: string): void {
+    clearTimeout(timers.get(username))
+    timers.delete(username)
+  }
+
+  return {
+    set,
+    clear,
+    close(): void {
+      closed = true
+      for (const timer of timers.values()) clearTimeout(timer)
+      timers.clear()
+    },
+  }
+}

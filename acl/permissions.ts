@@ -1,0 +1,104 @@
+import { type EventClass, eventClasses, isEventClass } from '../event/kind.ts'
+import { checkTopicFilter, filterContains } from '../event/topic.ts'
+import { isInstitutionUrn } from '../event/urn.ts'
+import { radioTree } from './access.ts'
+
+/** A credential as somebody asks for it: nothing is checked yet. */
+export interface CredentialRequest {
+  role: string
+  label: string
+  institutions?: readonly string[]
+  classes?: readonly string[]
+  filters?: readonly string[]
+}
+
+/** What a credential permits. Arrays are empty where they do not apply to the role. */
+export interface Permissions {
+  role: 'publisher' | 'subscriber'
+  label: string
+  institutions: readonly string[]
+  filters: readonly string[]
+  classes: readonly EventClass[]
+}
+
+/** Longest delay of a scheduled revocation: beyond it somebody mistyped. */
+export const maxRevokeAfterMs = 3650 * 24 * 3600 * 1000
+
+/**
+ * Checks a request for a credential: the permissions it describes, or the first thing that is wrong
+ * with it in words that name the field and what is expected. Pure, so that the CLI judges a request
+ * by the same rules before it is sent.
+ */
+export function checkCredentialRequest(request: CredentialRequest): Permissions | { error: string } {
+  const { role, label } = request
+  if (role !== 'publisher' && role !== 'subscriber') {
+    return { error: `role must be publisher or subscriber, not ${quoted(role)}` }
+  }
+  if (!/^[a-z0-9-]{1,32}$/.test(label)) {
+    return { error: `label must be 1 to 32 of a-z, 0-9 and "-", not ${quoted(label)}` }
+  }
+  const institutions = distinct(request.institutions)
+  const classes = distinct(request.classes)
+  const filters = distinct(request.filters)
+  const error =
+    role === 'publisher'
+      ? wrongForPublisher(institutions, classes, filters)
+      : wrongForSubscriber(institutions, classes, filters)
+  return error === undefined
+    ? { role, label, institutions, filters, classes: classes.filter(isEventClass) }
+    : { error }
+}
+
+/** Why this cannot be the id of an institution, or undefined. */
+export function checkInstitution(institution: string): string | undefined {
+  if (isInstitutionUrn(institution)) return undefined
+  return `institution must be an institution URN (urn:org:institution:<id>), not ${quoted(institution)}`
+}
+
+/** Why this cannot be a class of events, or undefined. */
+export function checkClass(cls: string): string | undefined {
+  return isEventClass(cls) ? undefined : `class must be one of ${eventClasses.join(', ')}, not ${quoted(cls)}`
+}
+
+function wrongForPublisher(
+  institutions: readonly string[],
+  classes: readonly string[],
+  filters: readonly string[],
+): string | undefined {
+  if (filters.length > 0) return 'allow is for subscribers; a publisher needs institution'
+  if (institutions.length === 0)
+    return 'institution is required: a publisher needs at least one institution URN'
+  return firstDefined(institutions.map(checkInstitution)) ?? firstDefined(classes.map(checkClass))
+}
+
+function wrongForSubscriber(
+  institutions: readonly string[],
+  classes: readonly string[],
+  filters: readonly string[],
+): string | undefined {
+  if (institutions.length > 0) return 'institution is for publishers; a subscriber needs allow'
+  if (classes.length > 0) return 'class is for publishers; a subscriber needs allow'
+  if (filters.length === 0)
+    return `allow is required: a subscriber needs at least one filter within ${radioTree}`
+  return firstDefined(filters.map(checkPermittedFilter))
+}
+
+function checkPermittedFilter(filter: string): string | undefined {
+  const malformed = checkTopicFilter(filter)
+  if (malformed !== undefined) return `allow must be a topic filter, not ${quoted(filter)}: ${malformed}`
+  if (!filterContains(radioTree, filter))
+    return `allow must be a filter within ${radioTree}, not ${quoted(filter)}`
+  return undefined
+}
+
+function distinct(values: readonly string[] = []): string[] {
+  return [...new Set(values)]
+}
+
+function firstDefined(values: readonly (string | undefined)[]): string | undefined {
+  return values.find((value) => value !== undefined)
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text)
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto'
+import type { EventClass } from '../event/kind.ts'
+
+/** Who is connected, and everything it may do. Nothing else about a credential decides an access. */
+export type Principal = Publisher | Subscriber
+
+/** Writes to the inboxes of its institutions and reads their feedback (service.md §5). */
+export interface Publisher {
+  role: 'publisher'
+  username: string
+  institutions: readonly string[]
+  /** Classes of events it may publish; empty: all of them. */
+  classes: readonly EventClass[]
+}
+
+/** Reads the parts of the radio tree its filters cover, and never publishes (service.md §5). */
+export interface Subscriber {
+  role: 'subscriber'
+  username: string
+  filters: readonly string[]
+}
+
+/**
+ * What two principals share when they may do the same. The username stays out of it: a persistent
+ * session belongs to the permissions it was made with, so that a rotated credential resumes it
+ * (design.md §5 Sessions).
+ */
+export function permissionKey(principal: Principal): string {
+  const permissions =
+    principal.role === 'publisher'
+      ? [principal.role, sorted(principal.institutions), sorted(principal.classes)]
+      : [principal.role, sorted(principal.filters)]
+  return createHash('sha256').update(JSON.stringify(permissions)).digest('base64url')
+}
+
+/** Order and repetition of permissions mean nothing. */
+function sorted(permissions: readonly string[]): string[] {
+  return [...new Set(permissions)].sort()
+}

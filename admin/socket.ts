@@ -1,0 +1,201 @@
+import { chmod, lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { basename, dirname, join } from 'node:path'
+import type { Log } from '../telemetry/log.ts'
+
+export type AdminSocket = Awaited<ReturnType<typeof startAdminSocket>>
+
+/** What the node can be asked to do, by name. `who` is the operating-system user who asks. */
+export type Commands = Record<string, (args: Record<string, unknown>, who: string) => Promise<unknown>>
+
+/** A request is at most this long; the largest is the dry run of an event. */
+const maxBodyBytes = 1024 * 1024
+/** `sun_path` of unix(7) without its closing null. */
+const maxPathBytes = 107
+
+/**
+ * Thrown by a command that will not do what it was asked; the message is for the one who asked.
+ * Everything else that is thrown counts as a fault of the node.
+ */
+export function refusal(message: string): Error {
+  const error = new Error(message)
+  error.name = refusalName
+  return error
+}
+
+/**
+ * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`, answered by `{ result }` or
+ * `{ error: { code, message } }`. Who may open the file (mode 0600) may do everything.
+ */
+export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
+  const { path, commands, log } = parts
+  const answering = new Set<Promise<void>>()
+  const server = createServer((request, response) => void respond(request, response))
+  // A client that stalls must not keep the node from closing.
+  server.requestTimeout = 10_000
+  server.headersTimeout = 10_000
+
+  await claim(path)
+  await listenPrivately(server, path)
+  const own = await lstat(path)
+
+  return {
+    path,
+    /** Answers what was asked completely, then goes away. */
+    async close(): Promise<void> {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      await Promise.allSettled(answering)
+      server.closeAllConnections()
+      await closed
+      // Another node may have taken the path over in the meantime.
+      const present = await lstat(path).catch(() => undefined)
+      if (present?.ino === own.ino && present.dev === own.dev) await rm(path, { force: true })
+    },
+  }
+
+  async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await readBody(request).catch(() => undefined)
+    if (body === undefined) return void request.destroy()
+    const answer = answerTo(request, body).then((reply) => send(response, reply))
+    answering.add(answer)
+    await answer.finally(() => answering.delete(answer))
+  }
+
+  async function answerTo(request: IncomingMessage, body: Buffer | 'too long'): Promise<Reply> {
+    if (body === 'too long') return fault(413, 'request.size', 'the request is longer than 1 MiB')
+    if (request.method !== 'POST') return fault(405, 'request.method', 'commands are sent with POST')
+    const name = commandOf(request.url)
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (command === undefined) return fault(404, 'command.unknown', `this node has no command "${name}"`)
+    const call = parseCall(body)
+    if (call === undefined) {
+      return fault(
+        400,
+        'request.invalid',
+        'the body must be a JSON object with args (an object) and who (a text)',
+      )
+    }
+    try {
+      return { status: 200, body: { result: (await command(call.args, call.who)) ?? null } }
+    } catch (err) {
+      if (err instanceof Error && err.name === refusalName) return fault(409, 'refused', err.message)
+      log.error({ err, command: name, who: call.who }, 'an admin command failed')
+      return fault(500, 'internal', 'the node could not do it; its log says why')
+    }
+  }
+}
+
+const refusalName = 'Refusal'
+
+interface Reply {
+  status: number
+  body: unknown
+}
+
+function fault(status: number, code: string, message: string): Reply {
+  return { status, body: { error: { code, message } } }
+}
+
+/** Makes way for a new socket: removes nothing but what a dead process left behind. */
+async function claim(path: string): Promise<void> {
+  if (Buffer.byteLength(path) > maxPathBytes) {
+    throw new Error(`the path of the admin socket is longer than ${maxPathBytes} bytes: ${path}`)
+  }
+  await mkdir(dirname(path), { recursive: true })
+  const present = await lstat(path).catch(() => undefined)
+  if (present === undefined) return
+  if (!present.isSocket())
+    throw new Error(`${path} exists and is not a socket: the admin socket cannot be opened`)
+  if (await isAnswered(path)) throw new Error(`another node is running on the admin socket ${path}`)
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const probe = connect(path)
+    probe.once('connect', () => {
+      probe.destroy()
+      resolve(true)
+    })
+    probe.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') resolve(false)
+      else reject(new Error(`the admin socket ${path} cannot be used (${error.code ?? error.message})`))
+    })
+  })
+}
+
+/**
+ * Binds inside a directory nobody else can enter, narrows the mode there and moves the socket into
+ * place, so that it never exists with a wider one. A umask would do the same to every other file that
+ * is being made at this moment.
+ */
+async function listenPrivately(server: Server, path: string): Promise<void> {
+  // Six random characters follow; the whole is no longer than `admin.sock`, which counts against the limit.
+  const hidden = await mkdtemp(join(dirname(path), '.'))
+  const draft = join(hidden, 's')
+  try {
+    if (Buffer.byteLength(draft) > maxPathBytes) {
+      throw new Error(
+        `the directory of the admin socket has too long a path: ${basename(path)} needs a shorter one`,
+      )
+    }
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(draft, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+    await chmod(draft, 0o600)
+    await rename(draft, path)
+  } catch (error) {
+    server.close()
+    throw error
+  } finally {
+    await rm(hidden, { recursive: true, force: true })
+  }
+}
+
+/** The whole body; undefined when the client gave up. What is too long is read to its end but not kept. */
+async function readBody(request: IncomingMessage): Promise<Buffer | 'too long'> {
+  const chunks: Buffer[] = []
+  let length = 0
+  for await (const chunk of request) {
+    length += chunk.length
+    if (length <= maxBodyBytes) chunks.push(chunk)
+    else chunks.length = 0
+  }
+  return length > maxBodyBytes ? 'too long' : Buffer.concat(chunks)
+}
+
+function commandOf(url = '/'): string {
+  try {
+    return decodeURIComponent(url.slice(1))
+  } catch {
+    return url.slice(1)
+  }
+}
+
+function parseCall(body: Buffer): { args: Record<string, unknown>; who: string } | undefined {
+  try {
+    const call: unknown = JSON.parse(body.toString())
+    if (!isObject(call)) return undefined
+    const { args = {}, who } = call
+    return isObject(args) && typeof who === 'string' && who !== '' ? { args, who } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Resolves when the answer is written, or nobody is there to read it. */
+function send(response: ServerResponse, { status, body }: Reply): Promise<void> {
+  return new Promise((resolve) => {
+    response.once('close', resolve)
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(body))
+  })
+}

@@ -1,0 +1,148 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { createSecureContext } from 'node:tls'
+import type { Log } from '../telemetry/log.ts'
+
+export type Certificates = ReturnType<typeof createCertificates>
+
+/** What a TLS listener serves with, PEM. */
+export interface KeyPair {
+  cert: Buffer
+  key: Buffer
+}
+
+/**
+ * The certificate and key in use. Replaced files are picked up without a restart (design.md §3), but
+ * only as a pair that fits; until then the old pair stays. Throws one line when there is nothing to
+ * start with.
+ */
+export function createCertificates(parts: {
+  certPath: string
+  keyPath: string
+  log: Pick<Log, 'info' | 'warn' | 'error'>
+  /** Between two looks at the files. */
+  intervalMs?: number
+}) {
+  const { certPath, keyPath, log, intervalMs = 1000 } = parts
+  const listeners = new Set<(pair: KeyPair) => void>()
+  let current = check(readPair())
+  warnAboutValidity()
+  // What was last seen to be wrong, and whether the log has it.
+  let wrong: { seen: string; logged: boolean } | undefined
+  let looking = false
+  // Compared by content: modification times and inotify both miss a swapped symlink (mosquitto#524).
+  const timer = setInterval(() => void look(), intervalMs).unref()
+
+  return {
+    /** The pair to serve with now. */
+    current: (): KeyPair => current.pair,
+
+    /** When the certificate in use expires. */
+    notAfter: (): Date => new Date(current.certificate.validTo),
+
+    /** Calls the listener with every new good pair, e.g. for `server.setSecureContext`. */
+    onChange(listener: (pair: KeyPair) => void): () => void {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+
+    /** Stops looking at the files. */
+    close(): void {
+      clearInterval(timer)
+      listeners.clear()
+    },
+  }
+
+  async function look(): Promise<void> {
+    if (looking) return
+    looking = true
+    try {
+      const pair = await readAgain()
+      if (pair === undefined) return
+      if (pair.cert.equals(current.pair.cert) && pair.key.equals(current.pair.key)) wrong = undefined
+      else take(pair)
+    } finally {
+      looking = false
+    }
+  }
+
+  async function readAgain(): Promise<KeyPair | undefined> {
+    try {
+      const [cert, key] = await Promise.all([readFile(certPath), readFile(keyPath)])
+      return { cert, key }
+    } catch (error) {
+      keepOld(reasonOf(error), reasonOf(error))
+      return undefined
+    }
+  }
+
+  function take(pair: KeyPair): void {
+    try {
+      current = check(pair)
+    } catch (error) {
+      keepOld(`${pair.cert.toString('latin1')}\n${pair.key.toString('latin1')}`, reasonOf(error))
+      return
+    }
+    wrong = undefined
+    log.info({ certPath, notAfter: current.certificate.validTo }, 'certificate replaced')
+    warnAboutValidity()
+    for (const listener of listeners) handOn(listener)
+  }
+
+  function handOn(listener: (pair: KeyPair) => void): void {
+    try {
+      listener(current.pair)
+    } catch (err) {
+      log.error({ err, certPath }, 'a listener could not change to the replaced certificate')
+    }
+  }
+
+  /** Complains once, and only about what is still wrong at the second look: two files never change at one instant. */
+  function keepOld(seen: string, reason: string): void {
+    if (wrong?.seen !== seen) {
+      wrong = { seen, logged: false }
+    } else if (!wrong.logged) {
+      wrong.logged = true
+      log.error({ certPath, keyPath, reason }, 'the replaced certificate cannot be used, the old one stays')
+    }
+  }
+
+  function warnAboutValidity(): void {
+    const { validFrom, validTo } = current.certificate
+    const now = Date.now()
+    if (Date.parse(validTo) <= now) log.warn({ certPath, notAfter: validTo }, 'the certificate has expired')
+    if (Date.parse(validFrom) > now)
+      log.warn({ certPath, notBefore: validFrom }, 'the certificate is not valid yet')
+  }
+
+  function readPair(): KeyPair {
+    return { cert: readPem('certificate', certPath), key: readPem('key', keyPath) }
+  }
+
+  function check(pair: KeyPair) {
+    const certificate = parse(`${certPath} is not a certificate in PEM`, () => new X509Certificate(pair.cert))
+    const key = parse(`${keyPath} is not an unencrypted private key in PEM`, () => createPrivateKey(pair.key))
+    if (!certificate.checkPrivateKey(key))
+      throw new Error(`the key ${keyPath} does not belong to ${certPath}`)
+    // OpenSSL has the last word: it refuses keys that are too weak, and broken intermediates.
+    parse(`TLS cannot use ${certPath}`, () => createSecureContext(pair))
+    return { pair, certificate }
+  }
+}
+
+function readPem(what: string, path: string): Buffer {
+  return parse(`cannot read the ${what} ${path}`, () => readFileSync(path))
+}
+
+function parse<T>(failure: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw new Error(`${failure} (${reasonOf(error)})`)
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim()
+}

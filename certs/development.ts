@@ -1,0 +1,257 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  randomBytes,
+  X509Certificate,
+} from 'node:crypto'
+import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { hostname } from 'node:os'
+import { dirname, join } from 'node:path'
+import { generate } from 'selfsigned'
+
+const dayMs = 24 * 3600 * 1000
+/** Longest validity that all TLS clients accept for a server certificate is 398 days. */
+const serverDays = 397
+const caYears = 10
+/** The certificates made here are known by the name of their issuer; no other is ever overwritten. */
+const caName = 'now-playing hub development CA'
+/** A server certificate is replaced this long before it expires. */
+const renewDays = 30
+
+/** Files of a development set-up, as configuration wants them. */
+export interface DevelopmentCertificates {
+  cert: string
+  key: string
+  /** The certificate to trust: `mosquitto_sub --cafile`. */
+  ca: string
+}
+
+/**
+ * Makes a development CA and a server certificate in `dir`, or completes and renews what is there.
+ *
+ * Needs no lock between processes: a key, once written, stays; each certificate can be made again from
+ * its key, and the name of the CA follows from its key. Whichever process writes last, the files fit.
+ */
+export async function ensureDevelopmentCertificates(
+  dir: string,
+  hosts: readonly string[] = [],
+  now = new Date(),
+): Promise<DevelopmentCertificates> {
+  const path = (name: string) => join(dir, name)
+  const files = { cert: path('server.pem'), key: path('server-key.pem'), ca: path('ca.pem') }
+  const names = [...new Set(['localhost', '127.0.0.1', '::1', hostname(), ...hosts])].filter(isHostOrAddress)
+
+  await mkdir(dir, { recursive: true })
+  const server = await readServer(files)
+  // Without the CA key nothing can be renewed, and nothing needs to be while the certificate is good.
+  if (server !== undefined && isFresh(server, names, now)) return files
+
+  await Promise.all([files.cert, files.ca].map(refuseForeign))
+  const caKey = await ensureKey(path('ca-key.pem'))
+  const ca = await ensureCa(files.ca, caKey, now)
+  const serverKey = await ensureKey(files.key)
+  await replaceFile(files.cert, await makeServerCertificate({ ca, caKey, serverKey, names, now }), 0o644)
+  return files
+}
+
+/** The server's certificate with its CA, if the three files are there and fit together. */
+async function readServer(files: DevelopmentCertificates) {
+  const [cert, key, ca] = await Promise.all([files.cert, files.key, files.ca].map(readIfThere))
+  try {
+    const parsed = { cert: new X509Certificate(cert ?? ''), ca: new X509Certificate(ca ?? '') }
+    const fits = keysMatch(parsed.cert, key ?? '') && parsed.cert.verify(parsed.ca.publicKey)
+    return fits ? parsed : undefined
+  } catch {
+    return undefined // not PEM, or cut short: made again
+  }
+}
+
+function isFresh(
+  server: { cert: X509Certificate; ca: X509Certificate },
+  names: string[],
+  now: Date,
+): boolean {
+  const soon = now.getTime() + renewDays * dayMs
+  const valid = [server.cert, server.ca].every(
+    (cert) => Date.parse(cert.validFrom) <= now.getTime() && Date.parse(cert.validTo) > soon,
+  )
+  return valid && names.every((name) => covers(server.cert, name))
+}
+
+function covers(cert: X509Certificate, name: string): boolean {
+  return (isIP(name) ? cert.checkIP(name) : cert.checkHost(name)) !== undefined
+}
+
+/** Somebody's own certificate is named by configuration, not put here; it must not be lost if it was. */
+async function refuseForeign(path: string): Promise<void> {
+  const present = await readIfThere(path)
+  const issuer = present === undefined ? undefined : issuerOf(present)
+  if (issuer === undefined || issuer.includes(caName)) return
+  throw new Error(
+    `${path} was not made here and does not fit: name it with HUB_TLS_CERT, HUB_TLS_KEY, HUB_TLS_CA`,
+  )
+}
+
+/** The key in the file, or a new one. What is there is never replaced: it may be somebody's only copy. */
+async function ensureKey(path: string): Promise<string> {
+  // A key made elsewhere in the same moment wins: both processes go on with that one.
+  if ((await readIfThere(path)) === undefined) await createFile(path, makeKey(), 0o600)
+  const key = await readFile(path, 'utf8')
+  if (!isOurKind(key))
+    throw new Error(`${path} is not an unencrypted EC P-256 key in PEM: move it away and start again`)
+  return key
+}
+
+/** The CA certificate of this key; issued again when it is missing, foreign, or would expire before the server's. */
+async function ensureCa(path: string, caKey: string, now: Date): Promise<string> {
+  const present = await readIfThere(path)
+  if (present !== undefined && isCaOf(caKey, present, now)) return present
+  const made = await makeCaCertificate(caKey, now)
+  await replaceFile(path, made, 0o644)
+  return made
+}
+
+function isCaOf(caKey: string, pem: string, now: Date): boolean {
+  try {
+    const cert = new X509Certificate(pem)
+    const needed = now.getTime() + serverDays * dayMs
+    const valid = Date.parse(cert.validFrom) <= now.getTime() && Date.parse(cert.validTo) > needed
+    return valid && cert.ca && keysMatch(cert, caKey)
+  } catch {
+    return false
+  }
+}
+
+function makeKey(): string {
+  return generateKeyPairSync('ec', {
+    namedCurve: 'P-256',
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).privateKey
+}
+
+function isOurKind(privateKey: string): boolean {
+  try {
+    return createPrivateKey(privateKey).asymmetricKeyDetails?.namedCurve === 'prime256v1'
+  } catch {
+    return false
+  }
+}
+
+async function makeCaCertificate(caKey: string, now: Date): Promise<string> {
+  const notAfterDate = new Date(now)
+  notAfterDate.setUTCFullYear(notAfterDate.getUTCFullYear() + caYears)
+  const publicKey = publicKeyOf(caKey) ?? ''
+  // Two development CAs in one trust store must not share a name: clients look issuers up by it.
+  const mark = createHash('sha256').update(publicKey).digest('hex').slice(0, 8)
+  const made = await generate([{ name: 'commonName', value: `${caName} ${mark}` }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: now,
+    notAfterDate,
+    keyPair: { privateKey: caKey, publicKey },
+    extensions: [
+      { name: 'basicConstraints', cA: true, pathLenConstraint: 0, critical: true },
+      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+    ],
+  })
+  return made.cert
+}
+
+async function makeServerCertificate(parts: {
+  ca: string
+  caKey: string
+  serverKey: string
+  names: readonly string[]
+  now: Date
+}): Promise<string> {
+  const { ca, caKey, serverKey, names, now } = parts
+  const made = await generate([{ name: 'commonName', value: 'localhost' }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: now,
+    notAfterDate: new Date(now.getTime() + serverDays * dayMs),
+    keyPair: { privateKey: serverKey, publicKey: publicKeyOf(serverKey) ?? '' },
+    ca: { cert: ca, key: caKey },
+    extensions: [
+      { name: 'basicConstraints', cA: false, critical: true },
+      { name: 'keyUsage', digitalSignature: true, critical: true },
+      { name: 'extKeyUsage', serverAuth: true },
+      {
+        name: 'subjectAltName',
+        altNames: names.map((name) => (isIP(name) ? { type: 7, ip: name } : { type: 2, value: name })),
+      },
+    ],
+  })
+  return made.cert
+}
+
+/** A name that can stand in a certificate: container host names may hold anything. */
+function isHostOrAddress(name: string): boolean {
+  if (isIP(name) > 0) return !name.includes('%') // no zones
+  return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(name)
+}
+
+function issuerOf(pem: string): string | undefined {
+  try {
+    return new X509Certificate(pem).issuer
+  } catch {
+    return undefined
+  }
+}
+
+function keysMatch(cert: X509Certificate, privateKey: string): boolean {
+  const publicKey = publicKeyOf(privateKey)
+  return publicKey !== undefined && cert.publicKey.export({ type: 'spki', format: 'pem' }) === publicKey
+}
+
+function publicKeyOf(privateKey: string): string | undefined {
+  try {
+    return createPublicKey(privateKey).export({ type: 'spki', format: 'pem' }).toString()
+  } catch {
+    return undefined
+  }
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Puts the whole content in place at once; a file that is there already stays. */
+async function createFile(path: string, content: string, mode: number): Promise<void> {
+  const draft = await writeDraft(path, content, mode)
+  try {
+    await link(draft, path)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+/** Replaces the content at once: a reader sees the old file or the new one. */
+async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  await rename(await writeDraft(path, content, mode), path)
+}
+
+async function writeDraft(path: string, content: string, mode: number): Promise<string> {
+  const draft = join(dirname(path), `.${randomBytes(6).toString('hex')}.tmp`)
+  const file = await open(draft, 'wx', mode)
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return draft
+}

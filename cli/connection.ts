@@ -1,0 +1,94 @@
+import { request } from 'node:http'
+import { join } from 'node:path'
+
+/** Why a command did not bring a result. `code` is for programs, the message for people. */
+export interface CallFailure {
+  code: string
+  message: string
+}
+
+/** A refresh of the feed may take long, and nothing else does. */
+const timeoutMs = 60_000
+
+/**
+ * Sends one command to the node behind the admin socket and returns its result, or why there is none.
+ */
+export async function call(
+  socketPath: string,
+  command: string,
+  args: Record<string, unknown>,
+  who: string,
+): Promise<{ result: unknown } | { error: CallFailure }> {
+  try {
+    const text = await post(socketPath, `/${command}`, JSON.stringify({ args, who }))
+    return readAnswer(text)
+  } catch (error) {
+    return { error: describe(socketPath, error) }
+  }
+}
+
+/** Where a node of this environment listens for commands (design.md §4). */
+export function defaultSocket(env: NodeJS.ProcessEnv): string {
+  return join(env.HUB_DATA_DIR || './data', 'admin.sock')
+}
+
+function post(socketPath: string, path: string, body: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      // We close, not the node: on a unix socket its close can overtake the end of a large request (EPIPE).
+      connection: 'keep-alive',
+    }
+    const sending = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () => {
+        resolve(Buffer.concat(chunks).toString())
+        sending.destroy()
+      })
+      response.on('error', reject)
+    })
+    sending.setTimeout(timeoutMs, () => sending.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)))
+    sending.on('error', reject)
+    sending.end(body)
+  })
+}
+
+function readAnswer(text: string): { result: unknown } | { error: CallFailure } {
+  const answer: unknown = JSON.parse(text)
+  if (typeof answer === 'object' && answer !== null) {
+    if ('result' in answer) return { result: answer.result }
+    if ('error' in answer && isFailure(answer.error)) {
+      return { error: { code: answer.error.code, message: answer.error.message } }
+    }
+  }
+  throw new Error('its answer is not one of a node')
+}
+
+function isFailure(value: unknown): value is CallFailure {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof Reflect.get(value, 'code') === 'string' &&
+    typeof Reflect.get(value, 'message') === 'string'
+  )
+}
+
+function describe(socketPath: string, error: unknown): CallFailure {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'ENOENT' || code === 'ECONNREFUSED') {
+    return {
+      code: 'node.unreachable',
+      message: `no node is running on ${socketPath} (another one: --socket PATH)`,
+    }
+  }
+  if (code === 'EACCES' || code === 'EPERM') {
+    return {
+      code: 'node.forbidden',
+      message: `you may not open ${socketPath}: only the user of the node may`,
+    }
+  }
+  const reason = error instanceof Error ? error.message : String(error)
+  return { code: 'node.unreachable', message: `the node on ${socketPath} cannot be asked: ${reason}` }
+}

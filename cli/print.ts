@@ -1,0 +1,137 @@
+import Table from 'cli-table3'
+import pc from 'picocolors'
+
+/** A column of a list: its heading and where the value is, a path such as `publisher.title`. */
+export type Column = readonly [heading: string, path: string]
+
+/** Prints tables for people; colours only where the output is a terminal. */
+export type Printer = ReturnType<typeof createPrinter>
+
+/** A printer for this output. */
+export function createPrinter(output: { isTTY?: boolean }) {
+  // picocolors alone would also colour the output of a CI job.
+  const colours = pc.createColors(output.isTTY === true && pc.isColorSupported)
+
+  return {
+    /** One row per element, or a sentence when there is none. */
+    list(rows: unknown, columns: readonly Column[], nothing: string): string {
+      const elements = Array.isArray(rows) ? rows : []
+      if (elements.length === 0) return nothing
+      return aligned([
+        columns.map(([heading]) => colours.bold(heading)),
+        ...elements.map((row) => columns.map(([, path]) => show(valueAt(row, path)))),
+      ])
+    },
+
+    /** Two columns: every value of the object with its path, nested ones included. */
+    properties(value: unknown): string {
+      return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), show(leaf)]))
+    },
+
+    /** What was done to what. */
+    sentence(done: string, target: unknown): string {
+      return `${done} ${show(target)}.`
+    },
+
+    /** Something that needs attention. */
+    warning(text: string): string {
+      return colours.yellow(`warning: ${visible(text)}`)
+    },
+
+    /** Something that went wrong. */
+    failure(text: string): string {
+      return colours.red(`hubctl: ${visible(text)}`)
+    },
+  }
+}
+
+/**
+ * One JSON value. What JSON leaves as it is but a terminal would act upon (C1, direction marks) is
+ * escaped as well: the value stays the same.
+ */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value ?? null, null, 2).replace(unprintable, (character) =>
+    character === '\n' ? character : [...units(character)].map((unit) => `\\u${hex(unit, 4)}`).join(''),
+  )
+}
+
+/**
+ * Makes control, formatting and other invisible characters visible: client ids are chosen by
+ * strangers and must not move the cursor of the operator who lists them.
+ */
+export function visible(text: string): string {
+  return text.replace(unprintable, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return code <= 0xff ? `\\x${hex(code, 2)}` : `\\u{${hex(code, 4)}}`
+  })
+}
+
+/** The value at a path of property names. */
+export function valueAt(value: unknown, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>(
+      (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
+      value,
+    )
+}
+
+// Every control, format, line-separating, unassigned-to-text and lone surrogate character.
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu
+
+/** Aligned by cli-table3, with two spaces between the columns and no lines. */
+function aligned(rows: readonly (readonly string[])[]): string {
+  const table = new Table({
+    chars: noLines,
+    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
+  })
+  table.push(...rows.map((row) => [...row]))
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
+}
+
+const noLines = {
+  top: '',
+  'top-mid': '',
+  'top-left': '',
+  'top-right': '',
+  bottom: '',
+  'bottom-mid': '',
+  'bottom-left': '',
+  'bottom-right': '',
+  left: '',
+  'left-mid': '',
+  mid: '',
+  'mid-mid': '',
+  right: '',
+  'right-mid': '',
+  middle: '',
+}
+
+function show(value: unknown): string {
+  if (value === undefined || value === null || value === '') return '-'
+  if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(show).join(', ')
+  return visible(typeof value === 'object' ? JSON.stringify(value) : String(value))
+}
+
+function flatten(value: unknown, path = ''): [path: string, leaf: unknown][] {
+  if (!isObject(value)) return [[path || 'result', value]]
+  return Object.entries(value).flatMap(([name, inner]) =>
+    flatten(inner, path === '' ? name : `${path}.${name}`),
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function* units(text: string): Iterable<number> {
+  for (let index = 0; index < text.length; index++) yield text.charCodeAt(index)
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0')
+}

@@ -1,0 +1,200 @@
+import { X509Certificate } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
+import { copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import { connect, createServer } from 'node:tls'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { createCertificates } from '../../certs/certificates.ts'
+import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+
+t.test('the pair is loaded and says when it expires', async (t) => {
+  const { files, certificates } = await start(t)
+  t.strictSame(certificates.current(), { cert: await readFile(files.cert), key: await readFile(files.key) })
+  const days = (certificates.notAfter().getTime() - Date.now()) / (24 * 3600 * 1000)
+  t.ok(days > 396 && days <= 397)
+})
+
+t.test('what cannot be used at start is refused in one line', async (t) => {
+  const { files, other } = await pairs(t)
+  const garbage = join(files.dir, 'garbage.pem')
+  await writeFile(garbage, '-----BEGIN CERTIFICATE-----\nnonsense\n')
+  for (const [certPath, keyPath, message] of [
+    [join(files.dir, 'missing.pem'), files.key, /cannot read the certificate .*missing\.pem \(ENOENT/],
+    [files.cert, join(files.dir, 'missing.pem'), /cannot read the key .*missing\.pem/],
+    [garbage, files.key, /garbage\.pem is not a certificate in PEM/],
+    [files.cert, garbage, /garbage\.pem is not an unencrypted private key/],
+    [files.cert, other.key, /the key .* does not belong to/],
+  ] as const) {
+    const { log } = collectingLog()
+    const failure = failureOf(() => createCertificates({ certPath, keyPath, log }))
+    t.match(failure, message)
+    t.notMatch(failure, /\n/)
+  }
+})
+
+t.test('an expired certificate is only a warning', async (t) => {
+  const dir = t.testdir()
+  const old = new Date(Date.now() - 400 * 24 * 3600 * 1000)
+  const files = await ensureDevelopmentCertificates(dir, [], old)
+  const { log, entries } = collectingLog()
+  const certificates = createCertificates({ certPath: files.cert, keyPath: files.key, log })
+  t.teardown(() => certificates.close())
+  t.match(entries, [{ level: 40, msg: /has expired/ }])
+})
+
+t.test('replaced files are handed on as a pair, and TLS clients see the new one', async (t) => {
+  const { files, other, certificates } = await start(t)
+  const server = createServer(certificates.current(), (socket) => socket.on('error', () => undefined))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  certificates.onChange((pair) => server.setSecureContext(pair))
+  const { port } = server.address() as AddressInfo
+
+  t.equal(await serialOf(port, files.ca), await serialIn(files.cert))
+  const changed = nextChange(certificates)
+  await replace(other.cert, files.cert)
+  await replace(other.key, files.key)
+  const [pair] = await changed
+  t.strictSame(pair, { cert: await readFile(other.cert), key: await readFile(other.key) })
+  t.equal(await serialOf(port, other.ca), await serialIn(other.cert))
+})
+
+t.test('a swapped symlink counts as a replaced file', async (t) => {
+  const { files, other } = await pairs(t)
+  const live = join(dirname(files.dir), 'live')
+  await symlink(files.dir, live)
+  const { log } = collectingLog()
+  const certificates = createCertificates({
+    certPath: join(live, 'server.pem'),
+    keyPath: join(live, 'server-key.pem'),
+    log,
+    intervalMs: 10,
+  })
+  t.teardown(() => certificates.close())
+  const changed = nextChange(certificates)
+  await symlink(other.dir, `${live}.new`)
+  await rename(`${live}.new`, live)
+  const [pair] = await changed
+  t.strictSame(pair, { cert: await readFile(other.cert), key: await readFile(other.key) })
+})
+
+t.test('a bad pair is logged once and the old one stays, until a good one comes', async (t) => {
+  const { files, other, certificates, entries, nextError } = await start(t)
+  const before = certificates.current()
+  const errors = () => entries.filter(({ level }) => level === 50)
+
+  const mismatch = nextError()
+  await replace(other.cert, files.cert)
+  await mismatch
+  t.match(errors(), [{ msg: /cannot be used/, reason: /does not belong to/ }])
+  t.equal(certificates.current(), before)
+
+  const missing = nextError()
+  await rm(files.key)
+  await missing
+  t.match(errors(), [{}, { reason: /ENOENT/ }], 'another fault is told, the same is not repeated')
+  t.equal(certificates.current(), before)
+
+  const changed = nextChange(certificates)
+  await replace(other.key, files.key)
+  await changed
+  t.strictSame(certificates.current().key, await readFile(other.key))
+  t.equal(errors().length, 2)
+})
+
+t.test('a listener that fails does not stop the others', async (t) => {
+  const { files, other, certificates, entries } = await start(t)
+  certificates.onChange(() => {
+    throw new Error('no')
+  })
+  const changed = nextChange(certificates)
+  await replace(other.key, files.key)
+  await replace(other.cert, files.cert)
+  await changed
+  t.match(
+    entries.filter(({ level }) => level === 50),
+    [{ msg: /a listener could not/ }],
+  )
+})
+
+async function start(t: Test) {
+  const made = await pairs(t)
+  const logged = collectingLog()
+  const { cert: certPath, key: keyPath } = made.files
+  const certificates = createCertificates({ certPath, keyPath, log: logged.log, intervalMs: 10 })
+  t.teardown(() => certificates.close())
+  return { ...made, ...logged, certificates }
+}
+
+/** Two complete sets that have nothing in common. */
+async function pairs(t: Test) {
+  const root = t.testdir({ one: {}, two: {} })
+  const [one, two] = [join(root, 'one'), join(root, 'two')]
+  return {
+    files: { dir: one, ...(await ensureDevelopmentCertificates(one)) },
+    other: { dir: two, ...(await ensureDevelopmentCertificates(two)) },
+  }
+}
+
+async function replace(from: string, to: string): Promise<void> {
+  await copyFile(from, `${to}.new`)
+  await rename(`${to}.new`, to)
+}
+
+interface Entry {
+  level: number
+  msg: string
+}
+
+function collectingLog() {
+  const entries: Entry[] = []
+  const events = new EventEmitter()
+  const log = pino({
+    level: 'info',
+    hooks: {
+      streamWrite(line) {
+        const entry: Entry = JSON.parse(line)
+        entries.push(entry)
+        if (entry.level === 50) events.emit('logged')
+        return ''
+      },
+    },
+  })
+  return { log, entries, nextError: () => waitFor(events, 'logged') }
+}
+
+function nextChange(certificates: { onChange(listener: (pair: unknown) => void): void }): Promise<unknown[]> {
+  const events = new EventEmitter()
+  certificates.onChange((pair) => events.emit('changed', pair))
+  return waitFor(events, 'changed')
+}
+
+/** Looking at the files does not keep the process alive; the test does. */
+function waitFor(events: EventEmitter, name: string): Promise<unknown[]> {
+  const alive = setTimeout(() => undefined, 10_000)
+  return once(events, name).finally(() => clearTimeout(alive))
+}
+
+function failureOf(action: () => unknown): string {
+  try {
+    action()
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+  return 'it did not fail'
+}
+
+async function serialOf(port: number, ca: string): Promise<string> {
+  const client = connect({ port, host: '127.0.0.1', servername: 'localhost', ca: await readFile(ca) })
+  await once(client, 'secureConnect')
+  const { serialNumber } = client.getPeerCertificate()
+  client.destroy()
+  return serialNumber
+}
+
+async function serialIn(path: string): Promise<string> {
+  return new X509Certificate(await readFile(path)).serialNumber
+}

@@ -1,0 +1,160 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { createCredentials } from '../../acl/credentials.ts'
+import { createAudit } from '../../admin/audit.ts'
+import { type CommandParts, createCommands } from '../../admin/commands.ts'
+import { commands as cliCommands } from '../../cli/commands.ts'
+import { openEmbeddedStore } from '../../store/embedded.ts'
+
+const A = 'urn:org:institution:a'
+const publisher = { role: 'publisher', label: 'a', institutions: [A], classes: ['track'], filters: [] }
+
+t.test('every command of the CLI has an implementation, and the reverse', async (t) => {
+  const { names } = await start(t)
+  t.strictSame(names.sort(), cliCommands.map(({ asks }) => asks).sort())
+})
+
+t.test('a credential is added, listed, shown, rotated and revoked', async (t) => {
+  const { ask, audit } = await start(t)
+  const added = await ask('credentials.add', publisher)
+  const username = 'pub-a-20260301120000'
+  t.strictSame(added, {
+    username,
+    password: added.password,
+    role: 'publisher',
+    institutions: [A],
+    filters: [],
+    classes: ['track'],
+    createdAt: '2026-03-01T12:00:00.000Z',
+  })
+  t.match(await ask('credentials.list'), [{ username }])
+  t.match(await ask('credentials.show', { username }), { username, label: 'a' })
+
+  const rotated = await ask('credentials.rotate', { username, revokeAfter: 3600 })
+  t.strictSame(
+    { ...rotated, password: '' },
+    {
+      ...added,
+      username: 'pub-a-20260301120001',
+      password: '',
+      replaces: username,
+      revokeAt: '2026-03-01T13:00:00.000Z',
+    },
+  )
+  t.match(await ask('credentials.rotate', { username: rotated.username }), { revokeAt: null })
+  t.strictSame(await ask('credentials.revoke', { username }), { username, revoked: true })
+
+  const entries = await audit.list()
+  t.strictSame(
+    entries.map(({ who, action, target }) => [who, action, target]),
+    [
+      ['kim', 'credentials.add', username],
+      ['kim', 'credentials.rotate', username],
+      ['kim', 'credentials.rotate', rotated.username],
+      ['kim', 'credentials.revoke', username],
+    ],
+  )
+  const text = JSON.stringify(entries)
+  for (const { password } of [added, rotated])
+    t.notOk(text.includes(password), 'never a password in the audit log')
+})
+
+t.test('names nobody knows are refused by name, and nothing is audited', async (t) => {
+  const { ask, audit } = await start(t)
+  for (const [command, args, message] of [
+    ['credentials.show', { username: 'pub-x-1' }, /no credential "pub-x-1"/],
+    ['credentials.rotate', { username: 'pub-x-1' }, /no credential "pub-x-1"/],
+    ['credentials.revoke', { username: 'pub-x-1' }, /no credential "pub-x-1"/],
+    ['feed.lookup', { id: 'crid://x' }, /does not know "crid:\/\/x"/],
+    ['clients.disconnect', { clientId: 'ghost' }, /no connected client "ghost"/],
+    ['sessions.drop', { clientId: 'ghost' }, /no session "ghost"/],
+    ['retained.clear', { topic: 'radio/ghost' }, /no retained message on "radio\/ghost"/],
+  ] as const) {
+    await t.rejects(ask(command, args), { name: 'Refusal', message })
+  }
+  t.strictSame(await audit.list(), [])
+})
+
+t.test('wrong arguments are refused, whoever sends them', async (t) => {
+  const { ask } = await start(t)
+  for (const [command, args] of [
+    ['credentials.add', {}],
+    ['credentials.add', { ...publisher, role: 'admin' }],
+    ['credentials.add', { ...publisher, institutions: 'x' }],
+    ['credentials.add', { ...publisher, institutions: [1] }],
+    ['credentials.show', {}],
+    ['credentials.rotate', { username: 7 }],
+    ['sessions.drop', { clientId: '' }],
+    ['check', { institution: 'x', payload: '' }],
+    ['check', { institution: A, payload: 7 }],
+    ['check', { institution: A, payload: '', class: 'x' }],
+  ] as const) {
+    await t.rejects(ask(command, args), { name: 'Refusal' }, `${command} ${JSON.stringify(args)}`)
+  }
+  const { username } = await ask('credentials.add', publisher)
+  await t.rejects(ask('credentials.rotate', { username, revokeAfter: '24h' }), {
+    message: /revokeAfter must be a number/,
+  })
+  await t.rejects(ask('credentials.rotate', { username, revokeAfter: -1 }), { message: /revokeAfter must/ })
+})
+
+t.test('changes of clients, sessions, retained messages and feed are audited', async (t) => {
+  const { ask, audit } = await start(t)
+  t.strictSame(await ask('clients.disconnect', { clientId: 'known' }), {
+    clientId: 'known',
+    disconnected: true,
+  })
+  t.strictSame(await ask('sessions.drop', { clientId: 'known' }), { clientId: 'known', dropped: true })
+  t.strictSame(await ask('retained.clear', { topic: 'known' }), { topic: 'known', cleared: true })
+  t.strictSame(await ask('feed.refresh', { force: true }), { ok: true, force: true })
+  t.strictSame(
+    (await audit.list()).map(({ action, target }) => [action, target]),
+    [
+      ['clients.disconnect', 'known'],
+      ['sessions.drop', 'known'],
+      ['retained.clear', 'known'],
+      ['feed.refresh', 'feed'],
+    ],
+  )
+})
+
+t.test('an event is checked as the bytes it was sent as', async (t) => {
+  const { ask } = await start(t)
+  const payload = Buffer.from([0xff, 0x00, 0x7b]).toString('base64')
+  t.strictSame(await ask('check', { institution: A, class: 'data', payload }), {
+    hex: 'ff007b',
+    institution: A,
+    cls: 'data',
+  })
+  t.strictSame(await ask('check', { institution: A, payload: '' }), { hex: '', institution: A })
+})
+
+async function start(t: Test) {
+  const dir = t.testdir()
+  const clock = () => Date.parse('2026-03-01T12:00:00Z')
+  const store = await openEmbeddedStore(join(dir, 'store'))
+  const credentials = await createCredentials({ store, clock })
+  t.teardown(async () => {
+    credentials.close()
+    await store.close()
+  })
+  const audit = createAudit(join(dir, 'audit.log'), clock)
+  const known = (name: string) => name === 'known'
+  const parts: CommandParts = {
+    credentials,
+    audit,
+    status: () => ({}),
+    config: () => ({}),
+    feed: { status: () => ({}), refresh: ({ force }) => ({ ok: true, force }), lookup: () => [] },
+    clients: { list: () => [], disconnect: known },
+    sessions: { list: () => [], drop: async (clientId) => known(clientId) },
+    retained: { list: (filter) => [filter], clear: async (topic) => known(topic) },
+    check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
+  }
+  const commands = createCommands(parts)
+  /** As the answer arrives: through JSON. */
+  async function ask(name: string, args: Record<string, unknown> = {}) {
+    return JSON.parse(JSON.stringify((await commands[name]?.(args, 'kim')) ?? null))
+  }
+  return { ask, audit, names: Object.keys(commands) }
+}
