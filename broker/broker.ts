@@ -176,7 +176,17 @@ export async function createBroker(parts: {
         const { clientId, principal, topic, payload, qos, key } = will
         const now = { at: clock(), started: performance.now() }
         const alongside = [{ del: key }]
-        await receive({ principal, clientId, topic, payload, qos, retain: false, isWill: true, ...now, alongside })
+        await receive({
+          principal,
+          clientId,
+          topic,
+          payload,
+          qos,
+          retain: false,
+          isWill: true,
+          ...now,
+          alongside,
+        })
       }
     },
 
@@ -262,7 +272,11 @@ export async function createBroker(parts: {
   }
 
   /** The log-in of a client: 0, or the CONNACK return code that refuses it (MQTT 3.1.1 §3.2.2.3). */
-  async function admit(client: Client, username: string | undefined, password: Buffer | undefined): Promise<number> {
+  async function admit(
+    client: Client,
+    username: string | undefined,
+    password: Buffer | undefined,
+  ): Promise<number> {
     const link = linkOf(client)
     const { connection } = link
     const { remoteAddress } = connection
@@ -406,7 +420,15 @@ export async function createBroker(parts: {
     const payload = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
     const started = isWill ? performance.now() : connection.nextArrival()
     const changes = isWill && willKey ? [{ del: willKey }] : alongside
-    const of = { principal: session.principal, clientId: session.clientId, topic, payload, qos, retain, isWill }
+    const of = {
+      principal: session.principal,
+      clientId: session.clientId,
+      topic,
+      payload,
+      qos,
+      retain,
+      isWill,
+    }
     const stored = await receive({ ...of, at: clock(), started, alongside: changes })
     if (stored) return
     connection.cut('error', 'publish not stored')

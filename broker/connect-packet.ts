@@ -62,7 +62,8 @@ function checkFlags(flags: number): string | undefined {
   const has = (flag: number) => (flags & flag) !== 0
   const willQos = (flags >> 3) & 3
   if (has(connectFlag.reserved)) return 'reserved connect flag is set' // [MQTT-3.1.2-3]
-  if (!has(connectFlag.will) && (willQos !== 0 || has(connectFlag.willRetain))) return 'will flags without a will' // [MQTT-3.1.2-13], [MQTT-3.1.2-15]
+  if (!has(connectFlag.will) && (willQos !== 0 || has(connectFlag.willRetain)))
+    return 'will flags without a will' // [MQTT-3.1.2-13], [MQTT-3.1.2-15]
   if (willQos === 3) return 'will QoS 3 does not exist' // [MQTT-3.1.2-14]
   if (has(connectFlag.password) && !has(connectFlag.username)) return 'password without user name' // [MQTT-3.1.2-22]
   return undefined
@@ -80,7 +81,8 @@ function readFields(
     const topic = readText(body, at)
     if ('problem' in topic) return { problem: `will topic: ${topic.problem}` }
     if (topic.bytes.length === 0) return { problem: 'will topic is empty' }
-    if (topic.bytes.includes('+') || topic.bytes.includes('#')) return { problem: 'will topic has a wildcard' }
+    if (topic.bytes.includes('+') || topic.bytes.includes('#'))
+      return { problem: 'will topic has a wildcard' }
     const message = readBytes(body, topic.end)
     if ('problem' in message) return { problem: `will message: ${message.problem}` }
     const qos = (flags >> 3) & 3

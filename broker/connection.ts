@@ -22,7 +22,15 @@ export interface ConnectionEvents {
   dropped(connection: MqttConnection): void
 }
 
-export type CutReason = 'protocol' | 'version' | 'slow' | 'keepalive' | 'revoked' | 'takeover' | 'operator' | 'error'
+export type CutReason =
+  | 'protocol'
+  | 'version'
+  | 'slow'
+  | 'keepalive'
+  | 'revoked'
+  | 'takeover'
+  | 'operator'
+  | 'error'
 
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const lingerMs = 1000
@@ -112,8 +120,8 @@ export class MqttConnection extends Duplex {
   }
 
   /**
-   * Sends one encoded packet. A `droppable` one (QoS 0) is left out when half the buffer is full;
-   * over the whole buffer the peer is cut off. False when it was not sent.
+   * Sends one encoded packet. When the buffer is full a `droppable` one (QoS 0) is left out; for any other
+   * the peer is cut off. False when it was not sent.
    */
   send(bytes: Buffer, droppable = false): boolean {
     if (this.#state === 'closed') return false
@@ -125,8 +133,10 @@ export class MqttConnection extends Duplex {
       return false
     }
     if (pending > this.#limits.outgoingBuffer / 2) {
-      this.#frozenTimer ??= setTimeout(() => this.cut('slow', `not read for ${frozenMs} ms`), frozenMs).unref()
-      if (droppable && this.#socket.writableLength > 0) return this.#drop()
+      this.#frozenTimer ??= setTimeout(
+        () => this.cut('slow', `not read for ${frozenMs} ms`),
+        frozenMs,
+      ).unref()
     }
     if (!this.#corked) {
       this.#corked = true
@@ -223,7 +233,10 @@ export class MqttConnection extends Duplex {
     if ('refuse' in request) {
       this.send(encodeConnackRefusal(request.refuse))
       const reason = request.refuse === 1 ? 'version' : 'protocol'
-      return this.cut(reason, request.refuse === 1 ? 'not MQTT 3.1.1' : 'empty client id without clean session')
+      return this.cut(
+        reason,
+        request.refuse === 1 ? 'not MQTT 3.1.1' : 'empty client id without clean session',
+      )
     }
     this.request = request
     this.#state = 'handshake'

@@ -44,7 +44,10 @@ export function createDistribution(parts: {
       const changes: Change[] = [...alongside]
       const batch = messages.map((message) => ({ message, ...planQueues(message, changes) }))
       for (const message of messages) changes.push(...retained.change(message, now))
-      await commit(changes, batch.flatMap(({ planned }) => planned))
+      await commit(
+        changes,
+        batch.flatMap(({ planned }) => planned),
+      )
       for (const { message, planned, version } of batch) {
         const publish = preparePublish(message.topic, message.payload)
         retained.show(message, now)
@@ -89,7 +92,10 @@ export function createDistribution(parts: {
   }
 
   /** Takes the message into the queues of the persistent sessions that subscribed to it. */
-  function planQueues(message: Message, changes: Change[]): { planned: Map<Session, Planned>; version: number } {
+  function planQueues(
+    message: Message,
+    changes: Change[],
+  ): { planned: Map<Session, Planned>; version: number } {
     const planned = new Map<Session, Planned>()
     const { version } = routes.stored
     if (message.qos === 0) return { planned, version }
@@ -98,7 +104,8 @@ export function createDistribution(parts: {
     const permitted = createPermittedCheck(message.topic)
     const sequence = outbox.nextSequence()
     for (const [session, qos] of holders) {
-      if (permitted(session)) plan(session, message, sequence, lower(qos, message.qos), false, planned, changes)
+      if (permitted(session))
+        plan(session, message, sequence, lower(qos, message.qos), false, planned, changes)
     }
     if (planned.size > 0) changes.push(outbox.bodyChange(sequence, message))
     return { planned, version }
@@ -178,7 +185,12 @@ export function createDistribution(parts: {
     const publish = preparePublish(topic, payload)
     metrics.deliveries.inc()
     if (session.clean || qos === 0) return sendUnstored(session, publish, qos, true)
-    const message: Message = { topic, payload, qos, queue: { keep: 'every', time, ...(expires && { expires }) } }
+    const message: Message = {
+      topic,
+      payload,
+      qos,
+      queue: { keep: 'every', time, ...(expires && { expires }) },
+    }
     const changes: Change[] = []
     const planned = new Map<Session, Planned>()
     const sequence = outbox.nextSequence()

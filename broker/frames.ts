@@ -120,7 +120,8 @@ function checkFixedHeader(first: number): void {
   const flags = reservedFlags[first >> 4]
   if (flags === undefined) throw new ProtocolViolation(`packet type ${first >> 4} is not for clients`)
   // [MQTT-2.2.2-2]
-  if (flags !== 'own' && flags !== (first & 15)) throw new ProtocolViolation('reserved flags are not as required')
+  if (flags !== 'own' && flags !== (first & 15))
+    throw new ProtocolViolation('reserved flags are not as required')
 }
 
 function checkBody(frame: Frame): string | undefined {

@@ -1,9 +1,9 @@
 import { mayPublish } from '../acl/access.ts'
 import { errorItem } from '../event/error.ts'
-import type { Pipeline } from '../validator/pipeline.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Received, Receive } from './broker.ts'
+import type { Pipeline } from '../validator/pipeline.ts'
+import type { Receive, Received } from './broker.ts'
 
 /**
  * The MQTT door of the pipeline: an inbox topic becomes a submission; everything else is dropped,
@@ -34,6 +34,9 @@ export function createIngest(parts: { pipeline: Pipeline; log: Log; metrics: Met
   function logDenied({ principal, clientId, topic, isWill }: Received, code: string, reason: string): void {
     metrics.publishesDenied.inc({ code })
     const { username } = principal
-    log.warn({ username, clientId, topic: topic.slice(0, 200), isWill, code, reason }, 'publish denied and dropped')
+    log.warn(
+      { username, clientId, topic: topic.slice(0, 200), isWill, code, reason },
+      'publish denied and dropped',
+    )
   }
 }

@@ -82,7 +82,8 @@ export async function listenMqtt(parts: {
 
   function refusalReason(ofAddress: number): string | undefined {
     if (open >= maxConnections) return 'max-connections'
-    if (maxConnectionsPerAddress > 0 && ofAddress > maxConnectionsPerAddress) return 'max-connections-per-address'
+    if (maxConnectionsPerAddress > 0 && ofAddress > maxConnectionsPerAddress)
+      return 'max-connections-per-address'
     return undefined
   }
 }

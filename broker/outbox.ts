@@ -5,7 +5,14 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 import { farFutureMs } from './retained.ts'
-import { inFlightWindow, markSent, type QueueEntry, queueEntry, type Session } from './session.ts'
+import {
+  inFlightWindow,
+  markSent,
+  maxInFlight,
+  type QueueEntry,
+  queueEntry,
+  type Session,
+} from './session.ts'
 import { encodePubrel, type Publish, packetType, preparePublish, type Qos } from './wire.ts'
 
 export type Outbox = Awaited<ReturnType<typeof openOutbox>>
@@ -58,7 +65,8 @@ export async function openOutbox(parts: {
     async dropOrphans(): Promise<void> {
       const changes: Change[] = []
       for (const [clientId, entries] of restored) {
-        for (const { sequence } of entries) changes.push({ del: queueKey(clientId, sequence) }, ...release(sequence))
+        for (const { sequence } of entries)
+          changes.push({ del: queueKey(clientId, sequence) }, ...release(sequence))
       }
       for await (const [key] of store.range('body/')) {
         if (!references.has(Number(key.slice('body/'.length)))) changes.push({ del: key })
@@ -144,7 +152,9 @@ export async function openOutbox(parts: {
   ): { planned: Planned; changes: Change[] } | undefined {
     const entry = queueEntry(message, sequence, qos, retain)
     const replaced: QueueEntry[] = []
-    const before = entry.keep === 'latest' ? session.latest.get(entry.topic) : undefined
+    // Only what is offline is conflated: who is connected gets every event, as fast as it acknowledges.
+    const conflates = entry.keep === 'latest' && session.connection === undefined
+    const before = conflates ? session.latest.get(entry.topic) : undefined
     if (before) {
       const order = { time: entry.time, horizon: clock() + farFutureMs }
       if (keepsStored(before.time, order)) return undefined
@@ -153,7 +163,7 @@ export async function openOutbox(parts: {
     replaced.push(...overLimit(session, replaced.length))
     const changes = replaced.flatMap((other) => remove(session, other))
     adopt(session, entry)
-    const sendable = session.waiting === 1 && !session.flushing && session.inFlight.size < inFlightWindow
+    const sendable = session.waiting === 1 && !session.flushing && session.inFlight.size < maxInFlight
     const connection = sendable ? session.connection : undefined
     if (connection) markSent(session, entry)
     changes.push(entryChange(session, entry))

@@ -82,7 +82,10 @@ export async function openRetained(store: Store, clock: () => number) {
       const now = clock()
       const over = [...values(root)].filter((value) => value.expires !== undefined && value.expires <= now)
       // A newer state of the same name may be on its way into the store: it stays.
-      const changes = over.map((value) => ({ del: keyOf(value), order: { time: value.time, horizon: Infinity } }))
+      const changes = over.map((value) => ({
+        del: keyOf(value),
+        order: { time: value.time, horizon: Infinity },
+      }))
       await store.commit(changes)
       for (const value of over) {
         if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)

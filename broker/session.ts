@@ -53,10 +53,10 @@ export interface QueueEntry {
 /** A QoS 1 or 2 message to a clean session: nothing of it outlives the connection. */
 export type CleanFlight = 'published' | 'released'
 
-/** Messages in flight to one client; more wait in the queue. Bounds what a redelivery repeats. */
+/** How far the delivery of queued and retained messages runs ahead of the client's acknowledgements. */
 export const inFlightWindow = 100
-/** A clean session that leaves so many messages unacknowledged does not speak MQTT. */
-const maxUnacknowledged = 10_000
+/** Live messages in flight to one client: more wait in the queue of a persistent session; a clean one is cut off. */
+export const maxInFlight = 10_000
 
 export function createSession(of: {
   clientId: string
@@ -98,8 +98,8 @@ export function sendUnstored(session: Session, publish: Publish, qos: Qos, retai
     connection.send(publish.packet(0, { retain }), true)
     return
   }
-  if (session.inFlight.size >= maxUnacknowledged) {
-    connection.cut('slow', `${maxUnacknowledged} messages not acknowledged`)
+  if (session.inFlight.size >= maxInFlight) {
+    connection.cut('slow', `${maxInFlight} messages not acknowledged`)
     return
   }
   const packetId = nextPacketId(session)

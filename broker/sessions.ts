@@ -82,7 +82,8 @@ export async function openSessions(parts: {
 
     /** Stores what a persistent session is subscribed to now. */
     async storeSubscriptions(session: Session): Promise<void> {
-      if (!session.clean && sessions.get(session.clientId) === session) await store.commit([recordChange(session)])
+      if (!session.clean && sessions.get(session.clientId) === session)
+        await store.commit([recordChange(session)])
     },
 
     /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
@@ -104,7 +105,9 @@ export async function openSessions(parts: {
     /** Forgets sessions that have been offline for too long. Returns how many. */
     async sweep(): Promise<number> {
       const limit = clock() - expiryMs
-      const expired = [...sessions.values()].filter(({ disconnectedAt }) => (disconnectedAt ?? Infinity) <= limit)
+      const expired = [...sessions.values()].filter(
+        ({ disconnectedAt }) => (disconnectedAt ?? Infinity) <= limit,
+      )
       await store.commit(expired.flatMap(remove))
       return expired.length
     },
@@ -120,7 +123,9 @@ export async function openSessions(parts: {
     for (const [filter, qos] of session.subscriptions) routesOf(session, qos).remove(filter, session)
     const queued = outbox.clear(session)
     if (session.clean) return []
-    const incoming = [...session.incoming].map((packetId) => ({ del: incomingKey(session.clientId, packetId) }))
+    const incoming = [...session.incoming].map((packetId) => ({
+      del: incomingKey(session.clientId, packetId),
+    }))
     return [{ del: recordKey(session.clientId) }, ...queued, ...incoming]
   }
 

@@ -25,12 +25,12 @@ export async function openEmbeddedStore(directory: string): Promise<Store> {
     async get(key) {
       await reopening
       const stored = await db.get(key)
-      return stored === undefined ? undefined : valueOf(stored)
+      return stored === undefined ? undefined : contentOf(stored)
     },
 
     async *range(prefix) {
       await reopening
-      for await (const [key, stored] of db.iterator(keysBelow(prefix))) yield [key, valueOf(stored)]
+      for await (const [key, stored] of db.iterator(keysBelow(prefix))) yield [key, contentOf(stored)]
     },
 
     commit(changes) {
@@ -55,7 +55,10 @@ export async function openEmbeddedStore(directory: string): Promise<Store> {
     while (waiting.length > 0) {
       const group = takeGroup(waiting)
       try {
-        if (torn) await (reopening = reopen())
+        if (torn) {
+          reopening = reopen()
+          await reopening
+        }
         const changes = group.flatMap((pending) => pending.changes)
         await db.batch(await applicable(changes), { sync: true })
         for (const pending of group) pending.resolve()
@@ -116,15 +119,21 @@ interface Pending {
 
 type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }
 
-/** Changes in one batch: enough to share a sync, few enough to answer the first in time. */
-const groupChanges = 4096
+/**
+ * Size of one batch: enough to share a sync, and few enough that what follows the commits (a burst of
+ * deliveries to every subscriber) reaches the network before the next batch piles up behind it.
+ */
+const groupBytes = 256 * 1024
+const groupChanges = 512
 
 function takeGroup(waiting: Pending[]): Pending[] {
-  let size = 0
+  let bytes = 0
+  let changes = 0
   let count = 0
   for (const pending of waiting) {
-    size += pending.changes.length
-    if (count > 0 && size > groupChanges) break
+    changes += pending.changes.length
+    for (const change of pending.changes) bytes += 'put' in change ? change.value.length : 0
+    if (count > 0 && (changes > groupChanges || bytes > groupBytes)) break
     count++
   }
   return waiting.splice(0, count)
@@ -144,7 +153,7 @@ function encode(time: number, value: Buffer | string): Buffer {
   return stored
 }
 
-function valueOf(stored: Buffer): Buffer {
+function contentOf(stored: Buffer): Buffer {
   return stored.subarray(8)
 }
 

@@ -35,7 +35,9 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     ...options,
   })
   client.on('error', () => {})
-  client.on('message', (topic, payload, packet) => received.add({ topic, payload, json: parse(payload), packet }))
+  client.on('message', (topic, payload, packet) =>
+    received.add({ topic, payload, json: parse(payload), packet }),
+  )
   t.teardown(() => client.endAsync(true))
   return { client, received }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type Livestream, parseFeed } from '../validator/feed.ts'
 import { sampleFeedPath } from '../config/config.ts'
+import { type Livestream, parseFeed } from '../validator/feed.ts'
 
 /** The livestreams of the sample feed, by institution. */
 export const stations: readonly (readonly Livestream[])[] = readStations()
@@ -25,7 +25,10 @@ export function serviceOf(livestream: Livestream): Record<string, unknown> {
 }
 
 /** A valid now-playing event. */
-export function playing(livestream: Livestream, fields: Record<string, unknown> = {}): Record<string, unknown> {
+export function playing(
+  livestream: Livestream,
+  fields: Record<string, unknown> = {},
+): Record<string, unknown> {
   return {
     event: 'de.org.hub.v1.radio.track.playing',
     type: 'music',
@@ -40,7 +43,10 @@ export function playing(livestream: Livestream, fields: Record<string, unknown> 
 }
 
 /** A valid control event. */
-export function control(livestream: Livestream, fields: Record<string, unknown> = {}): Record<string, unknown> {
+export function control(
+  livestream: Livestream,
+  fields: Record<string, unknown> = {},
+): Record<string, unknown> {
   const now = Date.now()
   return {
     event: 'de.org.hub.v1.radio.control',

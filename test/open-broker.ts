@@ -5,7 +5,9 @@ import { startPlainBroker } from './plain-broker.ts'
  * `broker/` alone on plain loopback TCP, open to everybody on any topic, so that public MQTT conformance
  * suites can be pointed at it: `npx tsx test/open-broker.ts --port 1883`
  */
-const { values } = parseArgs({ options: { port: { type: 'string', default: '1883' }, log: { type: 'string' } } })
+const { values } = parseArgs({
+  options: { port: { type: 'string', default: '1883' }, log: { type: 'string' } },
+})
 
 const largestPacket = 268_435_461
 const broker = await startPlainBroker({

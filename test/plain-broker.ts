@@ -72,7 +72,9 @@ export async function startPlainBroker(
       return false
     }
   })
-  const server = createServer({ noDelay: true }, (socket) => broker.accept(socket, socket.remoteAddress ?? 'unknown'))
+  const server = createServer({ noDelay: true }, (socket) =>
+    broker.accept(socket, socket.remoteAddress ?? 'unknown'),
+  )
   await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve))
   const address = server.address()
 

@@ -29,7 +29,11 @@ export async function rawClient(t: Test, port: number) {
   })
   t.teardown(() => socket.destroy())
 
-  async function until<Result>(look: () => Result | undefined, what: string, timeoutMs = 5000): Promise<Result> {
+  async function until<Result>(
+    look: () => Result | undefined,
+    what: string,
+    timeoutMs = 5000,
+  ): Promise<Result> {
     const found = look()
     if (found !== undefined) return found
     return new Promise((resolve, reject) => {
@@ -39,7 +43,11 @@ export async function rawClient(t: Test, port: number) {
       }
       const timer = setTimeout(() => {
         done()
-        reject(new Error(`no ${what}; seen: ${packets.map(({ cmd }) => cmd).join(' ')}${closed ? ', closed' : ''}`))
+        reject(
+          new Error(
+            `no ${what}; seen: ${packets.map(({ cmd }) => cmd).join(' ')}${closed ? ', closed' : ''}`,
+          ),
+        )
       }, timeoutMs)
       const check = () => {
         const result = look()
@@ -59,14 +67,24 @@ export async function rawClient(t: Test, port: number) {
     },
     /** CONNECT with the given fields; resolves with the CONNACK. */
     async connect(fields: Record<string, unknown> = {}) {
-      const base = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, clientId: 'raw', keepalive: 0 }
+      const base = {
+        cmd: 'connect',
+        protocolId: 'MQTT',
+        protocolVersion: 4,
+        clean: true,
+        clientId: 'raw',
+        keepalive: 0,
+      }
       this.send({ ...base, ...fields } as Packet)
       return this.next('connack')
     },
     /** The `index`th packet of a kind, waited for. */
     next<Command extends Packet['cmd']>(cmd: Command, index = 0) {
       type Wanted = Extract<Packet, { cmd: Command }>
-      return until(() => packets.filter((packet): packet is Wanted => packet.cmd === cmd)[index], `${cmd} ${index}`)
+      return until(
+        () => packets.filter((packet): packet is Wanted => packet.cmd === cmd)[index],
+        `${cmd} ${index}`,
+      )
     },
     /** Resolves when the broker has closed the connection. */
     closed: () => until(() => (closed ? true : undefined), 'close'),

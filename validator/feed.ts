@@ -13,6 +13,8 @@ export interface Livestream {
 /** One good feed, indexed. */
 export interface Feed {
   readonly size: number
+  /** The first livestream listed. */
+  readonly sample: Livestream | undefined
   byId(id: string): Livestream | undefined
   /** Several livestreams may carry the same external id; then only the id tells them apart. */
   byExternalId(externalId: string): readonly Livestream[]
@@ -52,6 +54,7 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   return {
     feed: {
       size: byId.size,
+      sample: byId.values().next().value,
       byId: (id) => byId.get(id),
       byExternalId: (externalId) => byExternalId.get(externalId) ?? [],
       byPublisher: (publisherId) => byPublisher.get(publisherId) ?? [],

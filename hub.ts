@@ -1,0 +1,139 @@
+import { mkdir } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { mayReceive, maySubscribe } from './acl/access.ts'
+import { createCredentials } from './acl/credentials.ts'
+import { createAudit } from './admin/audit.ts'
+import { createCommands } from './admin/commands.ts'
+import { startAdminSocket } from './admin/socket.ts'
+import { createBroker } from './broker/broker.ts'
+import { createIngest } from './broker/ingest.ts'
+import { listenMqtt } from './broker/listener.ts'
+import { createCertificates } from './certs/certificates.ts'
+import { ensureDevelopmentCertificates } from './certs/development.ts'
+import { type Config, maskedConfig } from './config/config.ts'
+import { createEventIds } from './event/id.ts'
+import { createStatus } from './status.ts'
+import { openEmbeddedStore } from './store/embedded.ts'
+import type { Log } from './telemetry/log.ts'
+import { createMetrics } from './telemetry/metrics.ts'
+import { maxPayloadBytes } from './validator/decide.ts'
+import { createFeedSource } from './validator/feed-source.ts'
+import { createPipeline } from './validator/pipeline.ts'
+
+export type Hub = Awaited<ReturnType<typeof startHub>>
+
+/** Bytes a PUBLISH may have beside its payload; a larger packet is never buffered (design.md §7). */
+const packetOverheadBytes = 64 * 1024
+/** Before log-in (design.md §8). */
+const maxConnectBytes = 64 * 1024
+const connectTimeoutMs = 10_000
+
+/**
+ * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with
+ * the reason when the node cannot start. Development certificates go to `certsDir`. `close` finishes what was received and stops.
+ */
+export async function startHub(config: Config, log: Log, certsDir = resolve('certs')) {
+  const clock = Date.now
+  const metrics = createMetrics()
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
+  const tls = await certificatePaths(config, certsDir)
+  const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
+  const store = await openEmbeddedStore(join(config.dataDir, 'store'))
+
+  const feed = await createFeedSource({
+    source: config.feed,
+    intervalMs: config.feedInterval * 1000,
+    store,
+    log,
+    clock,
+  })
+  const credentials = await createCredentials({
+    store,
+    clock,
+    knownInstitution: (institutionId) => feed.current()?.hasInstitution(institutionId) ?? true,
+    onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
+  })
+  const broker = await createBroker({
+    store,
+    access: { authenticate: credentials.authenticate, maySubscribe, mayReceive },
+    limits: {
+      maxPacketBytes: maxPayloadBytes + packetOverheadBytes,
+      maxConnectBytes,
+      connectTimeoutMs,
+      outgoingBuffer: config.outgoingBuffer,
+      loginFailures: config.loginFailures,
+      queueLimit: config.queueLimit,
+      sessionExpiryMs: config.sessionExpiry * 1000,
+    },
+    clock,
+    log,
+    metrics,
+  })
+  const pipeline = createPipeline({
+    feed: feed.current,
+    distribute: broker.distribute,
+    announce: broker.announce,
+    nextEventId: createEventIds(clock),
+    clock,
+    log,
+    metrics,
+  })
+  credentials.onRevoked((username) => broker.disconnectUser(username))
+  await broker.start(createIngest({ pipeline, log, metrics }))
+
+  const admin = await startAdminSocket({
+    path: join(config.dataDir, 'admin.sock'),
+    commands: createCommands({
+      credentials,
+      audit: createAudit(join(config.dataDir, 'audit.log'), clock),
+      status: createStatus({ config, store, feed, metrics, certificates, broker }),
+      feed,
+      clients: { list: broker.clients, disconnect: broker.disconnect },
+      sessions: { list: broker.sessionList, drop: broker.dropSession },
+      retained: { list: broker.retainedList, clear: broker.retained.clear },
+      check: ({ payload, institution, cls }) =>
+        pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
+      config: () => maskedConfig(config),
+    }),
+    log,
+  })
+  const mqtt = await listenMqtt({
+    host: config.host,
+    port: config.mqttPort,
+    certificates,
+    maxConnections: config.maxConnections,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    accept: broker.accept,
+    log,
+    metrics,
+  })
+
+  return {
+    mqttPort: mqtt.port,
+    adminSocket: admin.path,
+    /** The CA users are told to trust, PEM path; undefined where they trust it already. */
+    caPath: tls.ca,
+    /** One livestream of the feed, for examples. */
+    livestream: feed.current()?.sample,
+
+    async close(): Promise<void> {
+      mqtt.close()
+      certificates.close()
+      feed.close()
+      credentials.close()
+      await broker.close()
+      await admin.close()
+      await store.close()
+    },
+  }
+}
+
+/** The configured certificate, or a development one made on first start. */
+async function certificatePaths(
+  config: Config,
+  certsDir: string,
+): Promise<{ cert: string; key: string; ca: string | undefined }> {
+  const { tlsCert, tlsKey, tlsCa } = config
+  if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey, ca: tlsCa }
+  return ensureDevelopmentCertificates(certsDir, [config.host])
+}

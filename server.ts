@@ -1,0 +1,64 @@
+#!/usr/bin/env node
+import { resolve } from 'node:path'
+import { loadConfig } from './config/config.ts'
+import { type Hub, startHub } from './hub.ts'
+import { createLog } from './telemetry/log.ts'
+import { welcomeText } from './welcome.ts'
+
+/** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
+const shutdownMs = 9_500
+
+await main()
+
+async function main(): Promise<void> {
+  const loaded = loadConfig(process.env, process.cwd())
+  if ('problems' in loaded) {
+    for (const problem of loaded.problems) process.stderr.write(`${problem}\n`)
+    process.exit(1)
+  }
+  const { config } = loaded
+  const log = createLog(config.logLevel)
+  let hub: Hub
+  try {
+    hub = await startHub(config, log)
+  } catch (error) {
+    process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
+    process.exit(1)
+  }
+  const { mqttPort, adminSocket } = hub
+  log.info({ mqttPort, httpsPort: null, adminSocket }, 'hub ready')
+  // For whoever tries it out; a node with certificates of its own is past that.
+  if (config.tlsCert === undefined && hub.caPath !== undefined) {
+    const { caPath, livestream } = hub
+    process.stderr.write(
+      welcomeText({ mqttPort, adminSocket, defaultSocket: resolve('data/admin.sock'), caPath, livestream }),
+    )
+  }
+
+  let stopping = false
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping) return
+      stopping = true
+      log.info({ signal }, 'stopping')
+      setTimeout(() => {
+        log.error('not stopped in time')
+        process.exit(1)
+      }, shutdownMs).unref()
+      hub.close().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ err: error }, 'stopped with an error')
+          process.exit(1)
+        },
+      )
+    })
+  }
+}
+
+/** One line: the first of the message, and of its cause. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+  return `${error.message}${cause}`.replaceAll('\n', ' ')
+}

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { Broker } from './broker/broker.ts'
+import type { Certificates } from './certs/certificates.ts'
+import type { Config } from './config/config.ts'
+import type { Store } from './store/store.ts'
+import type { Metrics } from './telemetry/metrics.ts'
+import type { FeedSource } from './validator/feed-source.ts'
+
+/** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
+export function createStatus(parts: {
+  config: Config
+  store: Store
+  feed: FeedSource
+  metrics: Metrics
+  certificates: Certificates
+  broker: Broker
+}) {
+  const { config, store, feed, metrics, certificates, broker } = parts
+  return async () => ({
+    node: `${hostname()}:${process.pid}`,
+    version,
+    stage: config.stage,
+    uptime: Math.round(process.uptime()),
+    store: store.driver,
+    feed: feed.status(),
+    connections: broker.connectionCount(),
+    budget: metrics.budget.summary(),
+    certificate: { notAfter: certificates.notAfter().toISOString() },
+    memory: { rss: process.memoryUsage().rss },
+    counters: await metrics.snapshot(),
+  })
+}
+
+/** The release, from the package beside the code or, in `dist/`, above it. */
+export const version = readVersion()
+
+function readVersion(): string {
+  for (const path of ['./package.json', '../package.json']) {
+    try {
+      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version
+    } catch {
+      // not here: this is the compiled tree
+    }
+  }
+  return 'unknown'
+}

@@ -1,0 +1,159 @@
+import t from 'tap'
+import { connect, connectPublisher } from '../clients.ts'
+import {
+  control,
+  controlTopic,
+  data,
+  dataTopic,
+  nextTopic,
+  playing,
+  playingTopic,
+  station,
+} from '../events.ts'
+import { startTestHub } from '../start-hub.ts'
+
+const livestream = station(0, 0)
+const institution = livestream.institution.id
+
+t.test('an event goes from the inbox to the radio tree and comes back as feedback', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const event = playing(livestream, { id: 'mine' })
+
+  const report = await publisher.publish(event)
+
+  t.match(report, {
+    outcome: 'published',
+    statuses: { published: 1, blocked: 0, failed: 0 },
+    event: 'de.org.hub.v1.radio.track.playing',
+    id: /^\d+$/,
+    playlistItemId: 'item-1',
+    name: null,
+    eventTime: event.start,
+    services: [livestream.id],
+    errors: [],
+    receivedAt: /Z$/,
+    trace: null,
+  })
+  const arrived = await app.received.until(() => true)
+  t.equal(arrived.topic, playingTopic(livestream))
+  t.equal(arrived.packet.qos, 1)
+  t.equal(arrived.packet.retain, false, 'a live message has no retain flag')
+  t.match(arrived.json, { title: event.title, id: report.id, services: [{ id: livestream.id }] })
+  t.not(arrived.json.id, 'mine', "a publisher's own id is replaced")
+})
+
+t.test('each kind of event has its topic', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const kinds: [Record<string, unknown>, string][] = [
+    [playing(livestream), playingTopic(livestream)],
+    [playing(livestream, { event: 'de.org.hub.v1.radio.track.next' }), nextTopic(livestream)],
+    [control(livestream), controlTopic(livestream)],
+    [data(livestream), dataTopic(livestream)],
+  ]
+  for (const [event, topic] of kinds) {
+    t.equal((await publisher.publish(event)).outcome, 'published')
+    t.ok(await app.received.until((arrived) => arrived.topic === topic), topic)
+  }
+})
+
+t.test('a late joiner gets the newest value by event time, retained', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
+  const published = [
+    { title: 'second', start: at(10) },
+    { title: 'first, late', start: at(-10) },
+  ]
+  for (const fields of published) await publisher.publish(playing(livestream, fields))
+
+  const live = await app.received.until(({ json }) => json.title === 'first, late')
+  t.equal(live.packet.retain, false, 'the older event goes out live')
+  const late = await connect(t, hub, await hub.subscriber('radio/#'))
+  await late.client.subscribeAsync(playingTopic(livestream), { qos: 0 })
+  const value = await late.received.until(() => true)
+  t.equal(value.json.title, 'second')
+  t.equal(value.packet.retain, true)
+  t.equal(value.packet.qos, 0, 'not above the granted QoS')
+})
+
+t.test('of two events with the same time the later arrival is retained', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const start = new Date().toISOString()
+  for (const title of ['a', 'b']) await publisher.publish(playing(livestream, { title, start }))
+  const [value] = await hub.ask<{ payload: string }[]>('retained.list', { filter: playingTopic(livestream) })
+  t.equal(JSON.parse(value?.payload ?? '{}').title, 'b')
+})
+
+t.test('an event far in the future does not block newer arrivals', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const future = new Date(Date.now() + 3_600_000).toISOString()
+  await publisher.publish(playing(livestream, { title: 'wrong clock', start: future }))
+  await publisher.publish(playing(livestream, { title: 'now' }))
+  const [value] = await hub.ask<{ payload: string }[]>('retained.list', { filter: playingTopic(livestream) })
+  t.equal(JSON.parse(value?.payload ?? '{}').title, 'now')
+})
+
+t.test('an event for several livestreams reaches each once', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 0 })
+  const other = station(0, 1)
+  const services = [...(playing(livestream).services as []), ...(playing(other).services as [])]
+  const report = await publisher.publish(playing(livestream, { services: [...services, ...services] }))
+  t.same(report.services, [livestream.id, other.id])
+  t.same(report.statuses, { published: 2, blocked: 0, failed: 0 })
+  await app.received.count(2)
+  await publisher.publish(playing(livestream, { title: 'end' }))
+  await app.received.until(({ json }) => json.title === 'end')
+  t.same(
+    app.received.all
+      .map(({ topic }) => topic)
+      .slice(0, -1)
+      .sort(),
+    [playingTopic(livestream), playingTopic(other)].sort(),
+  )
+})
+
+t.test('a foreign publisher is blocked and told why', async (t) => {
+  const hub = await startTestHub(t)
+  const foreign = station(1, 0)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+
+  const blocked = await publisher.publish(playing(foreign))
+  t.match(blocked, {
+    outcome: 'blocked',
+    statuses: { published: 0, blocked: 1, failed: 0 },
+    errors: [
+      { path: '.services.0', errorCode: 'service.institution.mismatch' },
+      { path: '.services.0.institutionId', errorCode: 'service.institution.claim' },
+    ],
+  })
+  const denied = await publisher.publish(playing(foreign), { topic: `inbox/${foreign.institution.id}` })
+  t.match(denied, { outcome: 'blocked', errors: [{ path: 'topic', errorCode: 'topic.denied' }] })
+  t.ok(publisher.client.connected, 'the connection stays')
+
+  await publisher.publish(playing(livestream, { title: 'mine' }))
+  const first = await app.received.until(() => true)
+  t.equal(first.json.title, 'mine', 'nothing of the foreign events got through')
+})
+
+t.test('QoS 0 and 2 publish as well', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  for (const qos of [0, 2] as const) {
+    t.equal((await publisher.publish(playing(livestream), { qos })).outcome, 'published', `QoS ${qos}`)
+  }
+})

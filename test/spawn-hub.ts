@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+const server = fileURLToPath(new URL('../server.ts', import.meta.url))
+
+/** A node as a process of its own, so that it can be killed. Ends with the test. */
+export async function spawnHub(t: Test, home: string, env: Record<string, string> = {}) {
+  const child: ChildProcess = spawn(process.execPath, [`--import=${import.meta.resolve('tsx')}`, server], {
+    cwd: home,
+    env: {
+      PATH: process.env.PATH,
+      HUB_DATA_DIR: join(home, 'data'),
+      HUB_MQTT_PORT: '0',
+      HUB_HTTPS_PORT: '0',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let errors = ''
+  child.stderr?.on('data', (chunk) => {
+    errors += chunk
+  })
+  const exited = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+  if (!child.stdout) throw new Error('no output')
+  const lines = createInterface({ input: child.stdout })
+  const ready = await new Promise<{ mqttPort: number; adminSocket: string }>((resolve, reject) => {
+    lines.on('line', (line) => {
+      const entry = JSON.parse(line)
+      if (entry.msg === 'hub ready') resolve(entry)
+    })
+    child.once('exit', (code) => reject(new Error(`the hub ended with ${code}: ${errors}`)))
+  })
+
+  return {
+    mqttPort: ready.mqttPort,
+    adminSocket: ready.adminSocket,
+    caPath: join(home, 'certs', 'ca.pem'),
+    pid: child.pid ?? 0,
+    /** What it wrote to its standard error so far. */
+    errors: () => errors,
+    /** Sends the signal and waits for the end; the exit code, or null after a signal. */
+    async stop(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+      child.kill(signal)
+      const [code] = await exited
+      return code
+    },
+  }
+}
