@@ -35,6 +35,7 @@ export type SubscribeRule =
   | 'publisher.feedback-only'
   | 'publisher.own-feedback'
   | 'subscriber.radio-only'
+  | 'filter.topic'
   | 'subscriber.not-permitted'
   | 'subscriber.permitted-filter'
 
@@ -114,6 +115,9 @@ function subscriberMaySubscribe(permitted: readonly string[], filter: string): S
       reason: `a subscriber reads only below ${radioTree}`,
     }
   }
+  // A dot, white space or an empty level is in no topic: whoever asks for it should hear of the mistake.
+  const unmatched = checkTopicName(filter.replace(/[+#]/g, 'x'))
+  if (unmatched !== undefined) return { allowed: false, rule: 'filter.topic', reason: unmatched }
   if (permitted.some((one) => filterContains(one, filter))) {
     return { allowed: true, rule: 'subscriber.permitted-filter' }
   }

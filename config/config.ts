@@ -1,0 +1,323 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import Type, { type Static, type TObject, type TUnsafe } from 'typebox'
+import { parseJson } from '../event/json.ts'
+import { mask } from './mask.ts'
+
+/** The livestream feed that comes with the hub (design.md §6). */
+export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
+
+/** What a node does unless told otherwise (design.md §3). Settings without a default are off when unset. */
+const defaults = {
+  stage: 'test',
+  project: 'hub',
+  dataDir: './data',
+  host: '127.0.0.1',
+  mqttPort: 8883,
+  httpsPort: 8443,
+  feed: sampleFeedPath,
+  feedInterval: 300, // seconds
+  pushAllowPrivate: false,
+  serviceAccount: 'publisher@hub.example',
+  maxConnections: 20_000,
+  maxConnectionsPerAddress: 2_000, // 0: no limit
+  loginFailures: 20, // per address and minute; 0: no limit
+  publishRate: 100, // events per second and credential; 0: no limit
+  outgoingBuffer: 1_048_576, // bytes per subscriber
+  queueLimit: 1_000, // messages per offline session
+  sessionExpiry: 604_800, // seconds
+  proxyProtocol: false,
+  logLevel: 'info',
+  plugins: [],
+} satisfies Layer
+
+/** A target of the plugin queue (design.md §10). Its further fields belong to the target. */
+export type PluginTarget = Static<typeof pluginTarget> & Record<string, unknown>
+const pluginTarget = Type.Object(
+  { type: text(), autoEnable: Type.Optional(flag()), url: httpsUrl() },
+  { additionalProperties: true, description: 'an object with type and url' },
+)
+
+/** The mail server for password links (design.md §9). */
+export type SmtpConfig = Static<typeof smtp> & { port: number; secure: boolean }
+const smtp = Type.Object(
+  {
+    host: text(),
+    port: Type.Optional(whole(1, 65_535)),
+    secure: Type.Optional(flag()),
+    user: Type.Optional(text()),
+    password: Type.Optional(text()),
+    from: text(),
+  },
+  { additionalProperties: false, description: 'an object with host and from' },
+)
+
+/** Settings of the environment and of the file: `mqttPort` is `HUB_MQTT_PORT`. */
+const settings = {
+  stage: oneOf(['test', 'prod']),
+  project: formatted('name', 'letters, digits, dots, dashes and underscores, at most 64'),
+  dataDir: text(),
+  host: text(),
+  mqttPort: whole(0, 65_535),
+  httpsPort: whole(0, 65_535),
+  publicUrl: formatted('base-url', 'an https URL without query and fragment'),
+  tlsCert: text(),
+  tlsKey: text(),
+  tlsCa: text(),
+  feed: formatted('feed', 'a path or an https URL'),
+  feedInterval: whole(1, 86_400),
+  redisUrl: formatted('redis-url', 'a URL that starts with redis:// or rediss://'),
+  pushAllowPrivate: flag(),
+  pushCa: text(),
+  serviceAccount: formatted('account', 'an account in the form of an e-mail address'),
+  maxConnections: whole(1),
+  maxConnectionsPerAddress: whole(0),
+  loginFailures: whole(0),
+  publishRate: whole(0),
+  outgoingBuffer: whole(1),
+  queueLimit: whole(1),
+  sessionExpiry: whole(1),
+  proxyProtocol: flag(),
+  logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+}
+
+/** Settings that only the file has room for. */
+const fileSettings = {
+  ...settings,
+  plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
+  smtp,
+}
+
+/** One source of settings: any of them may be missing. */
+type Layer = { [K in keyof typeof fileSettings]?: Static<(typeof fileSettings)[K]> }
+
+type Merged = Layer & Required<Pick<Layer, keyof typeof defaults>>
+type Defaulted = Exclude<keyof typeof defaults, 'plugins'>
+
+/** The effective configuration, frozen. Paths are absolute. */
+export type Config = Readonly<
+  { [K in Defaulted]: NonNullable<Layer[K]> } & {
+    /** Unset: `https://localhost:<port>`, once the port is known. */
+    publicUrl?: string
+    /** Unset, like `tlsKey` and `tlsCa`: the development ones. */
+    tlsCert?: string
+    tlsKey?: string
+    tlsCa?: string
+    /** Unset: the embedded store. */
+    redisUrl?: string
+    pushCa?: string
+    plugins: readonly PluginTarget[]
+    /** Unset: no mail is sent. */
+    smtp?: Readonly<SmtpConfig>
+  }
+>
+
+/**
+ * Reads the configuration: defaults ← the JSON file named by `HUB_CONFIG` ← environment (design.md §3).
+ * On doubt there is none, but one line for each problem, all at once.
+ */
+export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Config } | { problems: string[] } {
+  const file = readFile(env, cwd)
+  const environment = readEnvironment(env)
+  const merged: Merged = { ...defaults, ...file.layer, ...environment.layer }
+  const problems = [...file.problems, ...environment.problems, ...crossProblems(merged)]
+  if (problems.length > 0) return { problems }
+  return { config: freeze(complete(merged, cwd)) }
+}
+
+/** The configuration as operators may see it (`hubctl config`): without passwords and tokens. */
+export function maskedConfig(config: Config): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, mask(key, value)]))
+}
+
+interface Source {
+  layer: Layer
+  problems: string[]
+}
+
+function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
+  if (!env.HUB_CONFIG) return { layer: {}, problems: [] }
+  const path = resolve(cwd, env.HUB_CONFIG)
+  let content: Buffer
+  try {
+    content = readFileSync(path)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return {
+      layer: {},
+      problems: [`HUB_CONFIG: ${show('', path)}, expected a readable JSON file (${reason})`],
+    }
+  }
+  const parsed = parseJson(content)
+  if ('errors' in parsed) {
+    // The parser quotes the text around a mistake, which may be a password.
+    const problems = parsed.errors.map(({ path: place, message }) => {
+      return `HUB_CONFIG: ${path} at ${place}: ${message.replace(/, (?:\.\.\.)?".*/s, '')}`
+    })
+    return { layer: {}, problems }
+  }
+  return check(parsed.value, fileLayer, (place) => `${place} in ${path}`)
+}
+
+function readEnvironment(env: NodeJS.ProcessEnv): Source {
+  const layer: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(env)) {
+    // An empty value is the only way some supervisors have to unset one.
+    if (!name.startsWith('HUB_') || name === 'HUB_CONFIG' || !value) continue
+    const key = settingNames.get(name)
+    if (key === undefined) layer[name] = value
+    else layer[key] = parseVariable(settings[key], value)
+  }
+  return check(layer, environmentLayer, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
+}
+
+/** A variable as the type its setting has; what cannot be read as one stays text and is refused by the schema. */
+function parseVariable(schema: object, text: string): unknown {
+  const type = 'type' in schema ? schema.type : 'string'
+  if (type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}
+
+function check(value: unknown, validate: ValidateFunction<Layer>, label: (place: string) => string): Source {
+  if (validate(value)) return { layer: value, problems: [] }
+  // A Set, because a value of the wrong type is not in the list either: one line is enough.
+  const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
+  // Passed on although wrong: the rules between settings then speak of what was meant.
+  return { layer: value as Layer, problems }
+}
+
+function describe(error: ErrorObject, label: (place: string) => string): string {
+  const { keyword, params, data, parentSchema } = error
+  const place = error.instancePath.split('/').slice(1)
+  if (keyword === 'additionalProperties') {
+    const known = Object.keys(parentSchema?.properties ?? {}).map((key) => label(key).split(' ')[0])
+    // Without its value: nobody knows whether that is a secret.
+    return `${label([...place, params.additionalProperty].join('.'))}: unknown, expected one of ${known.join(', ')}`
+  }
+  if (keyword === 'required') {
+    const expected = parentSchema?.properties?.[params.missingProperty]?.description
+    return `${label([...place, params.missingProperty].join('.'))}: missing, expected ${expected}`
+  }
+  const name = place.findLast((segment) => !/^\d+$/.test(segment)) ?? ''
+  return `${label(place.join('.'))}: ${show(name, data)}, expected ${parentSchema?.description}`
+}
+
+/** Rules between settings. The layers may still hold wrong values here. */
+function crossProblems(merged: Merged): string[] {
+  const problems: string[] = []
+  if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {
+    problems.push('HUB_PUSH_ALLOW_PRIVATE: true, expected false on stage prod')
+  }
+  if (merged.redisUrl !== undefined && merged.publicUrl === undefined) {
+    problems.push(
+      'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of HUB_REDIS_URL',
+    )
+  }
+  if (merged.tlsCert !== undefined && merged.tlsKey === undefined) {
+    problems.push('HUB_TLS_KEY: unset, expected the path of the key that belongs to HUB_TLS_CERT')
+  }
+  if (merged.tlsKey !== undefined && merged.tlsCert === undefined) {
+    problems.push('HUB_TLS_CERT: unset, expected the path of the certificate that belongs to HUB_TLS_KEY')
+  }
+  if ((merged.smtp?.user === undefined) !== (merged.smtp?.password === undefined)) {
+    problems.push('smtp: expected user and password, or neither of them')
+  }
+  return problems
+}
+
+/** Fills in what follows from other settings. */
+function complete(merged: Merged, cwd: string): Config {
+  const { publicUrl, tlsCert, tlsKey, tlsCa, pushCa, smtp, ...rest } = merged
+  return {
+    ...rest,
+    dataDir: resolve(cwd, rest.dataDir),
+    feed: isUrl(rest.feed) ? rest.feed : resolve(cwd, rest.feed),
+    ...(publicUrl !== undefined && { publicUrl: publicUrl.replace(/\/+$/, '') }),
+    ...(tlsCert !== undefined && { tlsCert: resolve(cwd, tlsCert) }),
+    ...(tlsKey !== undefined && { tlsKey: resolve(cwd, tlsKey) }),
+    ...(tlsCa !== undefined && { tlsCa: resolve(cwd, tlsCa) }),
+    ...(pushCa !== undefined && { pushCa: resolve(cwd, pushCa) }),
+    ...(smtp !== undefined && {
+      smtp: { ...smtp, secure: smtp.secure ?? false, port: smtp.port ?? (smtp.secure ? 465 : 587) },
+    }),
+  }
+}
+
+function freeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) Object.values(Object.freeze(value)).forEach(freeze)
+  return value
+}
+
+const ajv = new Ajv({
+  allErrors: true,
+  verbose: true,
+  ownProperties: true,
+  strict: true,
+  formats: {
+    name: /^[A-Za-z0-9._-]{1,64}$/,
+    account: /^[^\s@]+@[^\s@]+$/,
+    'https-url': (value: string) => hasProtocol(value, 'https:'),
+    'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
+    'redis-url': (value: string) => hasProtocol(value, 'redis:') || hasProtocol(value, 'rediss:'),
+    feed: (value: string) => !isUrl(value) || hasProtocol(value, 'https:'),
+  },
+})
+const fileLayer = layerSchema(fileSettings)
+const environmentLayer = layerSchema(settings)
+
+const settingNames = new Map(
+  Object.keys(settings).map((key) => [variableName(key), key as keyof typeof settings]),
+)
+
+function variableName(key: string): string {
+  return `HUB_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+}
+
+function layerSchema(properties: TObject['properties']) {
+  return ajv.compile<Layer>({ type: 'object', properties, additionalProperties: false })
+}
+
+function hasProtocol(value: string, protocol: string): boolean {
+  return URL.canParse(value) && value.startsWith(`${protocol}//`)
+}
+
+function isUrl(value: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(value)
+}
+
+/** A value as a problem names it. */
+function show(name: string, value: unknown): string {
+  const shown = JSON.stringify(mask(name, value))
+  return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown
+}
+
+// The description of a setting is what a problem says was expected.
+
+function text() {
+  return Type.String({ minLength: 1, description: 'a text that is not empty' })
+}
+
+function formatted(format: string, description: string) {
+  return Type.String({ minLength: 1, format, description })
+}
+
+function httpsUrl() {
+  return formatted('https-url', 'an https URL')
+}
+
+function flag() {
+  return Type.Boolean({ description: 'true or false' })
+}
+
+function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
+  const limit =
+    maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or greater` : `from ${minimum} to ${maximum}`
+  return Type.Integer({ minimum, maximum, description: `a whole number, ${limit}` })
+}
+
+function oneOf<T extends string>(values: readonly T[]): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
+}

@@ -1,0 +1,25 @@
+const masked = '***'
+
+/**
+ * A setting as it may be shown: passwords, tokens and the credentials in URLs are masked. What counts
+ * as secret depends on the name; values inside of objects and lists are masked by their own names.
+ */
+export function mask(name: string, value: unknown): unknown {
+  if (secretName.test(name)) return masked
+  if (typeof value === 'string') return maskUrl(value)
+  if (Array.isArray(value)) return value.map((item) => mask(name, item))
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(key, inner)]))
+  }
+  return value
+}
+
+// Not every `key`: `tlsKey` is the path of one.
+const secretName = /password|passwd|secret|token|credential|authorization|api[-_]?key|^key$/i
+
+/** Works on broken URLs too: they are shown when they are refused. Rather a letter too many than a password. */
+function maskUrl(text: string): string {
+  return text
+    .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*[:/].*@|^([a-z][a-z0-9+.-]*:\/\/).*@/is, '$1$2***@')
+    .replace(/([?&][^=&#]*(?:password|secret|token|key|sig)[^=&#]*=)[^&#]*/gi, `$1${masked}`)
+}

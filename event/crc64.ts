@@ -1,0 +1,41 @@
+/**
+ * CRC-64/ECMA-182 of the UTF-8 bytes of `text`, as 16 lower-case hexadecimal digits.
+ *
+ * The field derives Core IDs from external ids with it (design.md §5).
+ */
+export function crc64(text: string): string {
+  let high = 0
+  let low = 0
+  for (const byte of Buffer.from(text, 'utf8')) {
+    const index = (high >>> 24) ^ byte
+    high = ((high << 8) | (low >>> 24)) ^ (tableHigh[index] ?? 0)
+    low = (low << 8) ^ (tableLow[index] ?? 0)
+  }
+  return hex(high) + hex(low)
+}
+
+// Two 32-bit halves instead of a BigInt: every step would allocate a new BigInt.
+const polynomialHigh = 0x42f0e1eb
+const polynomialLow = 0xa9ea3693
+const tableHigh = new Int32Array(256)
+const tableLow = new Int32Array(256)
+
+for (let byte = 0; byte < 256; byte++) {
+  let high = byte << 24
+  let low = 0
+  for (let bit = 0; bit < 8; bit++) {
+    const carry = high < 0
+    high = (high << 1) | (low >>> 31)
+    low = low << 1
+    if (carry) {
+      high ^= polynomialHigh
+      low ^= polynomialLow
+    }
+  }
+  tableHigh[byte] = high
+  tableLow[byte] = low
+}
+
+function hex(half: number): string {
+  return (half >>> 0).toString(16).padStart(8, '0')
+}

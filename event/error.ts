@@ -1,0 +1,138 @@
+/** What a refused event comes to. */
+export type RefusedOutcome = 'invalid' | 'blocked' | 'failed'
+
+interface ErrorKind {
+  /** What is wrong in general; an item appends its detail. The wording may improve, the code is stable. */
+  readonly sentence: string
+  readonly outcome: RefusedOutcome
+  /**
+   * Status of an HTTPS answer that consists of this error. 201: the verdict stands in `statuses`
+   * (service.md §7, business outcomes).
+   */
+  readonly httpStatus: number
+}
+
+/** Every error code of an event (design.md §7) apart from those of the schemas. */
+export const errorTable = {
+  'payload.json': { sentence: 'The payload is not acceptable JSON', outcome: 'invalid', httpStatus: 400 },
+  'payload.size': { sentence: 'The payload is too large', outcome: 'invalid', httpStatus: 413 },
+  'event.name': { sentence: 'The event name is not allowed here', outcome: 'invalid', httpStatus: 400 },
+  'event.class': { sentence: 'The event class is not permitted here', outcome: 'blocked', httpStatus: 403 },
+  'event.expired': { sentence: 'The control state has already expired', outcome: 'invalid', httpStatus: 400 },
+  'identifier.urn': {
+    sentence: 'The identifier is not a URN of the right kind',
+    outcome: 'invalid',
+    httpStatus: 400,
+  },
+  'service.unknown': { sentence: 'The livestream is not in the feed', outcome: 'blocked', httpStatus: 201 },
+  'service.ambiguous': {
+    sentence: 'The identifiers do not name one livestream',
+    outcome: 'blocked',
+    httpStatus: 201,
+  },
+  'service.institution.mismatch': {
+    sentence: 'The livestream belongs to another institution',
+    outcome: 'blocked',
+    httpStatus: 201,
+  },
+  'service.institution.claim': {
+    sentence: 'The service claims another institution',
+    outcome: 'blocked',
+    httpStatus: 201,
+  },
+  'service.publisher.mismatch': {
+    sentence: 'The feed lists another publisher for the livestream',
+    outcome: 'blocked',
+    httpStatus: 201,
+  },
+  'service.failed': { sentence: 'The service could not store the event', outcome: 'failed', httpStatus: 500 },
+  'topic.invalid': { sentence: 'This can never be a topic here', outcome: 'invalid', httpStatus: 400 },
+  'topic.denied': { sentence: 'The topic is not permitted', outcome: 'blocked', httpStatus: 403 },
+  'feed.unavailable': {
+    sentence: 'The livestream feed is not available',
+    outcome: 'blocked',
+    httpStatus: 201,
+  },
+} as const satisfies Record<string, ErrorKind>
+
+/** Code of a schema error: the JSON Schema keyword that failed. */
+export type SchemaErrorCode = `${string}.openapi.validation`
+
+/** Every error code of an event. */
+export type ErrorCode = keyof typeof errorTable | SchemaErrorCode
+
+/** One error as publishers read it, over MQTT and over HTTPS (service.md §7). */
+export interface ErrorItem {
+  /** Place in the event, like `.services.0.id`; `.` is the payload as a whole. */
+  path: string
+  message: string
+  errorCode: string
+}
+
+/**
+ * Builds the item of an error. `detail` names what is wrong with the value and what was expected;
+ * values of publishers in it go through `quote` or are made harmless here.
+ */
+export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
+  const { sentence } = kindOfError(code)
+  const message = detail === undefined ? sentence : `${sentence}: ${printable(detail, maxDetail)}`
+  return { path, message, errorCode: code }
+}
+
+/** What an event comes to that has this error. */
+export function outcomeOf(errorCode: string): RefusedOutcome {
+  return kindOfError(errorCode).outcome
+}
+
+/** Status of an HTTPS answer that consists of this error. */
+export function httpStatusOf(errorCode: string): number {
+  return kindOfError(errorCode).httpStatus
+}
+
+/** A value of a publisher, fit for a message: at most 80 characters, printable, and bounded in work. */
+export function quote(value: unknown): string {
+  if (typeof value === 'string') return `"${printable(value, maxQuoted)}"`
+  if (Array.isArray(value)) return `an array of ${value.length}`
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return printable(String(value), maxQuoted)
+}
+
+/** The path of a place in an event. Property names are made printable; they come from the publisher. */
+export function pathOf(...segments: readonly (string | number)[]): string {
+  return `.${segments.map((segment) => printable(String(segment), maxQuoted)).join('.')}`
+}
+
+const maxQuoted = 80
+/** Room for two quoted identifiers and the words around them. */
+const maxDetail = 400
+
+const schemaSuffix = '.openapi.validation'
+const schemaSentences: ReadonlyMap<string, string> = new Map([
+  ['required', 'A required field is missing'],
+  ['additionalProperties', 'The field is not known here'],
+  ['type', 'The value has the wrong type'],
+  ['enum', 'The value is not one of those allowed'],
+  ['format', 'The value has the wrong format'],
+  ['pattern', 'The value has the wrong form'],
+  ['exclusiveMinimum', 'The number is too small'],
+  ['minItems', 'The list is too short'],
+])
+
+const table: ReadonlyMap<string, ErrorKind> = new Map(Object.entries(errorTable))
+
+function kindOfError(code: string): ErrorKind {
+  const known = table.get(code)
+  if (known !== undefined) return known
+  const keyword = code.endsWith(schemaSuffix) ? code.slice(0, -schemaSuffix.length) : code
+  const sentence = schemaSentences.get(keyword) ?? 'The value is not allowed'
+  return { sentence, outcome: 'invalid', httpStatus: 400 }
+}
+
+/** `text` with control and invisible characters written as escapes, cut to `limit` characters. */
+function printable(text: string, limit: number): string {
+  // Cut before as well: the rest of a long text is not worth looking at.
+  const escaped = text.slice(0, limit + 1).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
+    return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
+  })
+  return escaped.length > limit ? `${escaped.slice(0, limit - 1)}…` : escaped
+}

@@ -1,0 +1,292 @@
+import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import formats from 'ajv-formats'
+import type { TObject } from 'typebox'
+import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+import { type EventClass, type EventKind, eventKinds, kindOf } from './kind.ts'
+import { ControlEvent, DataEvent, eventSchemas, type HubEvent, TrackEvent } from './schema.ts'
+import { parseInstant } from './timestamp.ts'
+import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
+
+/** An event of valid shape, with what everyone asks of it. */
+export interface Shaped {
+  event: HubEvent
+  kind: EventKind
+  /** Event time, the field `kind.timeField`, milliseconds since the epoch. */
+  time: number
+  /** End of a control state, milliseconds since the epoch. */
+  expires?: number
+}
+
+export interface ShapeOptions {
+  /** Over MQTT identifiers are URNs and `institutionId` is required (service.md §2.10). */
+  door: 'mqtt' | 'https'
+  /** Milliseconds since the epoch. */
+  now: number
+  /** Name of the event in the URL. It then decides, and `event` may be missing (service.md §2.1). */
+  urlEventName?: string
+}
+
+/**
+ * Checks the shape of an event: name, schema, identifiers, expiry. Reports all errors at once, at most
+ * a thousand one by one. An event that came without its `event` field gets it.
+ */
+export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
+  const errors = createErrorList()
+  if (!isRecord(value)) {
+    errors.add(() => errorItem('type.openapi.validation', '.', `got ${quote(value)}, expected an object`))
+    return { errors: errors.items() }
+  }
+  const kind = pickKind(value, options.urlEventName, errors)
+  if (kind === undefined) return { errors: errors.items() }
+
+  // The name was judged above; the schema must not judge it again by another measure.
+  const named = { ...value, event: kind.name }
+  const event: unknown = named
+  const validator = validators[kind.class]
+  const fits = validator.quick(event)
+  if (!fits) reportSchemaErrors(validator, named, errors)
+  if (options.door === 'mqtt') checkIdentifiers(value.services, errors)
+  const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
+  if (expires !== undefined && expires <= options.now) {
+    const detail = `${quote(value.validUntil)}, expected later than ${new Date(options.now).toISOString()}`
+    errors.add(() => errorItem('event.expired', '.validUntil', detail))
+  }
+
+  const time = instantOf(value[kind.timeField])
+  if (!fits || time === undefined || errors.count() > 0) return { errors: errors.items() }
+  return { event, kind, time, ...(expires !== undefined && { expires }) }
+}
+
+/** Errors one by one up to this number, then a last item that counts the rest. */
+const maxErrors = 1000
+
+type ErrorList = ReturnType<typeof createErrorList>
+
+function createErrorList() {
+  const listed: ErrorItem[] = []
+  let firstOmitted: ErrorItem | undefined
+  let count = 0
+  return {
+    count: () => count,
+    isFull: () => firstOmitted !== undefined,
+    /** Takes a maker, because a hostile event has more errors than anyone wants built. */
+    add(make: () => ErrorItem): void {
+      count++
+      if (count <= maxErrors) listed.push(make())
+      else firstOmitted ??= make()
+    },
+    /** Counts an error that `isFull` left no room for. */
+    omit(): void {
+      count++
+    },
+    items(): ErrorItem[] {
+      if (firstOmitted === undefined) return listed
+      const { errorCode } = firstOmitted
+      return [
+        ...listed,
+        { path: '.', message: `Not listed: at least ${count - maxErrors} more errors`, errorCode },
+      ]
+    },
+  }
+}
+
+/** The kind of an event, by its URL if it has one (service.md §4.1 rule 1), else by its own word. */
+function pickKind(
+  event: Record<string, unknown>,
+  urlEventName: string | undefined,
+  errors: ErrorList,
+): EventKind | undefined {
+  const known = eventKinds.map((kind) => kind.name).join(', ')
+  const urlKind = urlEventName === undefined ? undefined : kindOf(urlEventName)
+  if (urlEventName !== undefined && urlKind === undefined) {
+    errors.add(() =>
+      errorItem('event.name', '.event', `${quote(urlEventName)} in the URL, expected one of ${known}`),
+    )
+    return undefined
+  }
+  // Only what the event itself carries counts, nothing it inherits.
+  if (!Object.hasOwn(event, 'event')) {
+    if (urlKind === undefined) {
+      errors.add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
+    }
+    return urlKind
+  }
+  const name = event.event
+  if (typeof name !== 'string') {
+    errors.add(() => errorItem('type.openapi.validation', '.event', `got ${quote(name)}, expected a string`))
+    return urlKind
+  }
+  if (urlKind !== undefined) {
+    if (name !== urlKind.name) {
+      errors.add(() =>
+        errorItem('event.name', '.event', `${quote(name)}, expected that of the URL, ${urlKind.name}`),
+      )
+    }
+    return urlKind
+  }
+  const kind = kindOf(name)
+  if (kind === undefined) {
+    errors.add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
+  }
+  return kind
+}
+
+/** Over MQTT the identifiers of a service are URNs, and it names its institution (design.md §7). */
+function checkIdentifiers(services: unknown, errors: ErrorList): void {
+  if (!Array.isArray(services)) return // the schema has said so
+  for (const [index, service] of services.entries()) {
+    if (!isRecord(service)) continue
+    if (!Object.hasOwn(service, 'institutionId')) {
+      const path = () => pathOf('services', index, 'institutionId')
+      errors.add(() => errorItem('required.openapi.validation', path(), 'expected urn:org:institution:<id>'))
+    }
+    for (const { field, isValid, expected } of identifiers) {
+      const id = Object.hasOwn(service, field) ? service[field] : undefined
+      if (typeof id !== 'string' || isValid(id)) continue
+      const path = () => pathOf('services', index, field)
+      errors.add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
+    }
+  }
+}
+
+const identifiers = [
+  { field: 'publisherId', isValid: isPublisherUrn, expected: 'urn:org:publisher:<id>' },
+  { field: 'institutionId', isValid: isInstitutionUrn, expected: 'urn:org:institution:<id>' },
+  {
+    field: 'id',
+    isValid: isLivestreamUrn,
+    expected: 'urn:org:permanent-livestream:<id>, urn:org:livestream:<id> or urn:org:event-livestream:<id>',
+  },
+] as const
+
+/** Reports what the quick validator only noticed. */
+function reportSchemaErrors(
+  { thorough, lists }: Validator,
+  event: Record<string, unknown>,
+  errors: ErrorList,
+): void {
+  // Half a million errors of one hostile list would hold up everyone: behind the head of a list, items
+  // are looked at one by one, and thoroughly only while there is room to report.
+  const head = { ...event }
+  for (const field of lists.keys()) {
+    const list = head[field]
+    if (Array.isArray(list)) head[field] = list.slice(0, maxErrors)
+  }
+  report(thorough, head, [], errors)
+  for (const [field, item] of lists) {
+    const list = event[field]
+    if (!Array.isArray(list)) continue
+    for (let index = maxErrors; index < list.length; index++) {
+      const value: unknown = list[index]
+      if (item.quick(value)) continue
+      if (errors.isFull()) errors.omit()
+      else report(item.thorough, value, [field, index], errors)
+    }
+  }
+}
+
+function report(
+  validate: ValidateFunction,
+  value: unknown,
+  at: (string | number)[],
+  errors: ErrorList,
+): void {
+  validate(value)
+  for (const error of validate.errors ?? []) {
+    // A value of the wrong type is one error, not also one that is missing in the list.
+    if (error.keyword === 'enum' && typeof error.data !== 'string') continue
+    const make = () => errorItem(`${error.keyword}.openapi.validation`, placeOf(error, at), describe(error))
+    errors.add(make)
+  }
+}
+
+/** JSON pointer to path; for a missing or unknown property the path of that property (design.md §7). */
+function placeOf({ instancePath, params }: ErrorObject, at: (string | number)[]): string {
+  const segments = instancePath
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const property: unknown = params.missingProperty ?? params.additionalProperty
+  return typeof property === 'string' ? pathOf(...at, ...segments, property) : pathOf(...at, ...segments)
+}
+
+/** What the value is, and what was expected instead. */
+function describe({ keyword, params, data, parentSchema }: ErrorObject): string {
+  const got = quote(data)
+  switch (keyword) {
+    case 'required':
+      return `expected ${quote(params.missingProperty)} in ${parentSchema?.title ?? 'the object'}`
+    case 'additionalProperties':
+      return `${quote(params.additionalProperty)} is no field of ${parentSchema?.title ?? 'the object'}`
+    case 'type':
+      return `got ${got}, expected ${[params.type].flat().join(' or ')}`
+    case 'enum':
+      return `got ${got}, expected one of ${params.allowedValues.join(', ')}`
+    case 'format':
+      return `got ${got}, expected ${formatExamples[params.format] ?? params.format}`
+    case 'pattern':
+      return `got ${got}, expected to match ${params.pattern}`
+    case 'minItems':
+      return `got ${got}, expected at least ${params.limit} item`
+    case 'exclusiveMinimum':
+      return `got ${got}, expected a number greater than ${params.limit}`
+    default:
+      return `got ${got}`
+  }
+}
+
+const formatExamples: Record<string, string> = {
+  instant: 'an ISO 8601 instant with seconds and offset such as 2026-01-31T12:00:00+01:00',
+  uri: 'a URI such as https://www.example/page',
+}
+
+const ajvOptions: Options = {
+  strict: true,
+  allowUnionTypes: true, // `type: [x, 'null']`, see schema.ts
+  ownProperties: true, // `constructor` is not a field just because every object inherits it
+  schemas: [...eventSchemas],
+  formats: {
+    instant: (text: string) => parseInstant(text) !== undefined,
+    uri: formats.default.get('uri'),
+  },
+}
+
+const quickAjv = new Ajv(ajvOptions)
+const thoroughAjv = new Ajv({ ...ajvOptions, allErrors: true, verbose: true, messages: false })
+
+/** Valid events are the rule: they are not made to pay for complete reports. */
+interface Checks<T = unknown> {
+  quick: ValidateFunction<T>
+  thorough: ValidateFunction
+}
+
+interface Validator extends Checks<HubEvent> {
+  /** The items of the fields that are lists. */
+  lists: ReadonlyMap<string, Checks>
+}
+
+const validators: Record<EventClass, Validator> = {
+  track: compileEvent(TrackEvent),
+  control: compileEvent(ControlEvent),
+  data: compileEvent(DataEvent),
+}
+
+function compileEvent(schema: TObject): Validator {
+  const lists = new Map<string, Checks>()
+  for (const [field, property] of Object.entries(schema.properties)) {
+    if ('items' in property && isRecord(property.items)) lists.set(field, compile(property.items))
+  }
+  return { ...compile<HubEvent>(schema), lists }
+}
+
+function compile<T>(schema: object): Checks<T> {
+  return { quick: quickAjv.compile<T>(schema), thorough: thoroughAjv.compile(schema) }
+}
+
+function instantOf(value: unknown): number | undefined {
+  return typeof value === 'string' ? parseInstant(value) : undefined
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

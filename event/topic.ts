@@ -1,0 +1,111 @@
+import { type EventClass, type EventKind, isEventClass } from './kind.ts'
+import { isInstitutionUrn } from './urn.ts'
+
+/** More levels make no sense here, and deep topics have crashed brokers (aedes before 1.2). */
+export const maxTopicLevels = 100
+
+/** Topic a publisher sends events to: one per institution, or per institution and class (design.md §7). */
+export function inboxTopic(institutionId: string, cls?: EventClass): string {
+  return cls === undefined ? `inbox/${institutionId}` : `inbox/${institutionId}/${cls}`
+}
+
+/** Topic on which the publishers of an institution read what became of their events (service.md §4.2). */
+export function feedbackTopic(institutionId: string): string {
+  return `feedback/${institutionId}`
+}
+
+/** Topic on which the validated events of one kind of one livestream are distributed (service.md §4.2). */
+export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>): string {
+  return `radio/${livestreamId}/${kind.suffix}`
+}
+
+/** The institution and class an inbox topic names, or undefined if it is no inbox topic. */
+export function parseInbox(topic: string): { institutionId: string; cls?: EventClass } | undefined {
+  const [root, institutionId, cls, ...rest] = topic.split('/', 4)
+  if (root !== 'inbox' || institutionId === undefined || rest.length > 0) return undefined
+  if (!isInstitutionUrn(institutionId)) return undefined
+  if (cls === undefined) return { institutionId }
+  return isEventClass(cls) ? { institutionId, cls } : undefined
+}
+
+/** Why `topic` can never be a topic here (service.md §4.2, `topic.invalid`), or undefined if it can. */
+export function checkTopicName(topic: string): string | undefined {
+  // The cheap reasons first: the later ones must not have to read 65 kB of slashes.
+  const reason = checkLength(topic)
+  if (reason !== undefined) return reason
+  if (/[+#]/.test(topic)) return 'a topic name has no wildcards'
+  if (topic.includes('.')) return 'a dot is never used in a topic'
+  if (invisible.test(topic)) return 'white space and control characters are not allowed'
+  if (topic.split('/').includes('')) return 'a level is empty'
+  return undefined
+}
+
+/** Why `filter` is malformed by the grammar of MQTT 3.1.1 §4.7, or undefined if it is well-formed. */
+export function checkTopicFilter(filter: string): string | undefined {
+  const reason = checkLength(filter)
+  if (reason !== undefined) return reason
+  if (filter.includes('\0')) return 'the null character is not allowed' // [MQTT-4.7.3-2]
+  const levels = filter.split('/')
+  for (const [index, level] of levels.entries()) {
+    // [MQTT-4.7.1-2]
+    if (level.includes('#') && level !== '#') return '# must fill its level'
+    if (level === '#' && index < levels.length - 1) return '# must be the last level'
+    // [MQTT-4.7.1-3]
+    if (level.includes('+') && level !== '+') return '+ must fill its level'
+  }
+  return undefined
+}
+
+/** Whether a topic matches a well-formed filter (MQTT 3.1.1 §4.7). */
+export function filterMatches(filter: string, topic: string): boolean {
+  const wanted = filter.split('/')
+  const levels = topic.split('/')
+  // [MQTT-4.7.2-1]
+  if (isWildcard(wanted[0]) && topic.startsWith('$')) return false
+  for (const [index, level] of wanted.entries()) {
+    if (level === '#') return true // also the parent: `a/#` matches `a` (§4.7.1.2)
+    if (index >= levels.length) return false
+    if (level !== '+' && level !== levels[index]) return false
+  }
+  return wanted.length === levels.length
+}
+
+/**
+ * Whether every topic that `requested` can match is matched by `permitted` (design.md §8).
+ *
+ * Exact, not an approximation. A malformed filter contains nothing and is contained in nothing.
+ */
+export function filterContains(permitted: string, requested: string): boolean {
+  if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
+  // A topic has at least one level, therefore these two match the same topics.
+  const inner = requested === '#' ? '+/#' : requested
+  if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
+
+  const outerLevels = permitted.split('/')
+  const innerLevels = inner.split('/')
+  for (const [index, outer] of outerLevels.entries()) {
+    const level = innerLevels[index]
+    if (outer === '#') return true
+    // `a/#` matches `a` and what lies below; without a `#` at this level one of both is missed.
+    if (level === undefined || level === '#') return false
+    if (outer !== '+' && outer !== level) return false
+  }
+  return innerLevels.length === outerLevels.length
+}
+
+/** The rules that names and filters share: [MQTT-4.7.3-1], [MQTT-4.7.3-3] and our bound on levels. */
+function checkLength(text: string): string | undefined {
+  if (text === '') return 'it is empty'
+  if (Buffer.byteLength(text, 'utf8') > 65_535) return 'it is longer than 65535 bytes'
+  let levels = 1
+  for (let at = text.indexOf('/'); at >= 0; at = text.indexOf('/', at + 1)) levels++
+  if (levels > maxTopicLevels) return `it has more than ${maxTopicLevels} levels`
+  return undefined
+}
+
+function isWildcard(level: string | undefined): boolean {
+  return level === '+' || level === '#'
+}
+
+// White space of every kind, control and invisible formatting characters, lone surrogates.
+const invisible = /[\s\p{Z}\p{Cc}\p{Cf}\p{Cs}]/u

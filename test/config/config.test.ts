@@ -1,0 +1,275 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { type Config, loadConfig, maskedConfig, sampleFeedPath } from '../../config/config.ts'
+
+const cwd = '/srv/hub'
+
+t.test('without any setting the defaults of design.md §3 hold', async (t) => {
+  t.strictSame(configOf({}), {
+    stage: 'test',
+    project: 'hub',
+    dataDir: '/srv/hub/data',
+    host: '127.0.0.1',
+    mqttPort: 8883,
+    httpsPort: 8443,
+    feed: sampleFeedPath,
+    feedInterval: 300,
+    pushAllowPrivate: false,
+    serviceAccount: 'publisher@hub.example',
+    maxConnections: 20000,
+    maxConnectionsPerAddress: 2000,
+    loginFailures: 20,
+    publishRate: 100,
+    outgoingBuffer: 1048576,
+    queueLimit: 1000,
+    sessionExpiry: 604800,
+    proxyProtocol: false,
+    logLevel: 'info',
+    plugins: [],
+  })
+})
+
+t.test('every variable of design.md §3 is read', async (t) => {
+  const variables: [name: string, value: string, key: keyof Config, read: unknown][] = [
+    ['HUB_STAGE', 'prod', 'stage', 'prod'],
+    ['HUB_PROJECT', 'radio-1', 'project', 'radio-1'],
+    ['HUB_DATA_DIR', 'var', 'dataDir', '/srv/hub/var'],
+    ['HUB_DATA_DIR', '/var/hub', 'dataDir', '/var/hub'],
+    ['HUB_HOST', '::', 'host', '::'],
+    ['HUB_MQTT_PORT', '0', 'mqttPort', 0],
+    ['HUB_HTTPS_PORT', '443', 'httpsPort', 443],
+    ['HUB_PUBLIC_URL', 'https://hub.example/', 'publicUrl', 'https://hub.example'],
+    ['HUB_TLS_CA', 'ca.pem', 'tlsCa', '/srv/hub/ca.pem'],
+    ['HUB_FEED', 'feed.json', 'feed', '/srv/hub/feed.json'],
+    ['HUB_FEED', 'https://feed.example/all?x=1', 'feed', 'https://feed.example/all?x=1'],
+    ['HUB_FEED_INTERVAL', '1', 'feedInterval', 1],
+    ['HUB_PUSH_ALLOW_PRIVATE', 'true', 'pushAllowPrivate', true],
+    ['HUB_PUSH_CA', '/etc/ca.pem', 'pushCa', '/etc/ca.pem'],
+    ['HUB_SERVICE_ACCOUNT', 'a@b.example', 'serviceAccount', 'a@b.example'],
+    ['HUB_MAX_CONNECTIONS', '5', 'maxConnections', 5],
+    ['HUB_MAX_CONNECTIONS_PER_ADDRESS', '0', 'maxConnectionsPerAddress', 0],
+    ['HUB_LOGIN_FAILURES', '0', 'loginFailures', 0],
+    ['HUB_PUBLISH_RATE', '0', 'publishRate', 0],
+    ['HUB_OUTGOING_BUFFER', '4096', 'outgoingBuffer', 4096],
+    ['HUB_QUEUE_LIMIT', '10', 'queueLimit', 10],
+    ['HUB_SESSION_EXPIRY', '60', 'sessionExpiry', 60],
+    ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
+    ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
+  ]
+  for (const [name, value, key, read] of variables)
+    t.equal(configOf({ [name]: value })[key], read, `${name}=${value}`)
+  t.match(configOf({ HUB_TLS_CERT: 'a', HUB_TLS_KEY: 'b' }), { tlsCert: '/srv/hub/a', tlsKey: '/srv/hub/b' })
+  const redis = { HUB_REDIS_URL: 'rediss://u:p@redis:6379/1', HUB_PUBLIC_URL: 'https://hub.example' }
+  t.equal(configOf(redis).redisUrl, redis.HUB_REDIS_URL)
+})
+
+t.test('an empty variable is unset, other variables are not ours', async (t) => {
+  t.strictSame(
+    configOf({ HUB_MQTT_PORT: '', HUB_CONFIG: '', PATH: '/bin', hub_stage: 'x', HUBCTL: '1' }),
+    configOf({}),
+  )
+})
+
+t.test('the environment overrides the file, the file overrides the defaults', async (t) => {
+  const HUB_CONFIG = file(t, { mqttPort: 1, httpsPort: 2, pushAllowPrivate: true })
+  const config = configOf({ HUB_CONFIG, HUB_HTTPS_PORT: '3' })
+  t.match(config, { mqttPort: 1, httpsPort: 3, pushAllowPrivate: true, stage: 'test' })
+})
+
+t.test('HUB_CONFIG is looked up from the working directory', async (t) => {
+  const dir = t.testdir({ 'hub.json': '{"mqttPort": 1}' })
+  t.match(loadConfig({ HUB_CONFIG: 'hub.json' }, dir), {
+    config: { mqttPort: 1, dataDir: join(dir, 'data') },
+  })
+})
+
+t.test('plugins and smtp have their place in the file', async (t) => {
+  const plugins = [{ type: 'dts', autoEnable: true, url: 'https://dts.example/in', region: { a: 1 } }]
+  const smtp = { host: 'mail.example', from: 'Hub <hub@example.org>' }
+  t.match(configOf({ HUB_CONFIG: file(t, { plugins, smtp }) }), {
+    plugins,
+    smtp: { ...smtp, port: 587, secure: false },
+  })
+  const secure = { ...smtp, secure: true, user: 'u', password: 'p' }
+  t.match(configOf({ HUB_CONFIG: file(t, { smtp: secure }) }), { smtp: { ...secure, port: 465 } })
+})
+
+t.test('a configuration is frozen through and through', async (t) => {
+  const plugins = [{ type: 'dts', url: 'https://dts.example', more: { a: [1] } }]
+  const config = configOf({ HUB_CONFIG: file(t, { plugins, smtp: { host: 'h', from: 'f' } }) })
+  t.ok(everyObject(config).every(Object.isFrozen))
+})
+
+t.test('a wrong variable is refused with its name, its value and what was expected', async (t) => {
+  const variables: [name: string, value: string, problem: string][] = [
+    ['HUB_STAGE', 'live', 'HUB_STAGE: "live", expected one of test, prod'],
+    ['HUB_MQTT_PORT', 'x', 'HUB_MQTT_PORT: "x", expected a whole number, from 0 to 65535'],
+    ['HUB_MQTT_PORT', '65536', 'HUB_MQTT_PORT: 65536, expected a whole number, from 0 to 65535'],
+    ['HUB_MQTT_PORT', '-1', 'HUB_MQTT_PORT: -1, expected a whole number, from 0 to 65535'],
+    ['HUB_MQTT_PORT', '1.5', 'HUB_MQTT_PORT: "1.5", expected a whole number, from 0 to 65535'],
+    ['HUB_MQTT_PORT', '0x10', 'HUB_MQTT_PORT: "0x10", expected a whole number, from 0 to 65535'],
+    ['HUB_FEED_INTERVAL', '0', 'HUB_FEED_INTERVAL: 0, expected a whole number, from 1 to 86400'],
+    ['HUB_MAX_CONNECTIONS', '0', 'HUB_MAX_CONNECTIONS: 0, expected a whole number, 1 or greater'],
+    ['HUB_PUSH_ALLOW_PRIVATE', 'yes', 'HUB_PUSH_ALLOW_PRIVATE: "yes", expected true or false'],
+    ['HUB_FEED', 'http://feed.example', 'HUB_FEED: "http://feed.example", expected a path or an https URL'],
+    ['HUB_FEED', 'file:///feed', 'HUB_FEED: "file:///feed", expected a path or an https URL'],
+    [
+      'HUB_PUBLIC_URL',
+      'hub.example',
+      'HUB_PUBLIC_URL: "hub.example", expected an https URL without query and fragment',
+    ],
+    [
+      'HUB_PROJECT',
+      'a/b',
+      'HUB_PROJECT: "a/b", expected letters, digits, dots, dashes and underscores, at most 64',
+    ],
+  ]
+  for (const [name, value, problem] of variables) t.strictSame(problemsOf({ [name]: value }), [problem])
+})
+
+t.test('unknown keys are refused, in the file and in the environment', async (t) => {
+  const HUB_CONFIG = file(t, {
+    mqtPort: 1,
+    HUB_STAGE: 'test',
+    smtp: { host: 'h', from: 'f', pass: 'geheim' },
+  })
+  const problems = problemsOf({ HUB_CONFIG, HUB_FOO: 'geheim', HUB_PLUGINS: '[]' })
+  t.strictSame(
+    problems.map((problem) => problem.split(',')[0]),
+    [
+      `mqtPort in ${HUB_CONFIG}: unknown`,
+      `HUB_STAGE in ${HUB_CONFIG}: unknown`,
+      `smtp.pass in ${HUB_CONFIG}: unknown`,
+      'HUB_FOO: unknown',
+      'HUB_PLUGINS: unknown',
+    ].map((problem) => `${problem}`),
+  )
+  t.match(problems[0], /expected one of stage, project, dataDir/)
+  t.match(problems[3], /expected one of HUB_STAGE, HUB_PROJECT/)
+  t.notMatch(problems.join(), /geheim/)
+})
+
+t.test('all problems are reported at once, one line each', async (t) => {
+  const HUB_CONFIG = file(t, { stage: 3, plugins: [{ type: 'dts' }, 'x', { type: '', url: 'http://x' }] })
+  const problems = problemsOf({ HUB_CONFIG, HUB_MQTT_PORT: 'a\nb', HUB_LOG_LEVEL: 'loud', HUB_TLS_KEY: 'x' })
+  t.strictSame(problems, [
+    `stage in ${HUB_CONFIG}: 3, expected one of test, prod`,
+    `plugins.0.url in ${HUB_CONFIG}: missing, expected an https URL`,
+    `plugins.1 in ${HUB_CONFIG}: "x", expected an object with type and url`,
+    `plugins.2.type in ${HUB_CONFIG}: "", expected a text that is not empty`,
+    `plugins.2.url in ${HUB_CONFIG}: "http://x", expected an https URL`,
+    'HUB_MQTT_PORT: "a\\nb", expected a whole number, from 0 to 65535',
+    'HUB_LOG_LEVEL: "loud", expected one of fatal, error, warn, info, debug, trace, silent',
+    'HUB_TLS_CERT: unset, expected the path of the certificate that belongs to HUB_TLS_KEY',
+  ])
+})
+
+t.test('a file that cannot be read is one problem', async (t) => {
+  t.match(problemsOf({ HUB_CONFIG: 'missing.json' }), [
+    /^HUB_CONFIG: "\/srv\/hub\/missing\.json", expected a readable JSON file/,
+  ])
+  t.match(problemsOf({ HUB_CONFIG: text(t, '{"a":1') }), [/^HUB_CONFIG: .*hub\.json at \.: .*JSON/])
+  t.match(problemsOf({ HUB_CONFIG: text(t, '[]') }), [/expected an object/])
+  t.match(problemsOf({ HUB_CONFIG: text(t, '{"mqttPort":1,"mqttPort":2}') }), [/at \.mqttPort: .*twice/])
+  t.notMatch(problemsOf({ HUB_CONFIG: text(t, '{"smtp":{"password":"geheim"x}}') }), [/geheim/])
+})
+
+t.test('a wrong value in the file is refused even where the environment overrides it', async (t) => {
+  const HUB_CONFIG = file(t, { mqttPort: 'x' })
+  t.match(problemsOf({ HUB_CONFIG, HUB_MQTT_PORT: '1' }), [/^mqttPort in/])
+})
+
+t.test('rules between settings', async (t) => {
+  const HUB_PUBLIC_URL = 'https://hub.example'
+  t.match(problemsOf({ HUB_STAGE: 'prod', HUB_PUSH_ALLOW_PRIVATE: 'true' }), [
+    /HUB_PUSH_ALLOW_PRIVATE: true, expected false on stage prod/,
+  ])
+  t.match(problemsOf({ HUB_REDIS_URL: 'redis://redis' }), [/^HUB_PUBLIC_URL: unset/])
+  t.strictSame(problemsOf({ HUB_REDIS_URL: 'redis://redis', HUB_PUBLIC_URL }), [])
+  t.match(problemsOf({ HUB_TLS_CERT: 'x' }), [/^HUB_TLS_KEY: unset/])
+  t.match(problemsOf({ HUB_TLS_KEY: 'x' }), [/^HUB_TLS_CERT: unset/])
+  t.strictSame(problemsOf({ HUB_TLS_CA: 'x' }), [])
+  t.match(problemsOf({ HUB_CONFIG: file(t, { smtp: { host: 'h', from: 'f', user: 'u' } }) }), [
+    /^smtp: expected user and password/,
+  ])
+  const HUB_CONFIG = file(t, { stage: 'prod' })
+  t.equal(
+    problemsOf({ HUB_CONFIG, HUB_PUSH_ALLOW_PRIVATE: 'true' }).length,
+    1,
+    'also across file and environment',
+  )
+})
+
+t.test('secrets are masked in problems', async (t) => {
+  const urls = [
+    'http://u:geheim@redis',
+    'redis:/u:geheim@redis',
+    'redis://u:ge/heim@redis',
+    'u:geheim@redis',
+    '//:geheim@r',
+  ]
+  for (const HUB_REDIS_URL of urls) {
+    const [problem, ...more] = problemsOf({ HUB_REDIS_URL, HUB_PUBLIC_URL: 'https://hub.example' })
+    t.match(problem, /^HUB_REDIS_URL: ".*\*\*\*@r/)
+    t.notMatch(problem, /gehe?im|ge\/heim/)
+    t.strictSame(more, [])
+  }
+  const smtp = { host: 'h', from: 'f', user: 'u', password: { geheim: 1 } }
+  const plugins = [{ type: 'a', url: 'http://u:geheim@h/?token=geheim' }]
+  t.notMatch(problemsOf({ HUB_CONFIG: file(t, { smtp, plugins }) }).join(), /geheim/)
+})
+
+t.test('secrets are masked in what hubctl config shows, everything else is not', async (t) => {
+  const HUB_CONFIG = file(t, {
+    plugins: [
+      {
+        type: 'dts',
+        url: 'https://u:geheim@dts.example/in?a=1&apikey=geheim&b=2',
+        token: 'geheim',
+        key: 'geheim',
+      },
+    ],
+    smtp: { host: 'h', from: 'Hub <hub@example.org>', user: 'u', password: 'geheim' },
+    redisUrl: 'redis://:geheim@redis:6379',
+    publicUrl: 'https://hub.example',
+    tlsCert: '/c.pem',
+    tlsKey: '/k.pem',
+  })
+  const config = configOf({ HUB_CONFIG })
+  const shown = maskedConfig(config)
+  t.notMatch(JSON.stringify(shown), /geheim/)
+  t.strictSame(shown, {
+    ...config,
+    plugins: [
+      { type: 'dts', url: 'https://***@dts.example/in?a=1&apikey=***&b=2', token: '***', key: '***' },
+    ],
+    smtp: { ...config.smtp, password: '***' },
+    redisUrl: 'redis://***@redis:6379',
+  })
+})
+
+function configOf(env: NodeJS.ProcessEnv): Config {
+  const result = loadConfig(env, cwd)
+  if ('problems' in result) throw new Error(result.problems.join('\n'))
+  return result.config
+}
+
+function problemsOf(env: NodeJS.ProcessEnv): string[] {
+  const result = loadConfig(env, cwd)
+  return 'problems' in result ? result.problems : []
+}
+
+function text(t: Tap, content: string): string {
+  return join(t.testdir({ 'hub.json': content }), 'hub.json')
+}
+
+function file(t: Tap, settings: object): string {
+  return text(t, JSON.stringify(settings))
+}
+
+type Tap = Pick<typeof import('tap').default, 'testdir'>
+
+function everyObject(value: unknown): object[] {
+  if (typeof value !== 'object' || value === null) return []
+  return [value, ...Object.values(value).flatMap(everyObject)]
+}

@@ -1,0 +1,30 @@
+import t from 'tap'
+import { crc64 } from '../../event/crc64.ts'
+
+const vectors: [text: string, digest: string][] = [
+  ['my-string-to-encode', '6a80b80f748c9b50'],
+  ['282310', '75dbb3dace15f610'],
+  ['crid://swr.de/282310/demo7', '234690e18c2c7863'],
+  ['123456789', '6c40df5f0b497347'], // check value of the catalogue of CRC algorithms
+  ['', '0000000000000000'],
+]
+
+t.test('crc64 is CRC-64/ECMA-182 in 16 lower-case hexadecimal digits', async (t) => {
+  for (const [text, digest] of vectors) t.equal(crc64(text), digest, JSON.stringify(text))
+})
+
+t.test('crc64 digests the UTF-8 bytes, not the UTF-16 units', async (t) => {
+  t.equal(crc64('Küste 🎵'), bitwise(Buffer.from('Küste 🎵')))
+})
+
+/** The definition, one bit at a time. */
+function bitwise(bytes: Uint8Array): string {
+  let crc = 0n
+  for (const byte of bytes) {
+    crc ^= BigInt(byte) << 56n
+    for (let bit = 0; bit < 8; bit++) {
+      crc = BigInt.asUintN(64, crc & (1n << 63n) ? (crc << 1n) ^ 0x42f0e1eba9ea3693n : crc << 1n)
+    }
+  }
+  return crc.toString(16).padStart(16, '0')
+}

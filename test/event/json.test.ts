@@ -1,0 +1,129 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { parseJson } from '../../event/json.ts'
+
+t.test('an object is read', async (t) => {
+  const texts = [
+    '{}',
+    ' {\r\n\t"a" : [ 1 , -2.5e-3, "x", true, false, null, {"b":{}} ] } ',
+    '{"a":{"a":1},"b":{"a":1}}',
+    '{"":1,"constructor":2,"toString":3}',
+    '{"a":"a","b":"{\\"a\\":1,\\"a\\":2}","c":"\\\\"}',
+    '{"a":9007199254740991,"b":-9007199254740991,"c":0.1,"d":1E2}',
+    '{"a":"\\u0000\\ud83c\\udfb5 1e999 \\" __proto__"}',
+    `{"a":${'['.repeat(63)}${']'.repeat(63)}}`,
+  ]
+  for (const text of texts)
+    t.strictSame(parseJson(Buffer.from(text)), { value: JSON.parse(text) }, text.slice(0, 60))
+})
+
+t.test('what is refused, and where', async (t) => {
+  const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
+  const cases: [text: string, ...places: [path: string, message: RegExp][]][] = [
+    ['', ['.', /end of JSON/]],
+    ['{', ['.', /JSON/]],
+    ['{"a":1}x', ['.', /JSON/]],
+    ['{"a":"\\x"}', ['.', /JSON/]],
+    ['{"a\\x":1}', ['.', /JSON/]],
+    ['{"a', ['.', /JSON/]],
+    ['[{"a":1}]', ['.', /array of 1, expected an object/]],
+    ['null', ['.', /null, expected an object/]],
+    ['"x"', ['.', /"x", expected an object/]],
+    ['\uFEFF{}', ['.', /byte order mark/]],
+    ['{"a":1,"a":1}', ['.a', /"a" occurs twice/]],
+    ['{"a":1,"\\u0061":1}', ['.a', /"a" occurs twice/]],
+    ['{"a":1,"b":2,"a":3,"a":4,"b":5}', ['.a', /"a"/], ['.b', /"b"/]],
+    ['{"s":[{},{"n":1 , "n" :1}]}', ['.s.1.n', /"n" occurs twice/]],
+    ['{"toString":1,"toString":1}', ['.toString', /twice/]],
+    ['{"":1,"":1}', ['.', /"" occurs twice/]],
+    ['{"a":1e999}', ['.a', /1e999.*out of range/]],
+    ['{"a":-1e400}', ['.a', /out of range/]],
+    ['{"a":[0,9007199254740992]}', ['.a.1', /out of range/]],
+    ['{"a":{"b":-9007199254740992}}', ['.a.b', /out of range/]],
+    ['{"a":1e300}', ['.a', /out of range/]],
+    ['{"__proto__":null}', ['.__proto__', /__proto__/]],
+    ['{"a":[{"\\u005f_proto__":{}}]}', ['.a.0.__proto__', /__proto__/]],
+    [nested(65), [`.a${'.0'.repeat(63)}`, /deeper than 64/]],
+  ]
+  for (const [text, ...places] of cases) {
+    const result = parseJson(Buffer.from(text))
+    const errors = 'errors' in result ? result.errors : []
+    t.strictSame(
+      errors.map((error) => [error.path, error.errorCode]),
+      places.map(([path]) => [path, 'payload.json']),
+      text.slice(0, 60),
+    )
+    for (const [index, [, message]] of places.entries()) t.match(errors[index]?.message, message)
+  }
+})
+
+t.test('only strict UTF-8 is read', async (t) => {
+  const title = (bytes: number[]) =>
+    Buffer.concat([Buffer.from('{"a":"'), Buffer.from(bytes), Buffer.from('"}')])
+  t.strictSame(parseJson(title([0xc3, 0xbc])), { value: { a: 'ü' } })
+  for (const bytes of [
+    [0xfc],
+    [0xc3],
+    [0xc0, 0xaf],
+    [0xed, 0xa0, 0x80],
+    [0xf4, 0x90, 0x80, 0x80],
+    [0xff, 0xfe],
+  ]) {
+    t.match(parseJson(title(bytes)), { errors: [{ path: '.', message: /UTF-8/ }] }, String(bytes))
+  }
+})
+
+t.test('at most 100 errors are listed', async (t) => {
+  const result = parseJson(Buffer.from(`{"a":[${'1e999,'.repeat(5000)}1]}`))
+  t.equal('errors' in result && result.errors.length, 100)
+})
+
+t.test('places and values in messages are printable and short', async (t) => {
+  const key = `\u0007\u202e${'x'.repeat(1000)}`
+  const result = parseJson(
+    Buffer.from(JSON.stringify({ [key]: 1 }).replace(':1', `:1,${JSON.stringify(key)}:1e999`)),
+  )
+  t.equal('errors' in result && result.errors.length, 2)
+  for (const error of 'errors' in result ? result.errors : []) {
+    t.match(error.path, /^\.\\u\{7\}\\u\{202e\}x{60,80}…$/)
+    t.ok(error.message.length < 250)
+  }
+})
+
+t.test('every JSON object is read as JSON.parse reads it', async () => {
+  const json = fc.dictionary(
+    fc.string().filter((key) => key !== '__proto__'),
+    fc.jsonValue(),
+  )
+  fc.assert(
+    fc.property(json, fc.constantFrom(undefined, 1, '\t'), (value, space) => {
+      const text = JSON.stringify(value, null, space)
+      const result = parseJson(Buffer.from(text))
+      const harmless = !/__proto__/.test(text) && !/\d{16}|e\+/.test(text)
+      return (
+        !harmless || ('value' in result && JSON.stringify(result.value) === JSON.stringify(JSON.parse(text)))
+      )
+    }),
+  )
+})
+
+t.test('hostile payloads of 400 kB are answered, with a bounded list of errors', async (t) => {
+  const payloads: Record<string, string> = {
+    'open arrays': '['.repeat(400_000),
+    'open objects': '{"a":'.repeat(80_000),
+    'nested arrays': `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)}}`,
+    'one key again and again': `{${'"a":1,'.repeat(66_000)}"b":1}`,
+    'escaped keys': `{${'"\\u0061":1,'.repeat(36_000)}"b":1}`,
+    'many keys': `{${Array.from({ length: 35_000 }, (_, index) => `"k${index}":1`).join()}}`,
+    'an open string': `{"a":"${'x'.repeat(400_000)}`,
+    'a long number': `{"a":${'9'.repeat(400_000)}}`,
+    'white space': `{${' '.repeat(400_000)}}`,
+    'white space behind strings': `{"a":["${`"${' '.repeat(4000)},"`.repeat(95)}"]}`,
+  }
+  for (const [name, text] of Object.entries(payloads)) {
+    // Work that grows with the square of the payload would run into the time limit of the test.
+    const result = parseJson(Buffer.from(text))
+    const errors = 'errors' in result ? result.errors.length : 0
+    t.ok(errors <= 100, `${name}: ${errors} errors`)
+  }
+})

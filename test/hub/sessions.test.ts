@@ -1,0 +1,226 @@
+import t from 'tap'
+import { closed, connect, connectPublisher } from '../clients.ts'
+import { control, playing, playingTopic, station, stations } from '../events.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+
+const livestream = station(0, 0)
+const institution = livestream.institution.id
+
+t.test('a persistent session survives a restart and gets what was published meanwhile', async (t) => {
+  const home = await temporaryDirectory(t)
+  const first = await startTestHub(t, {}, home)
+  const login = await first.subscriber('radio/#')
+  const publisherLogin = await first.publisher([institution])
+  const app = await connect(t, first, login, { clientId: 'app', clean: false })
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  await app.client.endAsync()
+  const publisher = await connectPublisher(t, first, publisherLogin, institution)
+  await publisher.publish(playing(livestream, { title: 'while away' }))
+  await first.close()
+
+  const second = await startTestHub(t, {}, home)
+  const again = await connect(t, second, login, { clientId: 'app', clean: false })
+  const arrived = await again.received.until(() => true)
+  t.equal(arrived.json.title, 'while away')
+  t.equal(arrived.packet.retain, false)
+  const live = await connectPublisher(t, second, publisherLogin, institution)
+  await live.publish(playing(livestream, { title: 'back again' }))
+  t.ok(
+    await again.received.until(({ json }) => json.title === 'back again'),
+    'the subscription is still there',
+  )
+})
+
+t.test('an offline queue keeps every control event and only the newest of each track topic', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
+  const login = await hub.subscriber('radio/#')
+  const app = await connect(t, hub, login, { clientId: 'app', clean: false })
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  await app.client.endAsync()
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const start = Date.now()
+  for (let number = 0; number < 20; number++) {
+    const at = new Date(start + number).toISOString()
+    await publisher.publish(playing(livestream, { title: `track ${number}`, start: at }))
+    await publisher.publish(control(livestream, { name: `state ${number % 2}`, time: at }))
+  }
+  const [session] = await hub.ask<{ queued: number }[]>('sessions.list')
+  t.match(session, { clientId: 'app', connected: false, queued: 21 })
+
+  const again = await connect(t, hub, login, { clientId: 'app', clean: false })
+  await again.received.count(21)
+  const titles = again.received.all.flatMap(({ json }) => (json.title ? [json.title] : []))
+  t.same(titles, ['track 19'])
+})
+
+t.test(
+  'a rotated credential resumes the session, other permissions are refused while it exists',
+  async (t) => {
+    const hub = await startTestHub(t)
+    const login = await hub.subscriber('radio/#')
+    const app = await connect(t, hub, login, { clientId: 'app', clean: false })
+    await app.client.subscribeAsync('radio/#', { qos: 1 })
+
+    const other = await hub.subscriber(`radio/${livestream.id}/#`)
+    const refused = connect(t, hub, other, { clientId: 'app', clean: false })
+    await t.rejects(refused, { code: 2 }, 'a live session is not stolen')
+    const kicked = connect(t, hub, other, { clientId: 'app', clean: true })
+    await t.rejects(kicked, { code: 2 }, 'nor ended by a clean one')
+    t.ok(app.client.connected)
+
+    const rotated = await hub.ask<{ username: string; password: string }>('credentials.rotate', {
+      username: login.username,
+    })
+    const gone = closed(app.client)
+    const next = await connect(t, hub, rotated, { clientId: 'app', clean: false })
+    await gone
+    await hub.ask('credentials.revoke', { username: login.username })
+    t.ok(next.client.connected, 'revoking the old credential leaves the new one alone')
+    const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+    await publisher.publish(playing(livestream, { title: 'resumed' }))
+    t.ok(await next.received.until(({ json }) => json.title === 'resumed'), 'without subscribing again')
+
+    await next.client.endAsync()
+    await t.rejects(connect(t, hub, other, { clientId: 'app' }), { code: 2 }, 'nor is an offline one')
+    await hub.ask('sessions.drop', { clientId: 'app' })
+    t.ok((await connect(t, hub, other, { clientId: 'app' })).client.connected, 'dropping it frees the id')
+  },
+)
+
+t.test('revoking closes the connections within a second and refuses the next', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.subscriber('radio/#')
+  const apps = await Promise.all(
+    [1, 2, 3].map((number) => connect(t, hub, login, { clientId: `app-${number}` })),
+  )
+  const other = await connect(t, hub, await hub.subscriber('radio/#'))
+  const began = performance.now()
+  const gone = Promise.all(apps.map(({ client }) => closed(client)))
+  await hub.ask('credentials.revoke', { username: login.username })
+  await gone
+  t.ok(performance.now() - began < 1000)
+  await t.rejects(connect(t, hub, login), { code: 4 })
+  t.ok(other.client.connected, 'nobody else is touched')
+})
+
+t.test('a wrong or missing password is refused with 4', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.subscriber('radio/#')
+  const table: [string, { username?: string; password?: string }][] = [
+    ['wrong password', { ...login, password: 'wrong' }],
+    ['no password', { username: login.username }],
+    ['unknown user', { username: 'sub-nobody-20260101000000', password: login.password }],
+    ['nothing', {}],
+  ]
+  for (const [why, given] of table) {
+    const { username, password } = given
+    const fields = { ...(username && { username }), ...(password && { password }) }
+    await t.rejects(
+      connect(t, hub, { username: '', password: '' }, {
+        username: undefined,
+        password: undefined,
+        ...fields,
+      } as never),
+      { code: 4 },
+      why,
+    )
+  }
+})
+
+t.test('a will obeys the rules of publishing', async (t) => {
+  const hub = await startTestHub(t)
+  const foreign = station(1, 0)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const login = await hub.publisher([institution])
+  const watcher = await connectPublisher(t, hub, login, institution)
+  const wills: [why: string, topic: string, event: Record<string, unknown>, outcome: string][] = [
+    ['onto the radio tree', playingTopic(livestream), playing(livestream), 'blocked'],
+    ['into a foreign inbox', `inbox/${foreign.institution.id}`, playing(foreign), 'blocked'],
+    ['a foreign event into the own inbox', `inbox/${institution}`, playing(foreign), 'blocked'],
+    ['onto a topic that cannot be', 'inbox/a.b', playing(livestream), 'invalid'],
+    ['a good one', `inbox/${institution}`, playing(livestream, { title: 'off air' }), 'published'],
+  ]
+  for (const [why, topic, event, outcome] of wills) {
+    const seen = watcher.received.all.length
+    const will = { topic, payload: Buffer.from(JSON.stringify(event)), qos: 1 as const, retain: true }
+    const { client } = await connect(t, hub, login, { clientId: 'with-will', will })
+    client.stream.destroy()
+    const { json } = await watcher.received.until(() => true, seen)
+    t.equal(json.outcome, outcome, why)
+  }
+  const { json } = await app.received.until(() => true)
+  t.equal(json.title, 'off air')
+  t.equal(app.received.all.length, 1)
+
+  const seen = watcher.received.all.length
+  const will = { topic: `inbox/${institution}`, payload: Buffer.from('{}'), qos: 0 as const, retain: false }
+  const polite = await connect(t, hub, login, { clientId: 'polite', will })
+  await polite.client.endAsync()
+  await watcher.publish(playing(livestream))
+  t.equal(watcher.received.all.length, seen + 1, 'no will after DISCONNECT')
+})
+
+t.test('the will of a connection that was taken over fires, that of the new one stays', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.publisher([institution])
+  const watcher = await connectPublisher(t, hub, login, institution)
+  const willOf = (title: string) => ({
+    topic: `inbox/${institution}`,
+    payload: Buffer.from(JSON.stringify(playing(livestream, { playlistItemId: title }))),
+    qos: 1 as const,
+    retain: false,
+  })
+  await connect(t, hub, login, { clientId: 'studio', will: willOf('first') })
+  const second = await connect(t, hub, login, { clientId: 'studio', will: willOf('second') })
+  t.equal((await watcher.received.until(() => true)).json.playlistItemId, 'first')
+  second.client.stream.destroy()
+  t.equal((await watcher.received.until(() => true, 1)).json.playlistItemId, 'second')
+})
+
+t.test('20,000 track events leave at most two messages per livestream in an offline queue', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
+  const login = await hub.subscriber('radio/#')
+  const app = await connect(t, hub, login, { clientId: 'app', clean: false })
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  await app.client.endAsync()
+  const livestreams = stations.flat()
+  const publishers = new Map(
+    await Promise.all(
+      stations.map(async ([first]) => {
+        const id = first?.institution.id ?? ''
+        return [id, await connect(t, hub, await hub.publisher([id]))] as const
+      }),
+    ),
+  )
+  const start = Date.now() - 60_000
+  const rounds = Math.ceil(20_000 / livestreams.length / 2)
+  for (let round = 0; round < rounds; round++) {
+    await Promise.all(
+      livestreams.flatMap((of) =>
+        ['playing', 'next'].map((kind) => {
+          const fields = {
+            event: `de.org.hub.v1.radio.track.${kind}`,
+            title: `${round}`,
+            start: new Date(start + round).toISOString(),
+          }
+          const publisher = publishers.get(of.institution.id)
+          return publisher?.client.publishAsync(
+            `inbox/${of.institution.id}`,
+            JSON.stringify(playing(of, fields)),
+            { qos: 1 },
+          )
+        }),
+      ),
+    )
+  }
+  const [session] = await hub.ask<{ queued: number }[]>('sessions.list')
+  t.match(session, { clientId: 'app', queued: livestreams.length * 2 })
+  const again = await connect(t, hub, login, { clientId: 'app', clean: false })
+  await again.received.count(livestreams.length * 2)
+  t.ok(
+    again.received.all.every(({ json }) => json.title === `${rounds - 1}`),
+    'exactly the newest ones',
+  )
+  t.equal(new Set(again.received.all.map(({ topic }) => topic)).size, livestreams.length * 2)
+})

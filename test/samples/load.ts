@@ -1,0 +1,107 @@
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** A sample event, ready to be sent through a door. */
+export interface Sample {
+  file: string
+  why: string
+  /** `both`: MQTT and HTTPS must agree on it. `mqtt`: a rule of that door, or an event only it takes. */
+  door: 'mqtt' | 'both'
+  institution: string
+  payload: Buffer
+  expect: Expectation
+}
+
+export interface Expectation {
+  outcome: 'published' | 'blocked' | 'invalid'
+  /** Ids of the livestreams an accepted event reaches, each once. */
+  services?: string[]
+  /** In no particular order. */
+  errors: { path: string; errorCode: string }[]
+}
+
+/**
+ * The sample events of a folder, with their times relative to `now`.
+ *
+ * A file holds an `event`, the literal text `raw`, or `base64`. In events and texts `{{now}}`,
+ * `{{now+60s}}` and `{{now-60s}}` stand for instants. `generate` makes large events from small ones:
+ * `services` repeats the first service (`{{i}}` counts), `size` pads the title until the payload has
+ * `bytes`, `nesting` adds a field to the first service so that the event is `depth` levels deep.
+ * An expected error with `repeat` stands for that many, `{{i}}` counts here too.
+ */
+export function loadSamples(dir: 'accepted' | 'refused', now: number): Sample[] {
+  const folder = new URL(`./${dir}/`, import.meta.url)
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
+  return files.sort().map((file) => {
+    const source: SampleFile = JSON.parse(readFileSync(new URL(file, folder), 'utf8'))
+    const { why, door, institution, expect } = source
+    const errors = expect.errors.flatMap(({ path, errorCode, repeat = 1 }) =>
+      Array.from({ length: repeat }, (_, index) => ({ path: count(path, index), errorCode })),
+    )
+    return {
+      file: `${dir}/${file}`,
+      why,
+      door,
+      institution,
+      payload: payloadOf(source, now),
+      expect: { ...expect, errors },
+    }
+  })
+}
+
+interface SampleFile extends Omit<Sample, 'file' | 'payload' | 'expect'> {
+  event?: SampleEvent
+  raw?: string
+  base64?: string
+  generate?:
+    | { kind: 'services'; count: number }
+    | { kind: 'size'; bytes: number }
+    | { kind: 'nesting'; depth: number }
+  expect: Omit<Expectation, 'errors'> & { errors: { path: string; errorCode: string; repeat?: number }[] }
+}
+
+interface SampleEvent {
+  title: string
+  services: object[]
+}
+
+function payloadOf({ event, raw, base64, generate }: SampleFile, now: number): Buffer {
+  if (base64 !== undefined) return Buffer.from(base64, 'base64')
+  if (raw !== undefined) return Buffer.from(setTimes(raw, now))
+  if (event === undefined) throw new Error('a sample needs event, raw or base64')
+  switch (generate?.kind) {
+    case 'services': {
+      const service = JSON.stringify(event.services[0])
+      const services = Array.from({ length: generate.count }, (_, index) => JSON.parse(count(service, index)))
+      return write({ ...event, services }, now)
+    }
+    case 'size': {
+      const missing = generate.bytes - write(event, now).length
+      return write({ ...event, title: event.title + 'x'.repeat(missing) }, now)
+    }
+    case 'nesting': {
+      // The event, its services and the service are the first three levels.
+      const levels = generate.depth - 3
+      const [service] = event.services
+      const text = write({ ...event, services: [{ ...service, nested: mark }] }, now).toString()
+      return Buffer.from(text.replace(`"${mark}"`, '['.repeat(levels) + ']'.repeat(levels)))
+    }
+    default:
+      return write(event, now)
+  }
+}
+
+const mark = '{{nested}}'
+
+function write(event: SampleEvent, now: number): Buffer {
+  return Buffer.from(setTimes(JSON.stringify(event), now))
+}
+
+function setTimes(text: string, now: number): string {
+  return text.replace(/\{\{now(?:([+-]\d+)s)?\}\}/g, (_, seconds = '0') =>
+    new Date(now + Number(seconds) * 1000).toISOString(),
+  )
+}
+
+function count(text: string, index: number): string {
+  return text.replaceAll('{{i}}', String(index))
+}
