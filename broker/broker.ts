@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client, type PublishPacket, type Subscription } from 'aedes'
-import { RateLimiterMemory } from 'rate-limiter-flexible'
 import type { Principal } from '../acl/principal.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createInertEmitter, createPersistence } from './aedes-parts.ts'
-import { type ConnectionLimits, type CutReason, MqttConnection } from './connection.ts'
+import { type ArrivedPublish, type ConnectionLimits, type CutReason, MqttConnection } from './connection.ts'
 import { createDistribution, type Routes } from './distribution.ts'
+import { createLoginLimit, createPublishRate } from './limits.ts'
 import { openOutbox, sequenceTime } from './outbox.ts'
 import { openRetained, type RetainedValue } from './retained.ts'
 import type { Session } from './session.ts'
@@ -54,6 +54,8 @@ export interface BrokerLimits extends ConnectionLimits {
   connectTimeoutMs: number
   /** Failed log-ins per address and minute; 0: no limit. */
   loginFailures: number
+  /** Events per second and credential, burst twice that; 0: no limit. */
+  publishRate: number
   /** Messages queued for one offline session. */
   queueLimit: number
   /** How long an offline session is kept, milliseconds. */
@@ -85,6 +87,7 @@ export async function createBroker(parts: {
   const distribution = createDistribution({ store, retained, outbox, routes, mayReceive, clock, metrics })
   const wills = createWills(store)
   const logins = createLoginLimit(limits.loginFailures)
+  const publishRate = createPublishRate(limits.publishRate)
   const links = new Map<MqttConnection, Link>()
   const logIns = createTurns()
   const working = new Set<Promise<unknown>>()
@@ -172,21 +175,9 @@ export async function createBroker(parts: {
     /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */
     async start(onReceived: Receive): Promise<void> {
       receive = onReceived
-      for (const will of await wills.leftOver()) {
-        const { clientId, principal, topic, payload, qos, key } = will
+      for (const { key, ...will } of await wills.leftOver()) {
         const now = { at: clock(), started: performance.now() }
-        const alongside = [{ del: key }]
-        await receive({
-          principal,
-          clientId,
-          topic,
-          payload,
-          qos,
-          retain: false,
-          isWill: true,
-          ...now,
-          alongside,
-        })
+        await receive({ ...will, isWill: true, ...now, alongside: [{ del: key }] })
       }
     },
 
@@ -199,6 +190,7 @@ export async function createBroker(parts: {
         },
         cut: logCut,
         dropped: () => metrics.messagesDropped.inc({ reason: 'slow' }),
+        publishing: () => publishRate.take(connection.principal?.username ?? '', performance.now()),
       })
       const link: Link = {
         connection,
@@ -385,10 +377,11 @@ export async function createBroker(parts: {
     const { connection, session } = link
     if (!session) throw new Error('no session')
     // Aedes hands the will of the CONNECT over as it was read: it has no packet type.
-    const isWill = packet.cmd === undefined
-    if (isWill && connection.cutReason === 'revoked') return
-    const packetId = !isWill && packet.qos === 2 ? packet.messageId : undefined
-    if (packetId === undefined) return receiveOnce(link, session, packet, isWill, [])
+    if (packet.cmd === undefined) return receiveWill(link, session)
+    const publish = connection.nextPublish()
+    if (!publish) throw new Error('a PUBLISH that did not come in')
+    const { packetId } = publish
+    if (publish.qos !== 2) return receiveOnce(link, session, publish, [])
     if (session.incoming.has(packetId)) return
     const underway = link.processing.get(packetId)
     if (underway) return underway
@@ -398,7 +391,7 @@ export async function createBroker(parts: {
     }
     // A clean session does not outlive its connection: there is nothing to store.
     const alongside = session.clean ? [] : [{ put: incomingKey(session.clientId, packetId), value: '' }]
-    const processing = receiveOnce(link, session, packet, false, alongside)
+    const processing = receiveOnce(link, session, publish, alongside)
     link.processing.set(packetId, processing)
     try {
       await processing
@@ -408,30 +401,26 @@ export async function createBroker(parts: {
     }
   }
 
+  async function receiveWill({ connection, willKey }: Link, session: Session): Promise<void> {
+    const will = connection.request?.will
+    if (!will || connection.cutReason === 'revoked') return
+    const { principal, clientId } = session
+    const now = { at: clock(), started: performance.now() }
+    const alongside = willKey ? [{ del: willKey }] : []
+    // One that could not be stored stays in the store, for the next start.
+    await receive({ ...will, principal, clientId, isWill: true, ...now, alongside })
+  }
+
   async function receiveOnce(
     link: Link,
     session: Session,
-    packet: PublishPacket,
-    isWill: boolean,
+    { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
   ): Promise<void> {
-    const { connection, willKey } = link
-    const { topic, qos, retain } = packet
-    const payload = typeof packet.payload === 'string' ? Buffer.from(packet.payload) : packet.payload
-    const started = isWill ? performance.now() : connection.nextArrival()
-    const changes = isWill && willKey ? [{ del: willKey }] : alongside
-    const of = {
-      principal: session.principal,
-      clientId: session.clientId,
-      topic,
-      payload,
-      qos,
-      retain,
-      isWill,
-    }
-    const stored = await receive({ ...of, at: clock(), started, alongside: changes })
-    if (stored) return
-    connection.cut('error', 'publish not stored')
+    const { principal, clientId } = session
+    const from = { principal, clientId, isWill: false, at: clock(), started, alongside }
+    if (await receive({ topic, payload, qos, retain, ...from })) return
+    link.connection.cut('error', 'publish not stored')
     throw new Error('publish not stored')
   }
 
@@ -586,21 +575,6 @@ const noLink = {
 
 function refusal(returnCode: number): AuthenticateError {
   return Object.assign(new Error('log-in refused'), { returnCode })
-}
-
-/** Failed log-ins per address: after too many, a minute without any (design.md §3). */
-function createLoginLimit(failures: number) {
-  const limiter = new RateLimiterMemory({ points: Math.max(failures, 1), duration: 60, blockDuration: 60 })
-  return {
-    async isBlocked(address: string): Promise<boolean> {
-      if (failures === 0) return false
-      const state = await limiter.get(address)
-      return state !== null && state.consumedPoints > failures
-    },
-    async failed(address: string): Promise<void> {
-      if (failures > 0) await limiter.consume(address).catch(() => undefined)
-    },
-  }
 }
 
 /** Turns per key: `take` resolves when the turns taken before are over, with the function that ends it. */

@@ -17,6 +17,7 @@ export interface Will {
   topic: string
   payload: Buffer
   qos: Qos
+  retain: boolean
 }
 
 /**
@@ -90,6 +91,7 @@ function readFields(
       topic: topic.bytes.toString(),
       payload: Buffer.from(message.bytes),
       qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
+      retain: (flags & connectFlag.willRetain) !== 0,
     }
     at = message.end
   }

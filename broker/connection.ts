@@ -1,8 +1,8 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../acl/principal.ts'
 import { type ConnectPacket, readConnect } from './connect-packet.ts'
-import { createFrameReader, type Frame, ProtocolViolation } from './frames.ts'
-import { encodeConnackRefusal, packetType } from './wire.ts'
+import { createFrameReader, type Frame, ProtocolViolation, type PublishFrame, readPublish } from './frames.ts'
+import { encodeConnackRefusal, encodeEmptyPublish, packetType } from './wire.ts'
 
 export interface ConnectionLimits {
   /** Largest packet after log-in, bytes. */
@@ -20,6 +20,8 @@ export interface ConnectionEvents {
   /** The hub closes the connection; `reason` is a stable word for counters. */
   cut(connection: MqttConnection, reason: CutReason, detail: string): void
   dropped(connection: MqttConnection): void
+  /** A PUBLISH came in; for how many milliseconds to stop reading, because there were too many. */
+  publishing(connection: MqttConnection): number
 }
 
 export type CutReason =
@@ -32,6 +34,13 @@ export type CutReason =
   | 'operator'
   | 'error'
 
+/** A PUBLISH of the client and when its last byte came in, on the clock of `performance.now()`. */
+export interface ArrivedPublish extends PublishFrame {
+  started: number
+}
+
+/** [MQTT-3.1.0-1] */
+const notConnect = { violation: 'first packet is not CONNECT' }
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const lingerMs = 1000
 /** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
@@ -58,8 +67,8 @@ export class MqttConnection extends Duplex {
   farewell = false
   /** Shown in CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
-  /** `performance.now()` of each PUBLISH handed inwards and not yet taken by `nextArrival`. */
-  readonly #arrivals: number[] = []
+  /** Each PUBLISH handed inwards and not yet taken by `nextPublish`. */
+  readonly #publishes: ArrivedPublish[] = []
   readonly #socket: Duplex
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
@@ -72,7 +81,8 @@ export class MqttConnection extends Duplex {
   #lastHeard = performance.now()
   #keepAliveTimer: NodeJS.Timeout | undefined
   #frozenTimer: NodeJS.Timeout | undefined
-  #reading = true
+  #stopped = false
+  #throttled = false
 
   constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
     super({ allowHalfOpen: true, emitClose: true })
@@ -103,9 +113,9 @@ export class MqttConnection extends Duplex {
     return this.#socket.writableLength
   }
 
-  /** When the oldest PUBLISH not yet taken came in, on the clock of `performance.now()`. */
-  nextArrival(): number {
-    return this.#arrivals.shift() ?? performance.now()
+  /** The oldest PUBLISH not yet taken; Aedes asks about them in the order they came in. */
+  nextPublish(): ArrivedPublish | undefined {
+    return this.#publishes.shift()
   }
 
   /** The log-in is done: packets that came behind the CONNECT go in now. */
@@ -116,7 +126,7 @@ export class MqttConnection extends Duplex {
     const held = this.#held
     this.#held = []
     for (const frame of held) this.#accept(frame)
-    this.#socket.resume()
+    this.#resume()
   }
 
   /**
@@ -169,12 +179,12 @@ export class MqttConnection extends Duplex {
 
   /** Stops taking packets; what was received before is still answered. For shutdown. */
   stopReading(): void {
-    this.#reading = false
+    this.#stopped = true
     this.#socket.pause()
   }
 
   override _read(): void {
-    if (this.#reading && this.#state !== 'closed' && this.#held.length === 0) this.#socket.resume()
+    this.#resume()
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
@@ -197,6 +207,23 @@ export class MqttConnection extends Duplex {
     this.#socket.end()
     setTimeout(() => this.#socket.destroy(), lingerMs).unref()
     done(null)
+  }
+
+  #resume(): void {
+    if (this.#stopped || this.#throttled || this.#state === 'closed' || this.#held.length > 0) return
+    this.#socket.resume()
+  }
+
+  /** Back-pressure instead of loss: what the client sends waits in the network (design.md §8). */
+  #throttle(ms: number): void {
+    if (ms <= 0 || this.#throttled) return
+    this.#throttled = true
+    this.#socket.pause()
+    setTimeout(() => {
+      this.#throttled = false
+      this.#lastHeard = performance.now()
+      this.#resume()
+    }, ms).unref()
   }
 
   #received(chunk: Buffer): void {
@@ -227,16 +254,16 @@ export class MqttConnection extends Duplex {
   }
 
   #connect(frame: Frame): void {
-    if (frame.type !== packetType.connect) return this.cut('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
-    const request = readConnect(frame)
-    if ('violation' in request) return this.cut('protocol', request.violation)
+    const request = frame.type === packetType.connect ? readConnect(frame) : notConnect
+    if ('violation' in request) {
+      this.cut('protocol', request.violation)
+      return
+    }
     if ('refuse' in request) {
       this.send(encodeConnackRefusal(request.refuse))
-      const reason = request.refuse === 1 ? 'version' : 'protocol'
-      return this.cut(
-        reason,
-        request.refuse === 1 ? 'not MQTT 3.1.1' : 'empty client id without clean session',
-      )
+      if (request.refuse === 1) this.cut('version', 'not MQTT 3.1.1')
+      else this.cut('protocol', 'empty client id without clean session')
+      return
     }
     this.request = request
     this.#state = 'handshake'
@@ -256,9 +283,14 @@ export class MqttConnection extends Duplex {
       case packetType.connect:
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
-      case packetType.publish:
-        this.#arrivals.push(this.#lastHeard)
-        break
+      case packetType.publish: {
+        // Aedes runs the acknowledgement of it and needs nothing else: topic and payload stay here.
+        const publish = readPublish(frame)
+        this.#publishes.push({ ...publish, started: this.#lastHeard })
+        this.#throttle(this.#events.publishing(this))
+        this.#inward(encodeEmptyPublish(publish.qos, publish.packetId))
+        return
+      }
       case packetType.disconnect:
         this.farewell = true
         break
@@ -296,7 +328,9 @@ export class MqttConnection extends Duplex {
     if (limit === 0) return
     const check = () => {
       const left = this.#lastHeard + limit - performance.now()
-      if (left <= 0) this.cut('keepalive', `nothing heard for ${limit} ms`)
+      // Nobody listens while reading is paused.
+      if (left <= 0 && this.#throttled) this.#keepAliveTimer = setTimeout(check, limit).unref()
+      else if (left <= 0) this.cut('keepalive', `nothing heard for ${limit} ms`)
       else this.#keepAliveTimer = setTimeout(check, left).unref()
     }
     this.#keepAliveTimer = setTimeout(check, limit).unref()

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { packetType } from './wire.ts'
+import { packetType, type Qos } from './wire.ts'
 
 /** One whole control packet as it came over the wire. */
 export interface Frame {
@@ -155,6 +155,29 @@ function checkPublish({ flags, body }: Frame): string | undefined {
   if (topic.bytes.length === 0) return 'topic is empty' // [MQTT-4.7.3-1]
   if (topic.bytes.includes('+') || topic.bytes.includes('#')) return 'topic has a wildcard' // [MQTT-3.3.2-2]
   return qos > 0 ? checkPacketId(body, topic.end) : undefined
+}
+
+/** A PUBLISH that passed the reader. */
+export interface PublishFrame {
+  topic: string
+  payload: Buffer
+  qos: Qos
+  retain: boolean
+  /** 0 at QoS 0. */
+  packetId: number
+}
+
+/** Reads a PUBLISH that `createFrameReader` has checked. */
+export function readPublish({ flags, body }: Frame): PublishFrame {
+  const qos = (flags >> 1) & 3
+  const topicEnd = 2 + body.readUInt16BE(0)
+  return {
+    topic: body.toString('utf8', 2, topicEnd),
+    payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)),
+    qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
+    retain: (flags & 1) !== 0,
+    packetId: qos > 0 ? body.readUInt16BE(topicEnd) : 0,
+  }
 }
 
 function checkFilters(body: Buffer, optionBytes: number): string | undefined {

@@ -1,8 +1,9 @@
-import type { Socket } from 'node:net'
+import net, { type Socket } from 'node:net'
 import tls from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { readProxyHeader } from './proxy-protocol.ts'
 
 /** Time for the TLS handshake, milliseconds. */
 const handshakeTimeoutMs = 10_000
@@ -19,51 +20,42 @@ export async function listenMqtt(parts: {
   maxConnections: number
   /** Open connections of one address; 0: no limit. */
   maxConnectionsPerAddress: number
+  /** A load balancer in front tells the client's address in a PROXY protocol header. */
+  proxyProtocol: boolean
   accept: (socket: tls.TLSSocket, remoteAddress: string) => void
   log: Log
   metrics: Metrics
 }) {
-  const { host, port, certificates, maxConnections, maxConnectionsPerAddress, accept, log, metrics } = parts
+  const { host, port, certificates, maxConnections, maxConnectionsPerAddress, proxyProtocol } = parts
+  const { accept, log, metrics } = parts
   const perAddress = new Map<string, number>()
+  /** Address of the client behind each open socket, by the socket's own peer. */
+  const addresses = new Map<string, string>()
   let open = 0
 
-  const server = tls.createServer({
+  const secure = tls.createServer({
     ...certificates.current(),
     minVersion: 'TLSv1.2',
     handshakeTimeout: handshakeTimeoutMs,
-    // Nagle's algorithm would hold a second small packet back for up to 40 ms.
-    noDelay: true,
   })
   const stopWatching = certificates.onChange((pair) => {
-    server.setSecureContext({ ...pair, minVersion: 'TLSv1.2' })
+    secure.setSecureContext({ ...pair, minVersion: 'TLSv1.2' })
     log.info('certificate replaced')
   })
-  server.on('connection', (socket: Socket) => {
-    const address = socket.remoteAddress ?? 'unknown'
-    const count = (perAddress.get(address) ?? 0) + 1
-    const reason = refusalReason(count)
-    if (reason) {
-      metrics.connectionsRefused.inc({ reason })
-      log.warn({ remoteAddress: address, reason }, 'connection refused')
-      socket.destroy()
-      return
-    }
-    open++
-    perAddress.set(address, count)
-    socket.once('close', () => {
-      open--
-      const left = (perAddress.get(address) ?? 1) - 1
-      if (left > 0) perAddress.set(address, left)
-      else perAddress.delete(address)
-    })
-  })
-  server.on('secureConnection', (socket) => accept(socket, socket.remoteAddress ?? 'unknown'))
-  server.on('tlsClientError', (error, socket) => {
+  secure.on('secureConnection', (socket) => accept(socket, addresses.get(peerOf(socket)) ?? 'unknown'))
+  secure.on('tlsClientError', (error, socket) => {
     metrics.connectionsRefused.inc({ reason: 'tls' })
-    log.debug({ err: error, remoteAddress: socket.remoteAddress }, 'TLS handshake failed')
+    log.debug({ err: error, remoteAddress: addresses.get(peerOf(socket)) }, 'TLS handshake failed')
     socket.destroy()
   })
 
+  // Nagle's algorithm would hold a second small packet back for up to 40 ms.
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    socket.on('error', () => socket.destroy())
+    admit(socket).catch((error: unknown) => {
+      refuse(socket, 'proxy-header', error instanceof Error ? error.message : String(error))
+    })
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve())
@@ -80,10 +72,36 @@ export async function listenMqtt(parts: {
     },
   }
 
-  function refusalReason(ofAddress: number): string | undefined {
-    if (open >= maxConnections) return 'max-connections'
-    if (maxConnectionsPerAddress > 0 && ofAddress > maxConnectionsPerAddress)
-      return 'max-connections-per-address'
-    return undefined
+  async function admit(socket: Socket): Promise<void> {
+    // Counted before anything is awaited, so that a flood of silent connections is bounded as well.
+    if (open >= maxConnections) return refuse(socket, 'max-connections')
+    const peer = peerOf(socket)
+    const own = socket.remoteAddress ?? 'unknown'
+    open++
+    socket.once('close', () => open--)
+    const client = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
+    const count = (perAddress.get(client) ?? 0) + 1
+    if (maxConnectionsPerAddress > 0 && count > maxConnectionsPerAddress) {
+      return refuse(socket, 'max-connections-per-address')
+    }
+    perAddress.set(client, count)
+    addresses.set(peer, client)
+    socket.once('close', () => {
+      addresses.delete(peer)
+      const left = (perAddress.get(client) ?? 1) - 1
+      if (left > 0) perAddress.set(client, left)
+      else perAddress.delete(client)
+    })
+    secure.emit('connection', socket)
   }
+
+  function refuse(socket: Socket, reason: string, detail?: string): void {
+    metrics.connectionsRefused.inc({ reason })
+    log.warn({ remoteAddress: socket.remoteAddress, reason, detail }, 'connection refused')
+    socket.destroy()
+  }
+}
+
+function peerOf(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort}`
 }

@@ -18,8 +18,8 @@ export function createWills(store: Store) {
   return {
     key: (clientId: string, connection: number) => `will/${encodeURIComponent(clientId)}/${connection}`,
 
-    change(key: string, clientId: string, principal: Principal, { topic, qos, payload }: Will): Change {
-      return { put: key, value: encodeRecord({ clientId, principal, topic, qos }, payload) }
+    change(key: string, clientId: string, principal: Principal, { payload, ...will }: Will): Change {
+      return { put: key, value: encodeRecord({ clientId, principal, ...will }, payload) }
     },
 
     /** The wills of connections that ended with their node. */

@@ -53,6 +53,7 @@ export async function startPlainBroker(
       outgoingBuffer: 16 * 1024 * 1024,
       connectTimeoutMs: 10_000,
       loginFailures: 0,
+      publishRate: 0,
       queueLimit: 10_000,
       sessionExpiryMs: 3_600_000,
       ...options.limits,

@@ -52,7 +52,10 @@ t.test('a malformed CONNECT is closed without an answer', async (t) => {
     ['client id with U+0000', connectPacket(`${protocol} 04 02 0000 0003 610062`)],
     ['client id that is not UTF-8', connectPacket(`${protocol} 04 02 0000 0001 ff`)],
     ['user name that is not UTF-8', connectPacket(`${protocol} 04 82 0000 ${clientId} 0001 ff`)],
-    ['reserved header flags', Buffer.concat([Buffer.of(0x11), connectPacket(`${protocol} 04 02 0000 ${clientId}`).subarray(1)])],
+    [
+      'reserved header flags',
+      Buffer.concat([Buffer.of(0x11), connectPacket(`${protocol} 04 02 0000 ${clientId}`).subarray(1)]),
+    ],
     ['another packet first', generate({ cmd: 'pingreq' })],
     ['TLS on a plain port', hex('16 03 01 00')],
   ]
@@ -81,7 +84,14 @@ t.test('a second CONNECT closes the connection', async (t) => {
   t.teardown(broker.close)
   const client = await rawClient(t, broker.port)
   await client.connect()
-  client.send({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, clientId: 'raw', keepalive: 0 })
+  client.send({
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clean: true,
+    clientId: 'raw',
+    keepalive: 0,
+  })
   await client.closed()
   t.equal(client.packets.length, 1)
 })
@@ -92,29 +102,47 @@ t.test('packets right behind the CONNECT wait for the log-in', async (t) => {
   const client = await rawClient(t, broker.port)
   const subscribe = generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 1 }] })
   const publishes = Array.from({ length: 100 }, (_, index) =>
-    generate({ cmd: 'publish', topic: 'a', payload: `${index}`, qos: 1, messageId: index + 1, retain: false, dup: false }),
+    generate({
+      cmd: 'publish',
+      topic: 'a',
+      payload: `${index}`,
+      qos: 1,
+      messageId: index + 1,
+      retain: false,
+      dup: false,
+    }),
   )
   client.send(connectPacket(`${protocol} 04 02 0000 ${clientId}`), subscribe, ...publishes)
   await client.next('puback', 99)
   await client.next('publish', 99)
-  t.same(client.packets.slice(0, 2).map(({ cmd }) => cmd), ['connack', 'suback'])
+  t.same(
+    client.packets.slice(0, 2).map(({ cmd }) => cmd),
+    ['connack', 'suback'],
+  )
   const order = client.packets.filter((packet) => packet.cmd === 'puback').map(({ messageId }) => messageId)
-  t.same(order, order.toSorted((a, b) => Number(a) - Number(b)), 'acknowledged in order')
+  t.same(
+    order,
+    order.toSorted((a, b) => Number(a) - Number(b)),
+    'acknowledged in order',
+  )
 })
 
-t.test('a client that is silent beyond its keep alive is closed, one that only acknowledges is not', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
-  const silent = await rawClient(t, broker.port)
-  await silent.connect({ clientId: 'silent', keepalive: 1 })
-  const alive = await rawClient(t, broker.port)
-  await alive.connect({ clientId: 'alive', keepalive: 1 })
-  const acknowledging = setInterval(() => alive.send({ cmd: 'puback', messageId: 1 }), 300)
-  t.teardown(() => clearInterval(acknowledging))
-  await silent.closed()
-  t.notOk(alive.isClosed)
-  await alive.settled()
-})
+t.test(
+  'a client that is silent beyond its keep alive is closed, one that only acknowledges is not',
+  async (t) => {
+    const broker = await startPlainBroker()
+    t.teardown(broker.close)
+    const silent = await rawClient(t, broker.port)
+    await silent.connect({ clientId: 'silent', keepalive: 1 })
+    const alive = await rawClient(t, broker.port)
+    await alive.connect({ clientId: 'alive', keepalive: 1 })
+    const acknowledging = setInterval(() => alive.send({ cmd: 'puback', messageId: 1 }), 300)
+    t.teardown(() => clearInterval(acknowledging))
+    await silent.closed()
+    t.notOk(alive.isClosed)
+    await alive.settled()
+  },
+)
 
 t.test('an unauthenticated connection is never allowed a large packet', async (t) => {
   const broker = await startPlainBroker({ limits: { maxConnectBytes: 1000 } })
@@ -122,7 +150,10 @@ t.test('an unauthenticated connection is never allowed a large packet', async (t
   const client = await rawClient(t, broker.port)
   client.send(hex('10 80 80 80 64'))
   await client.closed()
-  t.match(broker.lines.find(({ msg }) => msg === 'connection closed'), { reason: 'protocol', detail: /at most 1000/ })
+  t.match(
+    broker.lines.find(({ msg }) => msg === 'connection closed'),
+    { reason: 'protocol', detail: /at most 1000/ },
+  )
 })
 
 t.test('a connection without CONNECT is closed after a while', async (t) => {
@@ -136,7 +167,9 @@ t.test('a connection without CONNECT is closed after a while', async (t) => {
 t.test('failed log-ins of an address are refused for a while', async (t) => {
   const broker = await startPlainBroker({
     limits: { loginFailures: 3 },
-    access: { authenticate: (_user, password) => (password?.toString() === 'right' ? broker.everybody : undefined) },
+    access: {
+      authenticate: (_user, password) => (password?.toString() === 'right' ? broker.everybody : undefined),
+    },
   })
   t.teardown(broker.close)
   const codes: (number | undefined)[] = []

@@ -15,25 +15,30 @@ async function subscribed(t: Tap, port: number, filter: string, qos: 0 | 1 | 2, 
 }
 type Tap = Parameters<typeof rawClient>[0]
 
-t.test('the delivered QoS is the lower of published and granted, also with wildcards and retained', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
-  const publisher = await rawClient(t, broker.port)
-  await publisher.connect({ clientId: 'publisher' })
-  for (const granted of [0, 1, 2] as const) {
-    for (const published of [0, 1, 2] as const) {
-      const topic = `q/${granted}/${published}/x`
-      const live = await subscribed(t, broker.port, `q/${granted}/${published}/+`, granted, { clientId: `live${topic}` })
-      publisher.send(publish(topic, published, 1, { retain: true }), { cmd: 'pubrel', messageId: 1 })
-      const lower = Math.min(granted, published)
-      t.equal((await live.next('publish')).qos, lower, `live ${topic}`)
-      const late = await subscribed(t, broker.port, topic, granted, { clientId: `late${topic}` })
-      const retained = await late.next('publish')
-      t.equal(retained.qos, lower, `retained ${topic}`)
-      t.equal(retained.retain, true)
+t.test(
+  'the delivered QoS is the lower of published and granted, also with wildcards and retained',
+  async (t) => {
+    const broker = await startPlainBroker()
+    t.teardown(broker.close)
+    const publisher = await rawClient(t, broker.port)
+    await publisher.connect({ clientId: 'publisher' })
+    for (const granted of [0, 1, 2] as const) {
+      for (const published of [0, 1, 2] as const) {
+        const topic = `q/${granted}/${published}/x`
+        const live = await subscribed(t, broker.port, `q/${granted}/${published}/+`, granted, {
+          clientId: `live${topic}`,
+        })
+        publisher.send(publish(topic, published, 1, { retain: true }), { cmd: 'pubrel', messageId: 1 })
+        const lower = Math.min(granted, published)
+        t.equal((await live.next('publish')).qos, lower, `live ${topic}`)
+        const late = await subscribed(t, broker.port, topic, granted, { clientId: `late${topic}` })
+        const retained = await late.next('publish')
+        t.equal(retained.qos, lower, `retained ${topic}`)
+        t.equal(retained.retain, true)
+      }
     }
-  }
-})
+  },
+)
 
 t.test('overlapping filters deliver one copy at the higher QoS', async (t) => {
   const broker = await startPlainBroker()
@@ -52,52 +57,68 @@ t.test('overlapping filters deliver one copy at the higher QoS', async (t) => {
     await client.next('puback')
     await client.settled()
     const copies = client.packets.filter((packet) => packet.cmd === 'publish')
-    t.same(copies.map((packet) => packet.qos), [1], `clean ${clean}`)
+    t.same(
+      copies.map((packet) => packet.qos),
+      [1],
+      `clean ${clean}`,
+    )
   }
 })
 
-t.test('an offline session gets everything in order, and in-flight messages again with DUP and the same id', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
-  const first = await subscribed(t, broker.port, 'a/#', 2, { clean: false })
-  first.socket.destroy()
-  const publisher = await rawClient(t, broker.port)
-  await publisher.connect({ clientId: 'publisher' })
-  for (let id = 1; id <= 250; id++) publisher.send(publish(`a/${id}`, id % 2 === 0 ? 1 : 2, id))
-  await publisher.next('puback', 124)
-  await publisher.next('pubrec', 124)
+t.test(
+  'an offline session gets everything in order, and in-flight messages again with DUP and the same id',
+  async (t) => {
+    const broker = await startPlainBroker()
+    t.teardown(broker.close)
+    const first = await subscribed(t, broker.port, 'a/#', 2, { clean: false })
+    first.socket.destroy()
+    const publisher = await rawClient(t, broker.port)
+    await publisher.connect({ clientId: 'publisher' })
+    for (let id = 1; id <= 250; id++) publisher.send(publish(`a/${id}`, id % 2 === 0 ? 1 : 2, id))
+    await publisher.next('puback', 124)
+    await publisher.next('pubrec', 124)
 
-  const second = await rawClient(t, broker.port)
-  t.equal((await second.connect({ clientId: 'subscriber', clean: false })).sessionPresent, true)
-  await second.next('publish', 99)
-  await second.settled()
-  const sent = second.packets.filter((packet) => packet.cmd === 'publish')
-  t.equal(sent.length, 100, 'no more than the window')
-  t.ok(sent.every((packet) => !packet.dup))
-  second.socket.destroy()
+    const second = await rawClient(t, broker.port)
+    t.equal((await second.connect({ clientId: 'subscriber', clean: false })).sessionPresent, true)
+    await second.next('publish', 99)
+    await second.settled()
+    const sent = second.packets.filter((packet) => packet.cmd === 'publish')
+    t.equal(sent.length, 100, 'no more than the window')
+    t.ok(sent.every((packet) => !packet.dup))
+    second.socket.destroy()
 
-  const third = await rawClient(t, broker.port)
-  await third.connect({ clientId: 'subscriber', clean: false })
-  await third.next('publish', 99)
-  await third.settled()
-  const again = third.packets.filter((packet) => packet.cmd === 'publish')
-  t.ok(again.every((packet) => packet.dup), 'DUP on redelivery')
-  t.same(again.map((packet) => [packet.messageId, packet.topic]), sent.map((packet) => [packet.messageId, packet.topic]))
+    const third = await rawClient(t, broker.port)
+    await third.connect({ clientId: 'subscriber', clean: false })
+    await third.next('publish', 99)
+    await third.settled()
+    const again = third.packets.filter((packet) => packet.cmd === 'publish')
+    t.ok(
+      again.every((packet) => packet.dup),
+      'DUP on redelivery',
+    )
+    t.same(
+      again.map((packet) => [packet.messageId, packet.topic]),
+      sent.map((packet) => [packet.messageId, packet.topic]),
+    )
 
-  // Acknowledge everything from here on.
-  const seen: string[] = []
-  for (let index = 0; index < 250; index++) {
-    const packet = await third.next('publish', index)
-    seen.push(packet.topic)
-    const messageId = packet.messageId ?? 0
-    if (packet.qos === 1) third.send({ cmd: 'puback', messageId })
-    else third.send({ cmd: 'pubrec', messageId }, { cmd: 'pubcomp', messageId })
-  }
-  t.same(seen, Array.from({ length: 250 }, (_, index) => `a/${index + 1}`))
-  await third.settled()
-  await third.next('pubrel', 124)
-  t.equal(broker.broker.sessions.get('subscriber')?.queue.size, 0)
-})
+    // Acknowledge everything from here on.
+    const seen: string[] = []
+    for (let index = 0; index < 250; index++) {
+      const packet = await third.next('publish', index)
+      seen.push(packet.topic)
+      const messageId = packet.messageId ?? 0
+      if (packet.qos === 1) third.send({ cmd: 'puback', messageId })
+      else third.send({ cmd: 'pubrec', messageId }, { cmd: 'pubcomp', messageId })
+    }
+    t.same(
+      seen,
+      Array.from({ length: 250 }, (_, index) => `a/${index + 1}`),
+    )
+    await third.settled()
+    await third.next('pubrel', 124)
+    t.equal(broker.broker.sessions.get('subscriber')?.queue.size, 0)
+  },
+)
 
 t.test('a PUBREL is repeated after a reconnect until PUBCOMP', async (t) => {
   const broker = await startPlainBroker()
@@ -145,36 +166,41 @@ t.test('a QoS 2 retransmission is processed once, until PUBREL frees the identif
     await publisher.next('pubrec', 2)
   }
   await subscriber.settled()
-  const payloads = subscriber.packets.filter((packet) => packet.cmd === 'publish').map(({ payload }) => `${payload}`)
+  const payloads = subscriber.packets
+    .filter((packet) => packet.cmd === 'publish')
+    .map(({ payload }) => `${payload}`)
   t.same(payloads, ['a', 'another', 'a', 'another'])
 })
 
-t.test('a publish that cannot be stored is not acknowledged, and its QoS 2 retransmission is processed', async (t) => {
-  let failing = false
-  const broker = await startPlainBroker({
-    wrapStore: (store) => ({
-      ...store,
-      commit: (changes) => (failing ? Promise.reject(new Error('disk full')) : store.commit(changes)),
-    }),
-  })
-  t.teardown(broker.close)
-  const subscriber = await subscribed(t, broker.port, 'a', 1, { clean: false })
-  for (const qos of [1, 2] as const) {
-    const publisher = await rawClient(t, broker.port)
-    await publisher.connect({ clientId: 'publisher', clean: false })
-    failing = true
-    publisher.send(publish('a', qos, 7))
-    await publisher.closed()
-    failing = false
-    t.equal(publisher.packets.length, 1, 'CONNACK only')
-    const again = await rawClient(t, broker.port)
-    await again.connect({ clientId: 'publisher', clean: false })
-    again.send(publish('a', qos, 7, { dup: true }))
-    await again.next(qos === 1 ? 'puback' : 'pubrec')
-  }
-  await subscriber.settled()
-  t.equal(subscriber.packets.filter(({ cmd }) => cmd === 'publish').length, 2)
-})
+t.test(
+  'a publish that cannot be stored is not acknowledged, and its QoS 2 retransmission is processed',
+  async (t) => {
+    let failing = false
+    const broker = await startPlainBroker({
+      wrapStore: (store) => ({
+        ...store,
+        commit: (changes) => (failing ? Promise.reject(new Error('disk full')) : store.commit(changes)),
+      }),
+    })
+    t.teardown(broker.close)
+    const subscriber = await subscribed(t, broker.port, 'a', 1, { clean: false })
+    for (const qos of [1, 2] as const) {
+      const publisher = await rawClient(t, broker.port)
+      await publisher.connect({ clientId: 'publisher', clean: false })
+      failing = true
+      publisher.send(publish('a', qos, 7))
+      await publisher.closed()
+      failing = false
+      t.equal(publisher.packets.length, 1, 'CONNACK only')
+      const again = await rawClient(t, broker.port)
+      await again.connect({ clientId: 'publisher', clean: false })
+      again.send(publish('a', qos, 7, { dup: true }))
+      await again.next(qos === 1 ? 'puback' : 'pubrec')
+    }
+    await subscriber.settled()
+    t.equal(subscriber.packets.filter(({ cmd }) => cmd === 'publish').length, 2)
+  },
+)
 
 t.test('live messages are never dropped because they finish out of order', async (t) => {
   const broker = await startPlainBroker()
@@ -190,7 +216,9 @@ t.test('live messages are never dropped because they finish out of order', async
   )
   await Promise.all(publishers.map((client) => client.next('puback', 99)))
   await subscriber.settled()
-  const topics = new Set(subscriber.packets.flatMap((packet) => (packet.cmd === 'publish' ? [packet.topic] : [])))
+  const topics = new Set(
+    subscriber.packets.flatMap((packet) => (packet.cmd === 'publish' ? [packet.topic] : [])),
+  )
   t.equal(topics.size, 2000)
 })
 
@@ -210,5 +238,8 @@ t.test('a subscriber that stops reading is cut off and delays nobody', async (t)
     healthy.send({ cmd: 'puback', messageId })
   }
   t.equal(healthy.packets.filter(({ cmd }) => cmd === 'publish').length, count)
-  t.match(broker.lines.find(({ msg }) => msg === 'connection closed'), { clientId: 'frozen', reason: 'slow' })
+  t.match(
+    broker.lines.find(({ msg }) => msg === 'connection closed'),
+    { clientId: 'frozen', reason: 'slow' },
+  )
 })

@@ -78,7 +78,12 @@ t.test('what goes through', async (t) => {
     ['PINGREQ', 'c0 00'],
     ['DISCONNECT', 'e0 00'],
   ]
-  for (const [what, bytes] of table) t.same(read(hex(bytes)).map((frame) => frame.bytes), [hex(bytes)], what)
+  for (const [what, bytes] of table)
+    t.same(
+      read(hex(bytes)).map((frame) => frame.bytes),
+      [hex(bytes)],
+      what,
+    )
 })
 
 t.test('frames before a violation are still handed over', async (t) => {
@@ -93,7 +98,15 @@ t.test('an announced packet over the limit is refused by its header', async (t) 
 
 t.test('packets come out the same however the stream is cut', async (t) => {
   const stream = Buffer.concat([
-    generate({ cmd: 'publish', topic: 'a/b', payload: 'x'.repeat(300), qos: 1, messageId: 7, retain: false, dup: false }),
+    generate({
+      cmd: 'publish',
+      topic: 'a/b',
+      payload: 'x'.repeat(300),
+      qos: 1,
+      messageId: 7,
+      retain: false,
+      dup: false,
+    }),
     generate({ cmd: 'pingreq' }),
     generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'ä/#', qos: 1 }] }),
     generate({ cmd: 'publish', topic: 'c', payload: '', qos: 0, retain: true, dup: false }),

@@ -4,7 +4,7 @@ import tls from 'node:tls'
 import t from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { sampleFeedPath } from '../../config/config.ts'
-import { connect, connectPublisher } from '../clients.ts'
+import { closed, connect, connectPublisher } from '../clients.ts'
 import { playing, playingTopic, station } from '../events.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
@@ -67,7 +67,7 @@ t.test('an operator sees clients, disconnects them and clears retained messages'
   ])
   t.match(await hub.ask('retained.clear', { topic: playingTopic(livestream) }), { cleared: true })
   t.same(await hub.ask('retained.list', { filter: 'radio/#' }), [])
-  const gone = new Promise((resolve) => publisher.client.once('close', resolve))
+  const gone = closed(publisher.client)
   await hub.ask('clients.disconnect', { clientId: clients[0]?.clientId })
   await gone
   const actions = (await hub.ask<{ action: string; who: string }[]>('audit')).map(({ action }) => action)
@@ -98,15 +98,16 @@ t.test('a replaced certificate serves new connections and leaves the old ones op
 
 t.test('TLS below 1.2 is refused', async (t) => {
   const hub = await startTestHub(t)
-  const failed = new Promise((resolve, reject) => {
-    const options = {
+  const failed = new Promise<void>((resolve, reject) => {
+    const options: tls.ConnectionOptions = {
       port: hub.mqttPort,
       host: '127.0.0.1',
       rejectUnauthorized: false,
       minVersion: 'TLSv1',
       maxVersion: 'TLSv1.1',
-    } as const
-    const socket = tls.connect({ ...options, ciphers: 'DEFAULT:@SECLEVEL=0' }, resolve)
+      ciphers: 'DEFAULT:@SECLEVEL=0',
+    }
+    const socket = tls.connect(options, () => resolve())
     socket.once('error', reject)
   })
   await t.rejects(failed)

@@ -1,0 +1,273 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { builtinModules, isBuiltin } from 'node:module'
+import { basename, dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+/*
+ * Dependencies point one way (design.md §1): read from the imports of every file of ours. A folder may
+ * import itself and what stands beside it here; a new folder gets a line of its own.
+ */
+const folders: Record<string, string[]> = {
+  event: [],
+  store: [],
+  telemetry: [],
+  config: ['event'],
+  certs: ['telemetry'],
+  acl: ['event', 'store'],
+  validator: ['event', 'store', 'telemetry'],
+  broker: ['event', 'store', 'telemetry', 'acl', 'certs', 'validator'],
+  'bridge-https': ['event', 'store', 'telemetry', 'acl', 'certs', 'validator'],
+  admin: ['event', 'store', 'telemetry', 'config', 'acl'],
+  cli: ['event', 'acl', 'config'],
+}
+
+/** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
+const seesTypesOfAll = ['admin']
+
+/** Files that put the parts together, and folders that start whole nodes. */
+const assemblers = ['hub.ts', 'server.ts', 'status.ts', 'welcome.ts', 'test', 'demo', 'bench']
+
+/** Packages that belong to one folder. */
+const packageOwners: [packages: RegExp, owner: string][] = [
+  [/^(aedes|aedes-.+|mqemitter.*)$/, 'broker'],
+  [/^(fastify|@fastify\/.+)$/, 'bridge-https'],
+]
+
+/** Folders that are not shipped. */
+const development = ['test', 'demo', 'bench']
+
+const maxLines = 350
+
+interface Import {
+  specifier: string
+  isTypeOnly: boolean
+}
+
+interface SourceFile {
+  /** Relative to the project, with slashes. */
+  path: string
+  /** Top-level folder, or the name of the file itself. */
+  place: string
+  lines: number
+  imports: Import[]
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const files = sourceFiles(root)
+  .map(readSource)
+  .filter(({ path }) => path !== 'test/architecture.test.ts') // it has imports in texts
+/** The product: tests are held only to what is said of imports of packages. */
+const product = files.filter(({ place }) => place !== 'test')
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+t.test('the reader of imports finds them all', async (t) => {
+  const text = [
+    "import a from 'a'",
+    "import type { B } from 'b'",
+    "import { type C, type D } from '@scope/c/deep'",
+    "import { type E, f } from './e.ts'",
+    "import {\n  g,\n  h,\n} from './g.ts'",
+    "import 'i'",
+    "export * from './j.ts'",
+    "export { k } from './k.ts'",
+    "const l = await import('l')",
+    "type M = import('./m.ts').M",
+    "  // import n from 'n'",
+    " * import o from 'o'",
+    "const text = ' from p'",
+  ].join('\n')
+  t.strictSame(
+    importsOf(text).map(({ specifier, isTypeOnly }) => (isTypeOnly ? `type ${specifier}` : specifier)),
+    ['a', 'type b', 'type @scope/c/deep', './e.ts', './g.ts', './j.ts', './k.ts', 'i', 'l', './m.ts'],
+  )
+  t.ok(files.some(({ path }) => path === 'hub.ts') && files.some(({ path }) => path === 'store/store.ts'))
+})
+
+t.test('every folder and every file at the top has its place', async (t) => {
+  const known = [...Object.keys(folders), ...assemblers]
+  t.strictSame(
+    [...new Set(files.map(({ place }) => place))].filter((place) => !known.includes(place)),
+    [],
+  )
+})
+
+t.test('imports point only downwards', async (t) => {
+  const wrong = product.flatMap((file) => {
+    const allowed = folders[file.place]
+    if (!allowed) return []
+    return file.imports
+      .filter(({ specifier }) => specifier.startsWith('.'))
+      .filter(({ isTypeOnly }) => !(isTypeOnly && seesTypesOfAll.includes(file.place)))
+      .map(({ specifier }) => resolveImport(file, specifier))
+      .filter((target) => ![file.place, ...allowed].includes(placeOf(target)))
+      .map((target) => `${file.path} imports ${target}`)
+  })
+  t.strictSame(wrong, [])
+})
+
+t.test('what is shipped does not import tests or demonstrations', async (t) => {
+  const wrong = files
+    .filter(({ place }) => !development.includes(place))
+    .flatMap((file) => localTargets(file).map((target) => [file.path, target] as const))
+    .filter(([, target]) => development.includes(placeOf(target)))
+    .map(([path, target]) => `${path} imports ${target}`)
+  t.strictSame(wrong, [])
+})
+
+t.test('every relative import names a file of ours, with its extension', async (t) => {
+  const paths = new Set(files.map(({ path }) => path))
+  const wrong = files.flatMap((file) =>
+    localTargets(file)
+      .filter((target) => !paths.has(target) && !target.endsWith('.json'))
+      .map((target) => `${file.path} imports ${target}`),
+  )
+  t.strictSame(wrong, [])
+})
+
+t.test('no cycles, not even of types', async (t) => {
+  t.strictSame(cyclesIn(new Map(product.map((file) => [file.path, localTargets(file)]))), [])
+  const example = new Map([
+    ['a', ['b']],
+    ['b', ['c', 'd']],
+    ['c', ['b']],
+    ['d', []],
+  ])
+  t.strictSame(cyclesIn(example), ['b → c → b'], 'one would be found')
+})
+
+t.test('a package belongs to one folder', async (t) => {
+  const wrong = product.flatMap(({ path, place, imports }) =>
+    packagesOf(imports)
+      .filter((name) => packageOwners.some(([packages, owner]) => packages.test(name) && owner !== place))
+      .map((name) => `${path} imports ${name}`),
+  )
+  t.strictSame(
+    wrong.filter((line) => !development.some((folder) => line.startsWith(`${folder}/`))),
+    [],
+  )
+  const speaksMqtt = product.filter(({ place, imports }) => {
+    return (
+      ['validator', 'event', 'store', 'acl'].includes(place) &&
+      packagesOf(imports).some((name) => /^mqtt/.test(name))
+    )
+  })
+  t.strictSame(
+    speaksMqtt.map(({ path }) => path),
+    [],
+    'the validator and what lies below know no protocol',
+  )
+})
+
+t.test(
+  'packages are declared: in dependencies what is shipped, in devDependencies what is not',
+  async (t) => {
+    const dependencies = Object.keys(manifest.dependencies)
+    const all = [...dependencies, ...Object.keys(manifest.devDependencies)]
+    const wrong = files.flatMap(({ path, place, imports }) => {
+      const declared = development.includes(place) ? all : dependencies
+      return packagesOf(imports)
+        .filter((name) => !declared.includes(name))
+        .map((name) => `${path} imports ${name}`)
+    })
+    t.strictSame(wrong, [])
+  },
+)
+
+t.test('built-in modules are imported with node:', async (t) => {
+  const wrong = files.flatMap(({ path, imports }) =>
+    imports
+      .filter(({ specifier }) => builtinModules.includes(specifier))
+      .map(({ specifier }) => `${path}: ${specifier}`),
+  )
+  t.strictSame(wrong, [])
+})
+
+t.test('a file is called by what it is about', async (t) => {
+  const vague = /^(utils?|helpers?|common|misc|shared|manager|.+-(utils?|helpers?|manager))\.ts$/
+  t.strictSame(
+    files.map(({ path }) => path).filter((path) => vague.test(basename(path))),
+    [],
+  )
+})
+
+t.test(`a file stays below ${maxLines} lines`, async (t) => {
+  const long = product.filter(({ lines }) => lines >= maxLines)
+  t.strictSame(
+    long.map(({ path, lines }) => `${path}: ${lines}`),
+    [],
+  )
+})
+
+function sourceFiles(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    if (entry.name.startsWith('.') || ['node_modules', 'dist'].includes(entry.name)) return []
+    const path = join(directory, entry.name)
+    if (entry.isDirectory()) return sourceFiles(path)
+    return entry.name.endsWith('.ts') ? [path] : []
+  })
+}
+
+function readSource(absolute: string): SourceFile {
+  const path = relative(root, absolute).replaceAll('\\', '/')
+  const text = readFileSync(absolute, 'utf8')
+  return { path, place: placeOf(path), lines: text.trimEnd().split('\n').length, imports: importsOf(text) }
+}
+
+function placeOf(path: string): string {
+  return path.split('/')[0] ?? ''
+}
+
+function importsOf(text: string): Import[] {
+  const withClause = /^(?:import|export)\s+([\w\s{},*$]+?)\s*from\s*['"]([^'"]+)['"]/gm
+  const bare = /^import\s*['"]([^'"]+)['"]/gm
+  const dynamic = /\bimport\(\s*['"]([^'"]+)['"]/g
+  const named = [...text.matchAll(withClause)].map(([, clause = '', specifier = '']) => {
+    return { specifier, isTypeOnly: isTypeClause(clause) }
+  })
+  const others = [...text.matchAll(bare), ...text.matchAll(dynamic)]
+  return [...named, ...others.map(([, specifier = '']) => ({ specifier, isTypeOnly: false }))]
+}
+
+/** `type …`, or braces in which every name is a type. */
+function isTypeClause(clause: string): boolean {
+  if (clause.startsWith('type ')) return true
+  const names = /^\{(.*)\}$/s
+    .exec(clause)?.[1]
+    ?.split(',')
+    .map((name) => name.trim())
+  return names?.filter(Boolean).every((name) => name.startsWith('type ')) ?? false
+}
+
+function resolveImport(file: SourceFile, specifier: string): string {
+  return join(dirname(file.path), specifier).replaceAll('\\', '/')
+}
+
+function localTargets(file: SourceFile): string[] {
+  const local = file.imports.filter(({ specifier }) => specifier.startsWith('.'))
+  return local.map(({ specifier }) => resolveImport(file, specifier))
+}
+
+function packagesOf(imports: readonly Import[]): string[] {
+  return imports
+    .map(({ specifier }) => specifier)
+    .filter((specifier) => !specifier.startsWith('.') && !isBuiltin(specifier))
+    .map((specifier) => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/'))
+}
+
+/** Every cycle once, in the order of the files. */
+function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const finished = new Set<string>()
+  const cycles: string[] = []
+  const visit = (path: string, way: readonly string[]): void => {
+    if (way.includes(path)) {
+      cycles.push([...way.slice(way.indexOf(path)), path].join(' → '))
+      return
+    }
+    if (finished.has(path)) return
+    for (const target of graph.get(path) ?? []) visit(target, [...way, path])
+    finished.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return cycles
+}
