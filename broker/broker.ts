@@ -1,19 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { Aedes, type AuthenticateError, type Client, type PublishPacket, type Subscription } from 'aedes'
+import { Aedes, type AuthenticateError, type Client, type Subscription } from 'aedes'
 import type { Principal } from '../acl/principal.ts'
-import type { Change, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { createAdmission } from './admission.ts'
 import { createInertEmitter, createPersistence } from './aedes-parts.ts'
-import { type ArrivedPublish, type ConnectionLimits, type CutReason, MqttConnection } from './connection.ts'
+import { type ConnectionLimits, type CutReason, MqttConnection } from './connection.ts'
 import { createDistribution, type Routes } from './distribution.ts'
-import { createLoginLimit, createPublishRate } from './limits.ts'
-import { openOutbox, sequenceTime } from './outbox.ts'
-import { openRetained, type RetainedValue } from './retained.ts'
+import { createPublishRate } from './limits.ts'
+import { createLinks } from './link.ts'
+import { openOutbox } from './outbox.ts'
+import { createReceiving } from './receiving.ts'
+import { openRetained } from './retained.ts'
 import type { Session } from './session.ts'
-import { incomingKey, openSessions } from './sessions.ts'
+import { openSessions } from './sessions.ts'
 import { createSubscriptions } from './subscriptions.ts'
+import { type ClientView, type RetainedView, toClientView, toRetainedView, toSessionView } from './views.ts'
 import { createWills } from './wills.ts'
 import type { Qos } from './wire.ts'
 
@@ -29,26 +33,6 @@ export interface Access {
   mayReceive(principal: Principal, topic: string): boolean
 }
 
-/** A PUBLISH or will of a client. */
-export interface Received {
-  principal: Principal
-  clientId: string
-  topic: string
-  payload: Buffer
-  qos: Qos
-  retain: boolean
-  isWill: boolean
-  /** Wall clock, milliseconds since the epoch. */
-  at: number
-  /** `performance.now()` at the arrival of its last byte. */
-  started: number
-  /** Must be stored with the decision, or not at all. */
-  alongside: readonly Change[]
-}
-
-/** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
-export type Receive = (received: Received) => Promise<boolean>
-
 export interface BrokerLimits extends ConnectionLimits {
   /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
@@ -62,9 +46,10 @@ export interface BrokerLimits extends ConnectionLimits {
   sessionExpiryMs: number
 }
 
-/** Received QoS 2 messages one client may leave unreleased. */
-const incomingWindow = 1000
+/** Between two looks for expired retained messages and sessions. */
 const sweepIntervalMs = 30_000
+/** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
+const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /**
  * The MQTT 3.1.1 broker: Aedes speaks the protocol (log-in, subscriptions, inbound QoS), the files beside
@@ -86,12 +71,16 @@ export async function createBroker(parts: {
   const retained = await openRetained(store, clock)
   const distribution = createDistribution({ store, retained, outbox, routes, mayReceive, clock, metrics })
   const wills = createWills(store)
-  const logins = createLoginLimit(limits.loginFailures)
+  const links = createLinks()
+  const admission = createAdmission({
+    ...{ store, sessions, outbox, wills, links, log, metrics },
+    authenticate: (username, password) =>
+      username === undefined ? access.anonymous : access.authenticate(username, password),
+    loginFailures: limits.loginFailures,
+  })
+  const receiving = createReceiving({ store, wills, clock, log, metrics })
   const publishRate = createPublishRate(limits.publishRate)
-  const links = new Map<MqttConnection, Link>()
-  const logIns = createTurns()
-  const working = new Set<Promise<unknown>>()
-  let receive: Receive = async () => false
+  const unfinished = createUnfinished()
 
   const aedes = new Aedes({
     id: randomUUID(),
@@ -99,32 +88,44 @@ export async function createBroker(parts: {
     persistence: createPersistence({
       subscriptions: (clientId) =>
         [...(sessions.get(clientId)?.subscriptions ?? [])].map(([topic, qos]) => ({ topic, qos })),
-      storeSubscriptions: (clientId) => storeSubscriptions(clientId),
+      storeSubscriptions,
       unsubscribed: async (clientId, filters) => {
         const session = sessions.get(clientId)
         for (const filter of filters) if (session) sessions.unsubscribe(session, filter)
         await storeSubscriptions(clientId)
       },
       isIncoming: (clientId, packetId) => sessions.get(clientId)?.incoming.has(packetId) ?? false,
-      releaseIncoming,
+      releaseIncoming: async (clientId, packetId) => {
+        const session = sessions.get(clientId)
+        if (session) await receiving.release(session, packetId)
+      },
     }),
-    // Kept short of their defaults only where a hazard hides behind them; nothing is distributed here.
-    heartbeatInterval: 24 * 3600 * 1000,
+    heartbeatInterval: heartbeatIntervalMs,
     connectTimeout: limits.connectTimeoutMs,
+    // The connection bounds what waits in either direction.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
     authenticate: (client, username, password, done) => {
-      const asText = username === undefined ? undefined : String(username)
-      admit(client, asText, password ? Buffer.from(password) : undefined).then(
+      const login = {
+        username: username === undefined ? undefined : String(username),
+        password: password ? Buffer.from(password) : undefined,
+      }
+      admission.admit(links.ofClient(client), client.id, login).then(
         (returnCode) => (returnCode === 0 ? done(null, true) : done(refusal(returnCode), false)),
         (error: unknown) => {
-          log.error({ err: error }, 'log-in failed')
+          metrics.storeFailures.inc()
+          log.error({ err: error, clientId: client.id }, 'log-in not stored')
           done(refusal(3), false)
         },
       )
     },
     authorizePublish: (client, packet, done) => {
-      track(takePublish(client, packet)).then(() => done(null), done)
+      if (!client) return done(null)
+      const link = links.ofClient(client)
+      // A will is handed over as it stood in the CONNECT: it has no packet type.
+      const taken = packet.cmd === undefined ? receiving.will(link) : receiving.publish(link)
+      unfinished.add(taken)
+      taken.then(() => done(null), done)
     },
     authorizeSubscribe: (client, subscription, done) => {
       done(null, authorizeSubscribe(client, subscription) ? subscription : null)
@@ -132,37 +133,30 @@ export async function createBroker(parts: {
     authorizeForward: () => null,
   })
   await aedes.listen()
-
   aedes.on('clientReady', (client) => {
-    const link = linkOf(client)
-    link.logInDone()
-    const { session } = link
-    if (!session || session.owner !== link.connection) return
-    session.connection = link.connection
-    link.connection.open()
+    const { connection, session, logInDone } = links.ofClient(client)
+    logInDone()
+    if (session?.owner !== connection) return
+    session.connection = connection
+    connection.open()
     if (!session.clean) void outbox.connected(session)
   })
-  aedes.on('subscribe', (granted, client) => {
-    const session = linkOf(client).session
-    if (!session) return
-    const filters = new Map<string, Qos>()
-    for (const { topic, qos } of granted) if (qos <= 2) filters.set(topic, qos as Qos)
-    distribution.replay(session, filters).catch((error: unknown) => {
-      log.error({ err: error, clientId: session.clientId }, 'retained messages not delivered')
-      session.connection?.cut('error', 'retained messages not delivered')
-    })
+  aedes.on('subscribe', (answered, client) => {
+    const granted = new Map(answered.flatMap(({ topic, qos }) => (isQos(qos) ? [[topic, qos]] : [])))
+    void replay(links.ofClient(client).session, granted)
   })
   aedes.on('unsubscribe', (filters, client) => {
-    const session = linkOf(client).session
+    const { session } = links.ofClient(client)
     for (const filter of filters) if (session) sessions.unsubscribe(session, filter)
   })
   aedes.on('connectionError', (client, error) => cutFor(client, error))
   aedes.on('clientError', (client, error) => cutFor(client, error))
 
   const sweepTimer = setInterval(() => {
-    Promise.all([retained.sweep(), sessions.sweep()]).catch((error: unknown) =>
-      log.error({ err: error }, 'expired messages and sessions not removed'),
-    )
+    Promise.all([retained.sweep(), sessions.sweep()]).catch((error: unknown) => {
+      metrics.storeFailures.inc()
+      log.error({ err: error }, 'expired messages and sessions not removed')
+    })
   }, sweepIntervalMs)
   sweepTimer.unref()
 
@@ -171,50 +165,33 @@ export async function createBroker(parts: {
     announce: distribution.announce,
     retained,
     sessions,
-
-    /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */
-    async start(onReceived: Receive): Promise<void> {
-      receive = onReceived
-      for (const { key, ...will } of await wills.leftOver()) {
-        const now = { at: clock(), started: performance.now() }
-        await receive({ ...will, isWill: true, ...now, alongside: [{ del: key }] })
-      }
-    },
+    /** Sets what happens with publishes; call it before the first connection. */
+    start: receiving.start,
 
     /** Takes over a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
       const connection = new MqttConnection(socket, remoteAddress, limits, {
-        acknowledged: (_connection, type, packetId) => {
-          const session = link.session
-          if (session?.owner === connection) outbox.acknowledge(session, type, packetId)
+        acknowledged: (type, packetId) => {
+          if (link.session?.owner === connection) outbox.acknowledge(link.session, type, packetId)
         },
-        cut: logCut,
+        cut: (reason, detail) => logCut(connection, reason, detail),
         dropped: () => metrics.messagesDropped.inc({ reason: 'slow' }),
         publishing: () => publishRate.take(connection.principal?.username ?? '', performance.now()),
       })
-      const link: Link = {
-        connection,
-        client: undefined,
-        session: undefined,
-        logInDone: () => {},
-        willKey: undefined,
-        acknowledged: Promise.resolve(),
-        processing: new Map(),
-      }
-      links.set(connection, link)
+      const link = links.add(connection)
       metrics.connections.inc()
-      connection.once('close', () => track(forget(link)))
       link.client = aedes.handle(connection)
+      connection.once('close', () => unfinished.add(admission.closed(link)))
     },
+
+    connectionCount: () => links.open.size,
 
     /** The clients that are logged in. */
     clients(): ClientView[] {
-      return [...links.values()].flatMap(({ connection, session }) =>
-        session?.connection === connection ? [toView(session, connection)] : [],
+      return [...links.open].flatMap(({ connection, session }) =>
+        session?.connection === connection ? [toClientView(session, connection)] : [],
       )
     },
-
-    connectionCount: () => links.size,
 
     /** All sessions, connected or not. */
     sessionList: () => [...sessions.values()].map(toSessionView),
@@ -236,7 +213,7 @@ export async function createBroker(parts: {
 
     /** Closes every connection that logged in with this username. */
     disconnectUser(username: string): void {
-      for (const { connection } of links.values()) {
+      for (const { connection } of links.open) {
         if (connection.principal?.username === username) connection.cut('revoked', 'credential revoked')
       }
     },
@@ -254,93 +231,21 @@ export async function createBroker(parts: {
     /** Finishes what was received, closes all connections, stores what is left. */
     async close(): Promise<void> {
       clearInterval(sweepTimer)
-      for (const connection of links.keys()) connection.stopReading()
-      await settled()
+      for (const { connection } of links.open) connection.stopReading()
+      await unfinished.settled()
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
-      for (const connection of links.keys()) connection.destroy()
-      await settled()
+      for (const { connection } of links.open) connection.destroy()
+      await unfinished.settled()
       await outbox.close()
     },
   }
 
-  /** The log-in of a client: 0, or the CONNACK return code that refuses it (MQTT 3.1.1 §3.2.2.3). */
-  async function admit(
-    client: Client,
-    username: string | undefined,
-    password: Buffer | undefined,
-  ): Promise<number> {
-    const link = linkOf(client)
-    const { connection } = link
-    const { remoteAddress } = connection
-    if (await logins.isBlocked(remoteAddress)) return refuse(link, 'too-many-failures', 3)
-    const principal = username === undefined ? access.anonymous : access.authenticate(username, password)
-    if (!principal) {
-      await logins.failed(remoteAddress)
-      return refuse(link, 'credentials', 4, username)
-    }
-    // One log-in per client id at a time: a second one finds the first finished, and takes it over.
-    link.logInDone = await logIns.take(client.id)
-    connection.principal = principal
-    if (connection.destroyed) {
-      link.logInDone()
-      return 3
-    }
-    if (!sessions.admits(client.id, principal)) return refuse(link, 'client-id', 2, username)
-    await takeOver(client.id)
-    const clean = connection.request?.clean ?? true
-    const { session, resumed } = await sessions.claim(client.id, clean, principal, connection)
-    link.session = session
-    connection.sessionPresent = resumed
-    const will = connection.request?.will
-    if (will) {
-      link.willKey = wills.key(client.id, outbox.nextSequence())
-      await store.commit([wills.change(link.willKey, client.id, principal, will)])
-    }
-    log.info({ clientId: client.id, username, remoteAddress, resumed }, 'client connected')
-    return 0
-  }
-
-  function refuse(link: Link, reason: string, returnCode: number, username?: string): number {
-    metrics.connectionsRefused.inc({ reason })
-    const { remoteAddress, request } = link.connection
-    log.warn({ clientId: request?.clientId, username, remoteAddress, reason }, 'log-in refused')
-    return returnCode
-  }
-
-  /** [MQTT-3.1.4-2]: the client's older connection goes first, and is gone before the new one counts. */
-  async function takeOver(clientId: string): Promise<void> {
-    const older = sessions.get(clientId)?.owner
-    const link = older && links.get(older)
-    if (!link?.client) return
-    const { client, connection } = link
-    connection.cut('takeover', 'another connection with the same client id')
-    await new Promise<void>((resolve) => client.close(resolve))
-    await forget(link)
-  }
-
-  /** Whatever became of a connection: its session, its log-in turn and its will are settled. */
-  async function forget(link: Link): Promise<void> {
-    const { connection, session } = link
-    if (!links.delete(connection)) return
-    metrics.connections.dec()
-    link.logInDone()
-    try {
-      if (session) await sessions.release(session, connection)
-      const isVoid = connection.farewell || connection.cutReason === 'revoked'
-      if (link.willKey && isVoid) await store.commit([{ del: link.willKey }])
-    } catch (error) {
-      metrics.storeFailures.inc()
-      log.error({ err: error, clientId: session?.clientId }, 'end of connection not stored')
-    }
-    if (session) log.info({ clientId: session.clientId, reason: connection.cutReason }, 'client disconnected')
-  }
-
   function authorizeSubscribe(client: Client, { topic, qos }: Subscription): boolean {
-    const { session, connection } = linkOf(client)
-    if (!session) return false
+    const { session, connection } = links.ofClient(client)
+    if (!session || !isQos(qos)) return false
     const decision = access.maySubscribe(session.principal, topic)
     if (decision.allowed) {
-      sessions.subscribe(session, topic, qos as Qos)
+      sessions.subscribe(session, topic, qos)
       return true
     }
     sessions.unsubscribe(session, topic)
@@ -348,8 +253,8 @@ export async function createBroker(parts: {
     const { username } = session.principal
     const { reason } = decision
     log.warn({ clientId: session.clientId, username, filter: topic, reason }, 'subscription denied')
-    // Restored filters that are no longer permitted must not come back at the next connect.
-    if (!connection.isOpen) void track(storeSubscriptions(session.clientId).catch(() => undefined))
+    // A restored filter that is no longer permitted must not come back at the next connect.
+    if (!connection.isOpen) unfinished.add(storeSubscriptions(session.clientId))
     return false
   }
 
@@ -358,241 +263,50 @@ export async function createBroker(parts: {
     if (session) await sessions.storeSubscriptions(session)
   }
 
-  /**
-   * Decides a PUBLISH before Aedes acknowledges it. Rejecting closes the connection without an
-   * acknowledgement. Acknowledgements keep the order of the publishes [MQTT-4.6.0-2].
-   */
-  async function takePublish(client: Client | null, packet: PublishPacket): Promise<void> {
-    // Wills of other nodes' clients are none of Aedes' business here.
-    if (!client) return
-    const link = linkOf(client)
-    const before = link.acknowledged
-    const taken = receivePublish(link, packet)
-    link.acknowledged = Promise.allSettled([before, taken])
-    await before
-    await taken
-  }
-
-  async function receivePublish(link: Link, packet: PublishPacket): Promise<void> {
-    const { connection, session } = link
-    if (!session) throw new Error('no session')
-    // Aedes hands the will of the CONNECT over as it was read: it has no packet type.
-    if (packet.cmd === undefined) return receiveWill(link, session)
-    const publish = connection.nextPublish()
-    if (!publish) throw new Error('a PUBLISH that did not come in')
-    const { packetId } = publish
-    if (publish.qos !== 2) return receiveOnce(link, session, publish, [])
-    if (session.incoming.has(packetId)) return
-    const underway = link.processing.get(packetId)
-    if (underway) return underway
-    if (session.incoming.size + link.processing.size >= incomingWindow) {
-      connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
-      throw new Error('too many QoS 2 messages not released')
-    }
-    // A clean session does not outlive its connection: there is nothing to store.
-    const alongside = session.clean ? [] : [{ put: incomingKey(session.clientId, packetId), value: '' }]
-    const processing = receiveOnce(link, session, publish, alongside)
-    link.processing.set(packetId, processing)
-    try {
-      await processing
-      session.incoming.add(packetId)
-    } finally {
-      link.processing.delete(packetId)
-    }
-  }
-
-  async function receiveWill({ connection, willKey }: Link, session: Session): Promise<void> {
-    const will = connection.request?.will
-    if (!will || connection.cutReason === 'revoked') return
-    const { principal, clientId } = session
-    const now = { at: clock(), started: performance.now() }
-    const alongside = willKey ? [{ del: willKey }] : []
-    // One that could not be stored stays in the store, for the next start.
-    await receive({ ...will, principal, clientId, isWill: true, ...now, alongside })
-  }
-
-  async function receiveOnce(
-    link: Link,
-    session: Session,
-    { topic, payload, qos, retain, started }: ArrivedPublish,
-    alongside: readonly Change[],
-  ): Promise<void> {
-    const { principal, clientId } = session
-    const from = { principal, clientId, isWill: false, at: clock(), started, alongside }
-    if (await receive({ topic, payload, qos, retain, ...from })) return
-    link.connection.cut('error', 'publish not stored')
-    throw new Error('publish not stored')
-  }
-
-  /** PUBCOMP frees the identifier for a new message, so the release is stored first [MQTT-4.3.3-2]. */
-  async function releaseIncoming(clientId: string, packetId: number): Promise<void> {
-    const session = sessions.get(clientId)
+  async function replay(session: Session | undefined, granted: ReadonlyMap<string, Qos>): Promise<void> {
     if (!session) return
     try {
-      if (!session.clean) await store.commit([{ del: incomingKey(clientId, packetId) }])
-      session.incoming.delete(packetId)
+      await distribution.replay(session, granted)
     } catch (error) {
       metrics.storeFailures.inc()
-      log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
-      session.owner?.cut('error', 'release not stored')
-      await new Promise(() => {})
+      log.error({ err: error, clientId: session.clientId }, 'retained messages not delivered')
+      session.connection?.cut('error', 'retained messages not delivered')
     }
   }
 
   function cutFor(client: Client, error: Error): void {
-    linkOf(client).connection.cut('error', error.message)
+    links.ofClient(client).connection.cut('error', error.message)
   }
 
-  function logCut(connection: MqttConnection, reason: CutReason, detail: string): void {
+  function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {
     metrics.connectionsCut.inc({ reason })
-    const { remoteAddress, request } = connection
     const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
     log[level]({ clientId: request?.clientId, remoteAddress, reason, detail }, 'connection closed')
   }
-
-  function linkOf(client: Client): Link {
-    const link = links.get(client.conn as MqttConnection)
-    return link ?? { ...noLink, connection: client.conn as MqttConnection }
-  }
-
-  function track<T>(work: Promise<T>): Promise<T> {
-    const settledWork = work.then(
-      () => {},
-      () => {},
-    )
-    working.add(settledWork)
-    void settledWork.then(() => working.delete(settledWork))
-    return work
-  }
-
-  async function settled(): Promise<void> {
-    while (working.size > 0) await Promise.all(working)
-  }
 }
 
-/** What the broker knows of one connection. */
-interface Link {
-  connection: MqttConnection
-  client: Client | undefined
-  session: Session | undefined
-  /** Ends the client's turn to log in; harmless when called again. */
-  logInDone: () => void
-  /** Where its will is stored. */
-  willKey: string | undefined
-  /** Settles when everything published so far may be acknowledged. */
-  acknowledged: Promise<unknown>
-  /** QoS 2 messages on their way into the store. */
-  processing: Map<number, Promise<void>>
-}
-
-/** One row of `hubctl clients list`. */
-export interface ClientView {
-  clientId: string
-  username: string
-  address: string
-  connectedAt: string
-  clean: boolean
-  keepAlive: number
-  subscriptions: string[]
-  inFlight: number
-  pendingBytes: number
-}
-
-function toView(session: Session, connection: MqttConnection): ClientView {
-  return {
-    clientId: session.clientId,
-    username: session.principal.username,
-    address: connection.remoteAddress,
-    connectedAt: new Date(connection.connectedAt).toISOString(),
-    clean: session.clean,
-    keepAlive: connection.request?.keepAlive ?? 0,
-    subscriptions: [...session.subscriptions.keys()],
-    inFlight: session.inFlight.size,
-    pendingBytes: connection.pendingBytes,
-  }
-}
-
-/** One row of `hubctl sessions list`. */
-export interface SessionView {
-  clientId: string
-  username: string
-  persistent: boolean
-  connected: boolean
-  createdAt: string
-  disconnectedAt: string | null
-  subscriptions: string[]
-  queued: number
-  inFlight: number
-  dropped: number
-  oldestQueuedAt: string | null
-}
-
-function toSessionView(session: Session): SessionView {
-  const { disconnectedAt } = session
-  const [oldest] = session.queue.keys()
-  return {
-    clientId: session.clientId,
-    username: session.principal.username,
-    persistent: !session.clean,
-    connected: session.connection !== undefined,
-    createdAt: new Date(session.createdAt).toISOString(),
-    disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
-    subscriptions: [...session.subscriptions.keys()],
-    queued: session.queue.size,
-    inFlight: session.inFlight.size,
-    dropped: session.dropped,
-    oldestQueuedAt: oldest === undefined ? null : new Date(sequenceTime(oldest)).toISOString(),
-  }
-}
-
-/** One row of `hubctl retained list`. */
-export interface RetainedView {
-  topic: string
-  eventTime: string
-  expires: string | null
-  bytes: number
-  payload: string
-}
-
-function toRetainedView({ topic, time, expires, payload }: RetainedValue): RetainedView {
-  return {
-    topic,
-    eventTime: new Date(time).toISOString(),
-    expires: expires === undefined ? null : new Date(expires).toISOString(),
-    bytes: payload.length,
-    payload: payload.toString(),
-  }
-}
-
-const noLink = {
-  client: undefined,
-  session: undefined,
-  logInDone: () => {},
-  willKey: undefined,
-  acknowledged: Promise.resolve(),
-  processing: new Map(),
+function isQos(qos: number): qos is Qos {
+  return qos <= 2
 }
 
 function refusal(returnCode: number): AuthenticateError {
   return Object.assign(new Error('log-in refused'), { returnCode })
 }
 
-/** Turns per key: `take` resolves when the turns taken before are over, with the function that ends it. */
-function createTurns() {
-  const last = new Map<string, Promise<void>>()
+/** Work that must be over before the store is closed. Its outcome is somebody else's business. */
+function createUnfinished() {
+  const running = new Set<Promise<void>>()
   return {
-    async take(key: string): Promise<() => void> {
-      const before = last.get(key)
-      let end = () => {}
-      const turn = new Promise<void>((resolve) => {
-        end = resolve
-      })
-      last.set(key, turn)
-      void turn.then(() => {
-        if (last.get(key) === turn) last.delete(key)
-      })
-      await before
-      return end
+    add(work: Promise<unknown>): void {
+      const over = work.then(
+        () => {},
+        () => {},
+      )
+      running.add(over)
+      void over.then(() => running.delete(over))
+    },
+    async settled(): Promise<void> {
+      while (running.size > 0) await Promise.all(running)
     },
   }
 }

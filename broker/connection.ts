@@ -16,12 +16,13 @@ export interface ConnectionLimits {
 /** What a connection tells the broker around it. */
 export interface ConnectionEvents {
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
-  acknowledged(connection: MqttConnection, type: number, packetId: number): void
+  acknowledged(type: number, packetId: number): void
   /** The hub closes the connection; `reason` is a stable word for counters. */
-  cut(connection: MqttConnection, reason: CutReason, detail: string): void
-  dropped(connection: MqttConnection): void
+  cut(reason: CutReason, detail: string): void
+  /** A QoS 0 message found no room. */
+  dropped(): void
   /** A PUBLISH came in; for how many milliseconds to stop reading, because there were too many. */
-  publishing(connection: MqttConnection): number
+  publishing(): number
 }
 
 export type CutReason =
@@ -45,6 +46,9 @@ const notConnect = { violation: 'first packet is not CONNECT' }
 const lingerMs = 1000
 /** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
 const frozenMs = 10_000
+/** Reading pauses while more than this is received and not acknowledged, bytes; each PUBLISH counts as a few more. */
+const maxUnfinishedBytes = 1024 * 1024
+const publishCostBytes = 256
 /** Retained and queued messages wait while more than this is on its way, bytes. */
 const paceBytes = 128 * 1024
 
@@ -74,13 +78,15 @@ export class MqttConnection extends Duplex {
   readonly #events: ConnectionEvents
   readonly #frames
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
-  /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5]. */
-  #held: Frame[] = []
+  /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5], or behind too many publishes. */
+  readonly #held: Frame[] = []
   #connackSeen = false
   #corked = false
   #lastHeard = performance.now()
   #keepAliveTimer: NodeJS.Timeout | undefined
   #frozenTimer: NodeJS.Timeout | undefined
+  /** Payloads received and not yet acknowledged. */
+  #unfinishedBytes = 0
   #stopped = false
   #throttled = false
 
@@ -113,6 +119,12 @@ export class MqttConnection extends Duplex {
     return this.#socket.writableLength
   }
 
+  /** A PUBLISH taken with `nextPublish` is acknowledged or given up: there is room for more. */
+  finished({ payload }: ArrivedPublish): void {
+    this.#unfinishedBytes -= payload.length + publishCostBytes
+    this.#resume()
+  }
+
   /** The oldest PUBLISH not yet taken; Aedes asks about them in the order they came in. */
   nextPublish(): ArrivedPublish | undefined {
     return this.#publishes.shift()
@@ -123,9 +135,7 @@ export class MqttConnection extends Duplex {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
     this.#startKeepAlive()
-    const held = this.#held
-    this.#held = []
-    for (const frame of held) this.#accept(frame)
+    this.#dispatchHeld()
     this.#resume()
   }
 
@@ -171,7 +181,7 @@ export class MqttConnection extends Duplex {
   cut(reason: CutReason, detail: string): void {
     if (this.#state === 'closed') return
     this.cutReason = reason
-    this.#events.cut(this, reason, detail)
+    this.#events.cut(reason, detail)
     // Who does not read will not read a farewell either.
     if (reason === 'slow') this.#socket.destroy()
     this.destroy()
@@ -211,7 +221,7 @@ export class MqttConnection extends Duplex {
 
   #resume(): void {
     if (this.#stopped || this.#throttled || this.#state === 'closed' || this.#held.length > 0) return
-    this.#socket.resume()
+    if (this.#unfinishedBytes <= maxUnfinishedBytes) this.#socket.resume()
   }
 
   /** Back-pressure instead of loss: what the client sends waits in the network (design.md §8). */
@@ -222,8 +232,17 @@ export class MqttConnection extends Duplex {
     setTimeout(() => {
       this.#throttled = false
       this.#lastHeard = performance.now()
+      this.#dispatchHeld()
       this.#resume()
     }, ms).unref()
+  }
+
+  #dispatchHeld(): void {
+    while (this.#state === 'open' && !this.#throttled) {
+      const frame = this.#held.shift()
+      if (!frame) return
+      this.#dispatch(frame)
+    }
   }
 
   #received(chunk: Buffer): void {
@@ -239,17 +258,13 @@ export class MqttConnection extends Duplex {
   }
 
   #accept(frame: Frame): void {
-    switch (this.#state) {
-      case 'new':
-        this.#connect(frame)
-        break
-      case 'handshake':
-        this.#held.push(frame)
-        this.#socket.pause()
-        break
-      case 'open':
-        this.#dispatch(frame)
-        break
+    if (this.#state === 'new') {
+      this.#connect(frame)
+    } else if (this.#state === 'handshake' || this.#throttled || this.#held.length > 0) {
+      this.#held.push(frame)
+      this.#socket.pause()
+    } else if (this.#state === 'open') {
+      this.#dispatch(frame)
     }
   }
 
@@ -278,7 +293,7 @@ export class MqttConnection extends Duplex {
       case packetType.puback:
       case packetType.pubrec:
       case packetType.pubcomp:
-        this.#events.acknowledged(this, frame.type, frame.body.readUInt16BE(0))
+        this.#events.acknowledged(frame.type, frame.body.readUInt16BE(0))
         return
       case packetType.connect:
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
@@ -287,7 +302,9 @@ export class MqttConnection extends Duplex {
         // Aedes runs the acknowledgement of it and needs nothing else: topic and payload stay here.
         const publish = readPublish(frame)
         this.#publishes.push({ ...publish, started: this.#lastHeard })
-        this.#throttle(this.#events.publishing(this))
+        this.#unfinishedBytes += publish.payload.length + publishCostBytes
+        if (this.#unfinishedBytes > maxUnfinishedBytes) this.#socket.pause()
+        this.#throttle(this.#events.publishing())
         this.#inward(encodeEmptyPublish(publish.qos, publish.packetId))
         return
       }
@@ -313,7 +330,7 @@ export class MqttConnection extends Duplex {
   }
 
   #drop(): false {
-    this.#events.dropped(this)
+    this.#events.dropped()
     return false
   }
 

@@ -176,7 +176,14 @@ export function createDistribution(parts: {
       plan(session, message, sequence, lower(qos, message.qos), false, planned, changes)
     }
     if (planned.size === 0) return
-    await commit([...changes, outbox.bodyChange(sequence, message)], [planned])
+    try {
+      await commit([...changes, outbox.bodyChange(sequence, message)], [planned])
+    } catch {
+      // The event itself is stored and acknowledged. Whoever is left out here reconnects and asks anew.
+      metrics.storeFailures.inc()
+      for (const session of planned.keys()) session.connection?.cut('error', 'queue not stored')
+      return
+    }
     for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
   }
 

@@ -3,7 +3,7 @@ import { errorItem } from '../event/error.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
-import type { Receive, Received } from './broker.ts'
+import type { Receive, Received } from './receiving.ts'
 
 /**
  * The MQTT door of the pipeline: an inbox topic becomes a submission; everything else is dropped,

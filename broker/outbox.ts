@@ -3,7 +3,15 @@ import { type Change, keepsStored, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
-import { decodeRecord, encodeRecord } from './record.ts'
+import {
+  bodyChange,
+  bodyKey,
+  entryChange,
+  queueKey,
+  readBody,
+  readQueues,
+  sequencesPerMs,
+} from './queue-store.ts'
 import { farFutureMs } from './retained.ts'
 import {
   inFlightWindow,
@@ -13,7 +21,7 @@ import {
   queueEntry,
   type Session,
 } from './session.ts'
-import { encodePubrel, type Publish, packetType, preparePublish, type Qos } from './wire.ts'
+import { encodePubrel, type Publish, packetType, type Qos } from './wire.ts'
 
 export type Outbox = Awaited<ReturnType<typeof openOutbox>>
 
@@ -47,7 +55,7 @@ export async function openOutbox(parts: {
 }) {
   const { store, clock, queueLimit, mayReceive, log, metrics } = parts
   const references = new Map<number, number>()
-  const restored = await restore()
+  const restored = await readQueues(store)
   let finished: Change[] = []
   let finishTimer: NodeJS.Timeout | undefined
   let lastSequence = 0
@@ -76,10 +84,7 @@ export async function openOutbox(parts: {
     },
 
     plan,
-    /** The change that stores the payload that planned entries refer to. */
-    bodyChange(sequence: number, message: Message): Change {
-      return { put: bodyKey(sequence), value: encodeRecord({ topic: message.topic }, message.payload) }
-    },
+    bodyChange,
 
     /** Takes back what was planned when it could not be stored. */
     revert(planned: readonly Planned[]): void {
@@ -236,7 +241,7 @@ export async function openOutbox(parts: {
         connection.send(encodePubrel(entry.packetId))
         continue
       }
-      const publish = await readBody(entry)
+      const publish = await readBody(store, entry)
       await connection.paced()
       if (session.connection !== connection) return
       // Without a body its commit is still under way, and sends it.
@@ -255,7 +260,7 @@ export async function openOutbox(parts: {
         const { connection } = session
         await connection.paced()
         const entries = waitingEntries(session, inFlightWindow - session.inFlight.size)
-        const publishes = await Promise.all(entries.map(readBody))
+        const publishes = await Promise.all(entries.map((entry) => readBody(store, entry)))
         if (session.connection !== connection) return
         const changes: Change[] = []
         const sending: [QueueEntry, Publish][] = []
@@ -310,11 +315,6 @@ export async function openOutbox(parts: {
     session.connection?.cut('error', 'queue not stored')
   }
 
-  async function readBody(entry: QueueEntry): Promise<Publish | undefined> {
-    const value = await store.get(bodyKey(entry.sequence))
-    return value && preparePublish(entry.topic, decodeRecord(value).payload)
-  }
-
   /** Takes an entry out in memory; the changes take it out of the store. */
   function remove(session: Session, entry: QueueEntry): Change[] {
     const references = forget(session, entry)
@@ -360,41 +360,4 @@ export async function openOutbox(parts: {
   function putBackFinished(changes: Change[]): void {
     finished = [...changes, ...finished]
   }
-
-  async function restore(): Promise<Map<string, QueueEntry[]>> {
-    const queues = new Map<string, QueueEntry[]>()
-    for await (const [key, value] of store.range('queue/')) {
-      const clientId = decodeURIComponent(key.slice('queue/'.length, key.lastIndexOf('/')))
-      const entry: QueueEntry = JSON.parse(value.toString())
-      const entries = queues.get(clientId)
-      if (entries) entries.push(entry)
-      else queues.set(clientId, [entry])
-    }
-    return queues
-  }
-}
-
-/** Sequences start from the clock, so that they sort by time across restarts. */
-const sequencesPerMs = 4096
-
-/** When a message was queued, milliseconds since the epoch. */
-export function sequenceTime(sequence: number): number {
-  return Math.floor(sequence / sequencesPerMs)
-}
-
-function entryChange(session: Session, entry: QueueEntry): Change {
-  return { put: queueKey(session.clientId, entry.sequence), value: JSON.stringify(entry) }
-}
-
-function queueKey(clientId: string, sequence: number): string {
-  return `queue/${encodeURIComponent(clientId)}/${padded(sequence)}`
-}
-
-function bodyKey(sequence: number): string {
-  return `body/${padded(sequence)}`
-}
-
-/** Sixteen digits hold every safe integer, so that keys sort as numbers. */
-function padded(sequence: number): string {
-  return String(sequence).padStart(16, '0')
 }

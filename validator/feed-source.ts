@@ -53,7 +53,9 @@ export async function createFeedSource(options: {
   let lastRefresh: Promise<unknown> = Promise.resolve()
   let underWay = 0
 
-  await refresh({ force: false })
+  const first = refresh({ force: false })
+  // With a good feed at hand a slow or absent source does not keep the node from starting.
+  if (!(lastGood?.source === source && isRemote(source))) await first
   const timer = setInterval(() => {
     // A source slower than the interval must not pile up refreshes.
     if (underWay === 0) void refresh({ force: false })
@@ -192,4 +194,8 @@ function reasonOf(error: unknown): string {
   // One attempt per address ends in an AggregateError, which has a code but no message.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
   return `${error.message}: ${cause.message || code}`
+}
+
+function isRemote(source: string): boolean {
+  return source.startsWith('https:')
 }

@@ -243,3 +243,13 @@ t.test('a subscriber that stops reading is cut off and delays nobody', async (t)
     { clientId: 'frozen', reason: 'slow' },
   )
 })
+
+t.test('a will is published when the connection is reset', async (t) => {
+  const broker = await startPlainBroker()
+  t.teardown(broker.close)
+  const watcher = await subscribed(t, broker.port, 'gone', 1, { clientId: 'watcher' })
+  const client = await rawClient(t, broker.port)
+  await client.connect({ will: { topic: 'gone', payload: Buffer.from('reset'), qos: 1, retain: false } })
+  client.socket.resetAndDestroy()
+  t.equal(`${(await watcher.next('publish')).payload}`, 'reset')
+})

@@ -1,4 +1,7 @@
+import { join } from 'node:path'
+import type { MqttClient } from 'mqtt'
 import t from 'tap'
+import { openEmbeddedStore } from '../../store/embedded.ts'
 import { closed, connect, connectPublisher } from '../clients.ts'
 import { control, playing, playingTopic, station, stations } from '../events.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
@@ -159,6 +162,49 @@ t.test('a will obeys the rules of publishing', async (t) => {
   await polite.client.endAsync()
   await watcher.publish(playing(livestream))
   t.equal(watcher.received.all.length, seen + 1, 'no will after DISCONNECT')
+})
+
+t.test('a will fires however the connection ends without DISCONNECT, and once', async (t) => {
+  const home = await temporaryDirectory(t)
+  const hub = await startTestHub(t, {}, home)
+  const login = await hub.publisher([institution])
+  const watcher = await connectPublisher(t, hub, login, institution)
+  const ends: [how: string, end: (client: MqttClient) => void][] = [
+    ['closed', (client) => client.stream.end()],
+    ['destroyed', (client) => client.stream.destroy()],
+    ['protocol violation', (client) => client.stream.write(Buffer.of(0xf0, 0))],
+    ['operator', () => void hub.ask('clients.disconnect', { clientId: 'studio' })],
+  ]
+  for (const [how, end] of ends) {
+    const seen = watcher.received.all.length
+    const payload = Buffer.from(JSON.stringify(playing(livestream, { playlistItemId: how })))
+    const will = { topic: `inbox/${institution}`, payload, qos: 1 as const, retain: false }
+    const { client } = await connect(t, hub, login, { clientId: 'studio', will })
+    end(client)
+    t.equal((await watcher.received.until(() => true, seen)).json.playlistItemId, how)
+    t.equal(watcher.received.all.length, seen + 1, how)
+  }
+  const left: string[] = []
+  await hub.close()
+  const store = await openEmbeddedStore(join(home, 'data', 'store'))
+  for await (const [key] of store.range('will/')) left.push(key)
+  await store.close()
+  t.same(left, [], 'no will is left for the next start')
+})
+
+t.test('the will of a revoked credential is void', async (t) => {
+  const hub = await startTestHub(t)
+  const watcher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const login = await hub.publisher([institution])
+  const payload = Buffer.from(JSON.stringify(playing(livestream)))
+  const will = { topic: `inbox/${institution}`, payload, qos: 1 as const, retain: false }
+  const { client } = await connect(t, hub, login, { will })
+  const gone = closed(client)
+  await hub.ask('credentials.revoke', { username: login.username })
+  await gone
+  const { playlistItemId } = await watcher.publish(playing(livestream, { playlistItemId: 'afterwards' }))
+  t.equal(playlistItemId, 'afterwards')
+  t.equal(watcher.received.all.length, 1)
 })
 
 t.test('the will of a connection that was taken over fires, that of the new one stays', async (t) => {

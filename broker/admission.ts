@@ -1,0 +1,137 @@
+import type { Principal } from '../acl/principal.ts'
+import type { Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createLoginLimit } from './limits.ts'
+import type { Link, Links } from './link.ts'
+import type { Outbox } from './outbox.ts'
+import type { Sessions } from './sessions.ts'
+import type { createWills } from './wills.ts'
+
+/** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
+const returnCodes = { accepted: 0, identifierRejected: 2, serverUnavailable: 3, badCredentials: 4 }
+
+/** The beginning and the end of a client's connection: log-in, session, will, take-over. */
+export function createAdmission(parts: {
+  store: Store
+  sessions: Sessions
+  outbox: Outbox
+  wills: ReturnType<typeof createWills>
+  links: Links
+  /** The principal behind a log-in, or undefined. */
+  authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
+  /** Failed log-ins per address and minute; 0: no limit. */
+  loginFailures: number
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, sessions, outbox, wills, links, authenticate, log, metrics } = parts
+  const logins = createLoginLimit(parts.loginFailures)
+  const turns = createTurns()
+
+  return {
+    /** The log-in of a client: the return code of its CONNACK. Rejects when the store fails. */
+    async admit(
+      link: Link,
+      clientId: string,
+      login: { username: string | undefined; password: Buffer | undefined },
+    ): Promise<number> {
+      const { connection } = link
+      const { remoteAddress } = connection
+      const { username } = login
+      if (await logins.isBlocked(remoteAddress)) {
+        return refuse(link, 'too-many-failures', returnCodes.serverUnavailable, username)
+      }
+      const principal = authenticate(username, login.password)
+      if (!principal) {
+        await logins.failed(remoteAddress)
+        return refuse(link, 'credentials', returnCodes.badCredentials, username)
+      }
+      // One log-in per client id at a time: a second one finds the first finished, and takes it over.
+      link.logInDone = await turns.take(clientId)
+      connection.principal = principal
+      if (!sessions.admits(clientId, principal)) {
+        return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+      }
+      await takeOver(clientId)
+      await begin(link, clientId, principal)
+      log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
+      // It may have gone while the store worked; then nobody else will end what was begun.
+      if (connection.destroyed) await end(link)
+      return returnCodes.accepted
+    },
+
+    /** Whatever became of a connection: its log-in turn, its session and its will are settled. */
+    async closed(link: Link): Promise<void> {
+      if (!links.open.delete(link)) return
+      metrics.connections.dec()
+      await end(link)
+      const { connection, session } = link
+      if (session)
+        log.info({ clientId: session.clientId, reason: connection.cutReason }, 'client disconnected')
+    },
+  }
+
+  async function begin(link: Link, clientId: string, principal: Principal): Promise<void> {
+    const { connection } = link
+    const { clean = true, will } = connection.request ?? {}
+    const { session, resumed } = await sessions.claim(clientId, clean, principal, connection)
+    link.session = session
+    connection.sessionPresent = resumed
+    if (!will) return
+    const key = wills.key(clientId, outbox.nextSequence())
+    await store.commit([wills.change(key, clientId, principal, will)])
+    link.willKey = key
+  }
+
+  async function end(link: Link): Promise<void> {
+    const { connection, session, willKey } = link
+    link.logInDone()
+    try {
+      if (session) await sessions.release(session, connection)
+      const isVoid = connection.farewell || connection.cutReason === 'revoked'
+      if (willKey && isVoid) await store.commit([{ del: willKey }])
+    } catch (error) {
+      metrics.storeFailures.inc()
+      log.error({ err: error, clientId: session?.clientId }, 'end of connection not stored')
+    }
+  }
+
+  /** [MQTT-3.1.4-2]: the client's older connection goes first, and is gone before the new one counts. */
+  async function takeOver(clientId: string): Promise<void> {
+    const older = sessions.get(clientId)?.owner
+    const link = older && links.of(older)
+    if (!link?.client) return
+    const { client, connection } = link
+    connection.cut('takeover', 'another connection with the same client id')
+    await new Promise<void>((resolve) => client.close(resolve))
+    await end(link)
+  }
+
+  function refuse(link: Link, reason: string, returnCode: number, username: string | undefined): number {
+    metrics.connectionsRefused.inc({ reason })
+    const { remoteAddress, request } = link.connection
+    log.warn({ clientId: request?.clientId, username, remoteAddress, reason }, 'log-in refused')
+    return returnCode
+  }
+}
+
+/** Turns per key: `take` resolves when the turns taken before are over, with the function that ends it. */
+function createTurns() {
+  const last = new Map<string, Promise<void>>()
+  return {
+    async take(key: string): Promise<() => void> {
+      const before = last.get(key)
+      let end = () => {}
+      const turn = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      last.set(key, turn)
+      void turn.then(() => {
+        if (last.get(key) === turn) last.delete(key)
+      })
+      await before
+      return end
+    },
+  }
+}

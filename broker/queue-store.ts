@@ -1,0 +1,60 @@
+import type { Message } from '../event/message.ts'
+import type { Change, Store } from '../store/store.ts'
+import { decodeRecord, encodeRecord } from './record.ts'
+import type { QueueEntry, Session } from './session.ts'
+import { type Publish, preparePublish } from './wire.ts'
+
+/*
+ * How the queues of persistent sessions lie in the store: `queue/{clientId}/{sequence}` holds an entry,
+ * `body/{sequence}` the payload that the entries of one message share.
+ */
+
+/** Sequences start from the clock, so that they sort by time across restarts. */
+export const sequencesPerMs = 4096
+
+/** When a message was queued, milliseconds since the epoch. */
+export function sequenceTime(sequence: number): number {
+  return Math.floor(sequence / sequencesPerMs)
+}
+
+/** All stored queues by client id, oldest entry first. */
+export async function readQueues(store: Store): Promise<Map<string, QueueEntry[]>> {
+  const queues = new Map<string, QueueEntry[]>()
+  for await (const [key, value] of store.range('queue/')) {
+    const clientId = decodeURIComponent(key.slice('queue/'.length, key.lastIndexOf('/')))
+    const entry: QueueEntry = JSON.parse(value.toString())
+    const entries = queues.get(clientId)
+    if (entries) entries.push(entry)
+    else queues.set(clientId, [entry])
+  }
+  return queues
+}
+
+/** The message an entry refers to, or undefined when it is not stored. */
+export async function readBody(store: Store, entry: QueueEntry): Promise<Publish | undefined> {
+  const value = await store.get(bodyKey(entry.sequence))
+  return value && preparePublish(entry.topic, decodeRecord(value).payload)
+}
+
+/** Stores the payload that the entries of this sequence refer to. */
+export function bodyChange(sequence: number, message: Message): Change {
+  return { put: bodyKey(sequence), value: encodeRecord({ topic: message.topic }, message.payload) }
+}
+
+/** Stores an entry as it is now. */
+export function entryChange(session: Session, entry: QueueEntry): Change {
+  return { put: queueKey(session.clientId, entry.sequence), value: JSON.stringify(entry) }
+}
+
+export function queueKey(clientId: string, sequence: number): string {
+  return `queue/${encodeURIComponent(clientId)}/${padded(sequence)}`
+}
+
+export function bodyKey(sequence: number): string {
+  return `body/${padded(sequence)}`
+}
+
+/** Sixteen digits hold every safe integer, so that keys sort as numbers. */
+function padded(sequence: number): string {
+  return String(sequence).padStart(16, '0')
+}

@@ -1,0 +1,141 @@
+import type { Principal } from '../acl/principal.ts'
+import type { Change, Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { ArrivedPublish } from './connection.ts'
+import type { Link } from './link.ts'
+import type { Session } from './session.ts'
+import { incomingKey } from './sessions.ts'
+import type { createWills } from './wills.ts'
+import type { Qos } from './wire.ts'
+
+/** A PUBLISH or will of a client. */
+export interface Received {
+  principal: Principal
+  clientId: string
+  topic: string
+  payload: Buffer
+  qos: Qos
+  retain: boolean
+  isWill: boolean
+  /** Wall clock, milliseconds since the epoch. */
+  at: number
+  /** `performance.now()` at the arrival of its last byte. */
+  started: number
+  /** Must be stored with the decision, or not at all. */
+  alongside: readonly Change[]
+}
+
+/** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
+export type Receive = (received: Received) => Promise<boolean>
+
+/** Received QoS 2 messages one client may leave unreleased. */
+const incomingWindow = 1000
+
+/**
+ * What clients publish, until it may be acknowledged: each PUBLISH once, wills when their time has come.
+ * Everything here rejects when the connection must be closed without an acknowledgement.
+ */
+export function createReceiving(parts: {
+  store: Store
+  wills: ReturnType<typeof createWills>
+  clock: () => number
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, wills, clock, log, metrics } = parts
+  let receive: Receive = async () => false
+
+  return {
+    /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */
+    async start(onReceived: Receive): Promise<void> {
+      receive = onReceived
+      for (const { key, ...will } of await wills.leftOver()) {
+        const now = { at: clock(), started: performance.now() }
+        await receive({ ...will, isWill: true, ...now, alongside: [{ del: key }] })
+      }
+    },
+
+    /**
+     * Takes the next PUBLISH of a connection. It is decided at once, but resolves in turn:
+     * acknowledgements keep the order of the publishes [MQTT-4.6.0-2].
+     */
+    async publish(link: Link): Promise<void> {
+      const publish = link.connection.nextPublish()
+      const { session } = link
+      if (!session || !publish) throw new Error('a PUBLISH without session')
+      const before = link.acknowledged
+      const taken =
+        publish.qos === 2 ? receiveOnce(link, session, publish) : receiveNow(link, session, publish, [])
+      link.acknowledged = Promise.allSettled([before, taken])
+      try {
+        await before
+        await taken
+      } finally {
+        link.connection.finished(publish)
+      }
+    },
+
+    /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
+    async will({ connection, session, willKey }: Link): Promise<void> {
+      const will = connection.request?.will
+      if (!session || !will || connection.cutReason === 'revoked') return
+      const { principal, clientId } = session
+      const now = { at: clock(), started: performance.now() }
+      const alongside = willKey ? [{ del: willKey }] : []
+      // One that could not be stored stays in the store, for the next start.
+      await receive({ ...will, principal, clientId, isWill: true, ...now, alongside })
+    },
+
+    /**
+     * Frees a QoS 2 packet identifier. PUBCOMP lets the client use it for a new message, so the release is
+     * stored first [MQTT-4.3.3-2]; when that fails this never resolves and the connection is closed.
+     */
+    async release(session: Session, packetId: number): Promise<void> {
+      const { clientId } = session
+      try {
+        if (!session.clean) await store.commit([{ del: incomingKey(clientId, packetId) }])
+        session.incoming.delete(packetId)
+      } catch (error) {
+        metrics.storeFailures.inc()
+        log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
+        session.owner?.cut('error', 'release not stored')
+        await new Promise(() => {})
+      }
+    },
+  }
+
+  /** QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. */
+  async function receiveOnce(link: Link, session: Session, publish: ArrivedPublish): Promise<void> {
+    const { packetId } = publish
+    if (session.incoming.has(packetId)) return
+    const underway = link.processing.get(packetId)
+    if (underway) return underway
+    if (session.incoming.size + link.processing.size >= incomingWindow) {
+      link.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
+      throw new Error('too many QoS 2 messages not released')
+    }
+    // A clean session does not outlive its connection: there is nothing to store.
+    const alongside = session.clean ? [] : [{ put: incomingKey(session.clientId, packetId), value: '' }]
+    const processing = receiveNow(link, session, publish, alongside)
+    link.processing.set(packetId, processing)
+    try {
+      await processing
+      session.incoming.add(packetId)
+    } finally {
+      link.processing.delete(packetId)
+    }
+  }
+
+  async function receiveNow(
+    link: Link,
+    { principal, clientId }: Session,
+    { topic, payload, qos, retain, started }: ArrivedPublish,
+    alongside: readonly Change[],
+  ): Promise<void> {
+    const from = { principal, clientId, isWill: false, at: clock(), started, alongside }
+    if (await receive({ topic, payload, qos, retain, ...from })) return
+    link.connection.cut('error', 'publish not stored')
+    throw new Error('publish not stored')
+  }
+}

@@ -1,0 +1,86 @@
+import type { MqttConnection } from './connection.ts'
+import { sequenceTime } from './queue-store.ts'
+import type { RetainedValue } from './retained.ts'
+import type { Session } from './session.ts'
+
+/** One row of `hubctl clients list`. */
+export interface ClientView {
+  clientId: string
+  username: string
+  address: string
+  connectedAt: string
+  clean: boolean
+  keepAlive: number
+  subscriptions: string[]
+  inFlight: number
+  pendingBytes: number
+}
+
+/** A connected client as operators see it. */
+export function toClientView(session: Session, connection: MqttConnection): ClientView {
+  return {
+    clientId: session.clientId,
+    username: session.principal.username,
+    address: connection.remoteAddress,
+    connectedAt: new Date(connection.connectedAt).toISOString(),
+    clean: session.clean,
+    keepAlive: connection.request?.keepAlive ?? 0,
+    subscriptions: [...session.subscriptions.keys()],
+    inFlight: session.inFlight.size,
+    pendingBytes: connection.pendingBytes,
+  }
+}
+
+/** One row of `hubctl sessions list`. */
+export interface SessionView {
+  clientId: string
+  username: string
+  persistent: boolean
+  connected: boolean
+  createdAt: string
+  disconnectedAt: string | null
+  subscriptions: string[]
+  queued: number
+  inFlight: number
+  dropped: number
+  oldestQueuedAt: string | null
+}
+
+/** A session as operators see it. */
+export function toSessionView(session: Session): SessionView {
+  const { disconnectedAt } = session
+  const [oldest] = session.queue.keys()
+  return {
+    clientId: session.clientId,
+    username: session.principal.username,
+    persistent: !session.clean,
+    connected: session.connection !== undefined,
+    createdAt: new Date(session.createdAt).toISOString(),
+    disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
+    subscriptions: [...session.subscriptions.keys()],
+    queued: session.queue.size,
+    inFlight: session.inFlight.size,
+    dropped: session.dropped,
+    oldestQueuedAt: oldest === undefined ? null : new Date(sequenceTime(oldest)).toISOString(),
+  }
+}
+
+/** One row of `hubctl retained list`. */
+export interface RetainedView {
+  topic: string
+  eventTime: string
+  expires: string | null
+  bytes: number
+  payload: string
+}
+
+/** A retained message as operators see it. */
+export function toRetainedView({ topic, time, expires, payload }: RetainedValue): RetainedView {
+  return {
+    topic,
+    eventTime: new Date(time).toISOString(),
+    expires: expires === undefined ? null : new Date(expires).toISOString(),
+    bytes: payload.length,
+    payload: payload.toString(),
+  }
+}

@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { openEmbeddedStore } from '../../store/embedded.ts'
+import { storeSuite } from './suite.ts'
+
+storeSuite(t, async (t) => {
+  const directory = join(t.testdir(), 'store')
+  let current = await openEmbeddedStore(directory)
+  t.teardown(() => current.close())
+  return {
+    store: current,
+    async reopen() {
+      await current.close()
+      current = await openEmbeddedStore(directory)
+      return current
+    },
+  }
+})
+
+t.test('what was acknowledged survives kill -9', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  for (const round of ['first', 'second', 'third']) {
+    const writer = startWriter(t, directory, round)
+    await writer.until(() => writer.acknowledged().length >= 300)
+    await writer.kill()
+    t.strictSame(await missingIn(directory, writer.acknowledged()), [], `${round} round`)
+  }
+})
+
+t.test('a write that failed half-way takes nothing with it that is acknowledged later', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  // A limited file size is a full disk as far as LevelDB can tell: a write ends somewhere in the middle.
+  const writer = startWriter(t, directory, 'k', { maxFileKb: 200 })
+  await writer.until(() => {
+    const last = writer.lines.lastIndexOf('refused')
+    return writer.lines.filter((line) => line === 'refused').length >= 5 && writer.lines.length > last + 20
+  })
+  await writer.kill()
+  t.strictSame(await missingIn(directory, writer.acknowledged()), [])
+})
+
+t.test('one process per directory', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  const writer = startWriter(t, directory, 'k')
+  await writer.until(() => writer.lines.length > 0)
+  await t.rejects(openEmbeddedStore(directory), {
+    message: `the store in ${directory} is in use by another process`,
+  })
+  await writer.kill()
+  await (await openEmbeddedStore(directory)).close()
+})
+
+t.test('a place that cannot hold a store is named with the reason', async (t) => {
+  const directory = join(t.testdir({ file: 'no directory' }), 'file')
+  await t.rejects(openEmbeddedStore(directory), {
+    message: `the store in ${directory} cannot be opened`,
+    cause: { code: 'EEXIST' },
+  })
+})
+
+/** A process that commits to the store in `directory` until it is killed. */
+function startWriter(t: Test, directory: string, prefix: string, { maxFileKb = 0 } = {}) {
+  const program = fileURLToPath(new URL('./writer.ts', import.meta.url))
+  const node = [process.execPath, '--import', 'tsx', program, directory, prefix]
+  const limit = maxFileKb > 0 ? `ulimit -S -f ${maxFileKb * 2};` : ''
+  const child = spawn('sh', ['-c', `${limit} exec "$@"`, 'sh', ...node], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const closed = once(child, 'close')
+  const lines: string[] = []
+  const reader = createInterface(child.stdout).on('line', (line) => lines.push(line))
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await closed
+  }
+  t.teardown(kill)
+
+  return {
+    lines,
+    acknowledged: () => lines.filter((line) => line !== 'refused'),
+    /** Waits for a condition on what was printed. */
+    async until(isReached: () => boolean): Promise<void> {
+      const ended = closed.then(([code, signal]) => {
+        throw new Error(`the writer ended by itself: ${code ?? signal}`)
+      })
+      while (!isReached()) await Promise.race([once(reader, 'line'), ended])
+      ended.catch(() => {}) // from here on it may end
+    },
+    kill,
+  }
+}
+
+async function missingIn(directory: string, keys: string[]): Promise<string[]> {
+  const store = await openEmbeddedStore(directory)
+  const missing: string[] = []
+  for (const key of keys) if ((await store.get(key)) === undefined) missing.push(key)
+  await store.close()
+  return missing
+}

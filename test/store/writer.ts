@@ -1,0 +1,22 @@
+import { openEmbeddedStore } from '../../store/embedded.ts'
+
+/*
+ * A process to be killed: commits without end to the store in a directory and prints the key of every
+ * acknowledged commit, or `refused`. `writer.ts DIRECTORY PREFIX`
+ */
+process.on('SIGXFSZ', () => {}) // A write beyond a file size limit is to fail, not to end the process.
+const [directory = '', prefix = ''] = process.argv.slice(2)
+const store = await openEmbeddedStore(directory)
+let count = 0
+await Promise.all(Array.from({ length: 4 }, commitForEver))
+
+async function commitForEver(): Promise<void> {
+  for (;;) {
+    const key = `${prefix}/${count++}`
+    const line = await store.commit([{ put: key, value: Buffer.alloc(500 + (count % 2000), key) }]).then(
+      () => key,
+      () => 'refused',
+    )
+    await new Promise((resolve) => process.stdout.write(`${line}\n`, resolve))
+  }
+}
