@@ -194,7 +194,8 @@ export async function createBroker(parts: {
     },
 
     /** All sessions, connected or not. */
-    sessionList: () => [...sessions.values()].map(toSessionView),
+    sessionList: () =>
+      [...sessions.values()].map((session) => toSessionView(session, limits.sessionExpiryMs)),
 
     /** Retained messages on topics that match the filter. */
     retainedList(filter: string): RetainedView[] {

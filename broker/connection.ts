@@ -2,6 +2,7 @@ import { Duplex } from 'node:stream'
 import type { Principal } from '../acl/principal.ts'
 import { type ConnectPacket, readConnect } from './connect-packet.ts'
 import { createFrameReader, type Frame, ProtocolViolation, type PublishFrame, readPublish } from './frames.ts'
+import { watchKeepAlive } from './keep-alive.ts'
 import { encodeConnackRefusal, encodeEmptyPublish, packetType } from './wire.ts'
 
 export interface ConnectionLimits {
@@ -83,7 +84,7 @@ export class MqttConnection extends Duplex {
   #connackSeen = false
   #corked = false
   #lastHeard = performance.now()
-  #keepAliveTimer: NodeJS.Timeout | undefined
+  #stopKeepAlive = () => {}
   #frozenTimer: NodeJS.Timeout | undefined
   /** Payloads received and not yet acknowledged. */
   #unfinishedBytes = 0
@@ -134,7 +135,11 @@ export class MqttConnection extends Duplex {
   open(): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
-    this.#startKeepAlive()
+    const lastHeard = () => (this.#throttled ? undefined : this.#lastHeard)
+    const { keepAlive } = this.request ?? { keepAlive: 0 }
+    this.#stopKeepAlive = watchKeepAlive(keepAlive, lastHeard, (limit) =>
+      this.cut('keepalive', `nothing heard for ${limit} ms`),
+    )
     this.#dispatchHeld()
     this.#resume()
   }
@@ -209,7 +214,7 @@ export class MqttConnection extends Duplex {
 
   override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
-    clearTimeout(this.#keepAliveTimer)
+    this.#stopKeepAlive()
     this.#thawed()
     this.emit('paced')
     this.#socket.removeAllListeners('data')
@@ -337,19 +342,5 @@ export class MqttConnection extends Duplex {
   #thawed(): void {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
-  }
-
-  /** [MQTT-3.1.2-24]: no packet within one and a half times the keep alive closes the connection. */
-  #startKeepAlive(): void {
-    const limit = (this.request?.keepAlive ?? 0) * 1500
-    if (limit === 0) return
-    const check = () => {
-      const left = this.#lastHeard + limit - performance.now()
-      // Nobody listens while reading is paused.
-      if (left <= 0 && this.#throttled) this.#keepAliveTimer = setTimeout(check, limit).unref()
-      else if (left <= 0) this.cut('keepalive', `nothing heard for ${limit} ms`)
-      else this.#keepAliveTimer = setTimeout(check, left).unref()
-    }
-    this.#keepAliveTimer = setTimeout(check, limit).unref()
   }
 }

@@ -128,11 +128,11 @@ export function createDistribution(parts: {
 
   async function commit(changes: Change[], planned: readonly Map<Session, Planned>[]): Promise<void> {
     if (changes.length === 0) return
-    const finished = outbox.takeFinished()
+    const finished = outbox.finished.take()
     try {
       await store.commit([...finished, ...changes])
     } catch (error) {
-      outbox.putBackFinished(finished)
+      outbox.finished.putBack(finished)
       for (const plans of planned) outbox.revert([...plans.values()])
       throw error
     }

@@ -3,6 +3,7 @@ import { type Change, keepsStored, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
+import { createFinished } from './finished.ts'
 import {
   bodyChange,
   bodyKey,
@@ -35,9 +36,6 @@ export interface Planned {
   replaced: readonly QueueEntry[]
 }
 
-/** Acknowledgements are stored together; one lost in a crash only repeats a delivery (QoS 1). */
-const acknowledgeDelayMs = 50
-
 /**
  * The queues of persistent sessions: what was accepted for a client and is not acknowledged by it.
  *
@@ -56,8 +54,7 @@ export async function openOutbox(parts: {
   const { store, clock, queueLimit, mayReceive, log, metrics } = parts
   const references = new Map<number, number>()
   const restored = await readQueues(store)
-  let finished: Change[] = []
-  let finishTimer: NodeJS.Timeout | undefined
+  const finished = createFinished(store, log)
   let lastSequence = 0
 
   return {
@@ -128,13 +125,11 @@ export async function openOutbox(parts: {
       return changes
     },
 
-    /** Acknowledgements not stored yet; whoever takes them commits them, or puts them back. */
-    takeFinished,
-    putBackFinished,
+    finished,
 
     /** Stores the last acknowledgements. */
     async close(): Promise<void> {
-      await storeFinished()
+      await finished.flush()
     },
   }
 
@@ -216,8 +211,7 @@ export async function openOutbox(parts: {
       return
     }
     if (type !== (flight.qos === 2 ? packetType.pubcomp : packetType.puback)) return
-    finished.push(...remove(session, flight))
-    finishTimer ??= setTimeout(() => void storeFinished(), acknowledgeDelayMs)
+    finished.add(remove(session, flight))
     void flush(session)
   }
 
@@ -337,27 +331,5 @@ export async function openOutbox(parts: {
     }
     references.delete(sequence)
     return [{ del: bodyKey(sequence) }]
-  }
-
-  function takeFinished(): Change[] {
-    const changes = finished
-    finished = []
-    return changes
-  }
-
-  async function storeFinished(): Promise<void> {
-    clearTimeout(finishTimer)
-    finishTimer = undefined
-    const changes = takeFinished()
-    try {
-      await store.commit(changes)
-    } catch (error) {
-      log.error({ err: error }, 'acknowledgements not stored')
-      putBackFinished(changes)
-    }
-  }
-
-  function putBackFinished(changes: Change[]): void {
-    finished = [...changes, ...finished]
   }
 }

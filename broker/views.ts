@@ -39,6 +39,8 @@ export interface SessionView {
   connected: boolean
   createdAt: string
   disconnectedAt: string | null
+  /** When it is forgotten unless its client comes back; null while connected. */
+  expiresAt: string | null
   subscriptions: string[]
   queued: number
   inFlight: number
@@ -47,7 +49,7 @@ export interface SessionView {
 }
 
 /** A session as operators see it. */
-export function toSessionView(session: Session): SessionView {
+export function toSessionView(session: Session, expiryMs: number): SessionView {
   const { disconnectedAt } = session
   const [oldest] = session.queue.keys()
   return {
@@ -57,6 +59,7 @@ export function toSessionView(session: Session): SessionView {
     connected: session.connection !== undefined,
     createdAt: new Date(session.createdAt).toISOString(),
     disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
+    expiresAt: disconnectedAt === undefined ? null : new Date(disconnectedAt + expiryMs).toISOString(),
     subscriptions: [...session.subscriptions.keys()],
     queued: session.queue.size,
     inFlight: session.inFlight.size,

@@ -1,71 +1,9 @@
 import { readFile } from 'node:fs/promises'
-import { checkClass, checkCredentialRequest, checkInstitution, maxRevokeAfterMs } from '../acl/permissions.ts'
+import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
-import { parseDuration } from './duration.ts'
+import { type Command, usage } from './command.ts'
+import { credentialCommands } from './credential-commands.ts'
 import { type Printer, valueAt } from './print.ts'
-
-/** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
-export interface Command {
-  /** As it is typed: `credentials add`. */
-  words: string
-  summary: string
-  /** Arguments in commander's notation: `<username>`, `[filter]`. */
-  parameters?: readonly string[]
-  options?: readonly CommandOption[]
-  /** Name of the admin command that does it. */
-  asks: string
-  /** What is sent. Judges everything that can be judged without the node: throws a `usage` error. */
-  args?(input: Input): Awaitable<Record<string, unknown>>
-  /** The answer for people. */
-  print(result: unknown, printer: Printer): string
-  /** The answer for `--json`, where it is not the whole result. */
-  json?(result: unknown): unknown
-  /** Something about a success that needs attention. */
-  warning?(result: unknown): string | undefined
-  /** Whether the answer means success; otherwise the exit code is 1. */
-  succeeded?(result: unknown): boolean
-}
-
-/** An option in commander's notation; `many` may be given several times. */
-export interface CommandOption {
-  flags: string
-  summary: string
-  required?: boolean
-  many?: boolean
-}
-
-/** What was typed, by name in camel case. */
-export interface Input {
-  text(name: string): string
-  optional(name: string): string | undefined
-  texts(name: string): string[]
-  flag(name: string): boolean
-}
-
-type Awaitable<T> = T | Promise<T>
-
-/** Wrong usage: `hubctl` says so and exits with 2 (design.md §4). */
-export function usage(message: string): Error {
-  const error = new Error(message)
-  error.name = usageName
-  return error
-}
-
-/** Whether somebody typed something wrong, as opposed to something that went wrong. */
-export function isUsage(error: unknown): error is Error {
-  return error instanceof Error && error.name === usageName
-}
-
-const usageName = 'Usage'
-
-const institutionOption = (many: boolean): CommandOption => ({
-  flags: '--institution <urn>',
-  summary: many
-    ? 'institution it may publish for (repeat for several)'
-    : 'institution the event is published for',
-  required: !many,
-  many,
-})
 
 /** All commands, in the order of the help (design.md §4). */
 export const commands: readonly Command[] = [
@@ -75,87 +13,7 @@ export const commands: readonly Command[] = [
     asks: 'status',
     print: (result, printer) => printer.properties(result),
   },
-  {
-    words: 'credentials add',
-    summary: 'make a credential; its password is shown once',
-    options: [
-      { flags: '--role <role>', summary: 'publisher or subscriber', required: true },
-      { flags: '--label <label>', summary: 'part of the username: a-z, 0-9 and "-"', required: true },
-      institutionOption(true),
-      {
-        flags: '--class <class>',
-        summary: 'limit a publisher to track, control or data (repeat)',
-        many: true,
-      },
-      {
-        flags: '--allow <filter>',
-        summary: 'topics a subscriber may read, within radio/# (repeat)',
-        many: true,
-      },
-    ],
-    asks: 'credentials.add',
-    args(input) {
-      const request = {
-        role: input.text('role'),
-        label: input.text('label'),
-        institutions: input.texts('institution'),
-        classes: input.texts('class'),
-        filters: input.texts('allow'),
-      }
-      const judged = checkCredentialRequest(request)
-      if ('error' in judged) throw usage(judged.error)
-      return request
-    },
-    print: printIssued,
-    json: withoutWarning,
-    warning: warningOf,
-  },
-  {
-    words: 'credentials list',
-    summary: 'all credentials',
-    asks: 'credentials.list',
-    print: (result, printer) => printer.list(result, credentialColumns, 'No credentials.'),
-  },
-  {
-    words: 'credentials show',
-    summary: 'one credential',
-    parameters: ['<username>'],
-    asks: 'credentials.show',
-    args: (input) => ({ username: input.text('username') }),
-    print: (result, printer) => printer.properties(result),
-  },
-  {
-    words: 'credentials rotate',
-    summary: 'make a credential with the same permissions; the old one stays until it is revoked',
-    parameters: ['<username>'],
-    options: [
-      { flags: '--revoke-after <duration>', summary: 'revoke the old one after 90s, 30m, 24h, 7d …' },
-    ],
-    asks: 'credentials.rotate',
-    args(input) {
-      const username = input.text('username')
-      const given = input.optional('revokeAfter')
-      if (given === undefined) return { username }
-      const revokeAfter = parseDuration(given)
-      if (revokeAfter === undefined || revokeAfter * 1000 > maxRevokeAfterMs) {
-        throw usage(
-          `--revoke-after must be a duration such as 90s, 30m, 24h or 7d, at most 3650d, not "${given}"`,
-        )
-      }
-      return { username, revokeAfter }
-    },
-    print: printIssued,
-    json: withoutWarning,
-    warning: warningOf,
-  },
-  {
-    words: 'credentials revoke',
-    summary: 'end a credential and disconnect everybody who uses it',
-    parameters: ['<username>'],
-    asks: 'credentials.revoke',
-    args: (input) => ({ username: input.text('username') }),
-    print: (result, printer) => printer.sentence('Revoked', valueAt(result, 'username')),
-  },
+  ...credentialCommands,
   {
     words: 'feed status',
     summary: 'the livestream feed in use',
@@ -241,7 +99,7 @@ export const commands: readonly Command[] = [
     summary: 'dry run: what would become of an event, and why',
     parameters: ['<file>'],
     options: [
-      institutionOption(false),
+      { flags: '--institution <urn>', summary: 'institution the event is published for', required: true },
       { flags: '--class <class>', summary: 'as if published to inbox/…/<class>' },
     ],
     asks: 'check',
@@ -274,16 +132,6 @@ export const commands: readonly Command[] = [
   },
 ]
 
-const credentialColumns = [
-  ['USERNAME', 'username'],
-  ['ROLE', 'role'],
-  ['INSTITUTIONS', 'institutions'],
-  ['CLASSES', 'classes'],
-  ['ALLOWED', 'filters'],
-  ['CREATED', 'createdAt'],
-  ['REVOKED AT', 'revokeAt'],
-] as const
-
 const livestreamColumns = [
   ['ID', 'id'],
   ['TITLE', 'title'],
@@ -311,8 +159,7 @@ const sessionColumns = [
 
 const retainedColumns = [
   ['TOPIC', 'topic'],
-  ['NAME', 'slot'],
-  ['EVENT TIME', 'time'],
+  ['EVENT TIME', 'eventTime'],
   ['EXPIRES', 'expires'],
   ['BYTES', 'bytes'],
 ] as const
@@ -331,10 +178,6 @@ const errorColumns = [
   ['MESSAGE', 'message'],
 ] as const
 
-function printIssued(result: unknown, printer: Printer): string {
-  return `${printer.properties(withoutWarning(result))}\n\nThe password is shown only now: store it.`
-}
-
 function printCheck(result: unknown, printer: Printer): string {
   const errors = valueAt(result, 'errors')
   const summary = printer.properties({
@@ -344,16 +187,6 @@ function printCheck(result: unknown, printer: Printer): string {
     services: valueAt(result, 'services'),
   })
   return `${summary}\n\n${printer.list(errors, errorColumns, 'No errors.')}`
-}
-
-function withoutWarning(result: unknown): unknown {
-  if (typeof result !== 'object' || result === null) return result
-  return Object.fromEntries(Object.entries(result).filter(([name]) => name !== 'warning'))
-}
-
-function warningOf(result: unknown): string | undefined {
-  const warning = valueAt(result, 'warning')
-  return typeof warning === 'string' ? warning : undefined
 }
 
 async function readEvent(path: string): Promise<Buffer> {

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
 import { Command as Commander, CommanderError, Option } from 'commander'
-import { type Command, commands, type Input, isUsage, usage } from './commands.ts'
+import { type Command, type Input, isUsage, usage } from './command.ts'
+import { commands } from './commands.ts'
 import { type CallFailure, call, defaultSocket } from './connection.ts'
 import { createPrinter, toJson } from './print.ts'
 

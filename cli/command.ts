@@ -1,0 +1,55 @@
+import type { Printer } from './print.ts'
+
+/** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
+export interface Command {
+  /** As it is typed: `credentials add`. */
+  words: string
+  summary: string
+  /** Arguments in commander's notation: `<username>`, `[filter]`. */
+  parameters?: readonly string[]
+  options?: readonly CommandOption[]
+  /** Name of the admin command that does it. */
+  asks: string
+  /** What is sent. Judges everything that can be judged without the node: throws a `usage` error. */
+  args?(input: Input): Awaitable<Record<string, unknown>>
+  /** The answer for people. */
+  print(result: unknown, printer: Printer): string
+  /** The answer for `--json`, where it is not the whole result. */
+  json?(result: unknown): unknown
+  /** Something about a success that needs attention. */
+  warning?(result: unknown): string | undefined
+  /** Whether the answer means success; otherwise the exit code is 1. */
+  succeeded?(result: unknown): boolean
+}
+
+/** An option in commander's notation; `many` may be given several times. */
+export interface CommandOption {
+  flags: string
+  summary: string
+  required?: boolean
+  many?: boolean
+}
+
+/** What was typed, by name in camel case. */
+export interface Input {
+  text(name: string): string
+  optional(name: string): string | undefined
+  texts(name: string): string[]
+  flag(name: string): boolean
+}
+
+type Awaitable<T> = T | Promise<T>
+
+/** Wrong usage: `hubctl` says so and exits with 2 (design.md §4). */
+export function usage(message: string): Error {
+  const error = new Error(message)
+  error.name = usageName
+  return error
+}
+
+/** Whether somebody typed something wrong, as opposed to something that went wrong. */
+export function isUsage(error: unknown): error is Error {
+  return error instanceof Error && error.name === usageName
+}
+
+const usageName = 'Usage'

@@ -1,0 +1,117 @@
+import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
+import { type Command, usage } from './command.ts'
+import { parseDuration } from './duration.ts'
+import { type Printer, valueAt } from './print.ts'
+
+/** Making, showing, rotating and revoking MQTT credentials. */
+export const credentialCommands: readonly Command[] = [
+  {
+    words: 'credentials add',
+    summary: 'make a credential; its password is shown once',
+    options: [
+      { flags: '--role <role>', summary: 'publisher or subscriber', required: true },
+      { flags: '--label <label>', summary: 'part of the username: a-z, 0-9 and "-"', required: true },
+      {
+        flags: '--institution <urn>',
+        summary: 'institution it may publish for (repeat for several)',
+        many: true,
+      },
+      {
+        flags: '--class <class>',
+        summary: 'limit a publisher to track, control or data (repeat)',
+        many: true,
+      },
+      {
+        flags: '--allow <filter>',
+        summary: 'topics a subscriber may read, within radio/# (repeat)',
+        many: true,
+      },
+    ],
+    asks: 'credentials.add',
+    args(input) {
+      const request = {
+        role: input.text('role'),
+        label: input.text('label'),
+        institutions: input.texts('institution'),
+        classes: input.texts('class'),
+        filters: input.texts('allow'),
+      }
+      const judged = checkCredentialRequest(request)
+      if ('error' in judged) throw usage(judged.error)
+      return request
+    },
+    print: printIssued,
+    json: withoutWarning,
+    warning: warningOf,
+  },
+  {
+    words: 'credentials list',
+    summary: 'all credentials',
+    asks: 'credentials.list',
+    print: (result, printer) => printer.list(result, credentialColumns, 'No credentials.'),
+  },
+  {
+    words: 'credentials show',
+    summary: 'one credential',
+    parameters: ['<username>'],
+    asks: 'credentials.show',
+    args: (input) => ({ username: input.text('username') }),
+    print: (result, printer) => printer.properties(result),
+  },
+  {
+    words: 'credentials rotate',
+    summary: 'make a credential with the same permissions; the old one stays until it is revoked',
+    parameters: ['<username>'],
+    options: [
+      { flags: '--revoke-after <duration>', summary: 'revoke the old one after 90s, 30m, 24h, 7d …' },
+    ],
+    asks: 'credentials.rotate',
+    args(input) {
+      const username = input.text('username')
+      const given = input.optional('revokeAfter')
+      if (given === undefined) return { username }
+      const revokeAfter = parseDuration(given)
+      if (revokeAfter === undefined || revokeAfter * 1000 > maxRevokeAfterMs) {
+        throw usage(
+          `--revoke-after must be a duration such as 90s, 30m, 24h or 7d, at most 3650d, not "${given}"`,
+        )
+      }
+      return { username, revokeAfter }
+    },
+    print: printIssued,
+    json: withoutWarning,
+    warning: warningOf,
+  },
+  {
+    words: 'credentials revoke',
+    summary: 'end a credential and disconnect everybody who uses it',
+    parameters: ['<username>'],
+    asks: 'credentials.revoke',
+    args: (input) => ({ username: input.text('username') }),
+    print: (result, printer) => printer.sentence('Revoked', valueAt(result, 'username')),
+  },
+]
+
+const credentialColumns = [
+  ['USERNAME', 'username'],
+  ['ROLE', 'role'],
+  ['INSTITUTIONS', 'institutions'],
+  ['CLASSES', 'classes'],
+  ['ALLOWED', 'filters'],
+  ['CREATED', 'createdAt'],
+  ['REVOKED AT', 'revokeAt'],
+] as const
+
+function printIssued(result: unknown, printer: Printer): string {
+  return `${printer.properties(withoutWarning(result))}\n\nThe password is shown only now: store it.`
+}
+
+function withoutWarning(result: unknown): unknown {
+  if (typeof result !== 'object' || result === null) return result
+  return Object.fromEntries(Object.entries(result).filter(([name]) => name !== 'warning'))
+}
+
+function warningOf(result: unknown): string | undefined {
+  const warning = valueAt(result, 'warning')
+  return typeof warning === 'string' ? warning : undefined
+}

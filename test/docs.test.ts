@@ -1,0 +1,192 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test } from 'tap'
+import { commands } from '../cli/commands.ts'
+import { loadConfig, sampleFeedPath } from '../config/config.ts'
+import { errorTable } from '../event/error.ts'
+import { eventKinds } from '../event/kind.ts'
+import { eventSchemas } from '../event/schema.ts'
+import { checkShape } from '../event/shape.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { decide } from '../validator/decide.ts'
+import { parseFeed } from '../validator/feed.ts'
+import { welcomeText } from '../welcome.ts'
+
+/*
+ * What the documentation names exists, and what exists is in the documentation.
+ */
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const paths = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const pages = new Map(paths.map((path) => [path, read(path)]))
+const readme = read('README.md')
+const publishers = read('docs/publishers.md')
+const operators = read('docs/operators.md')
+const all = [...pages.values()].join('\n')
+
+test('npm scripts', async (t) => {
+  const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
+  const named = found(all, /\bnpm run (?:-s )?([a-z]+)|\bnpm (start|test)\b/g)
+  for (const script of named) t.ok(scripts.includes(script), `npm run ${script} exists`)
+  for (const script of scripts.filter((name) => !/^(pre|post)/.test(name))) {
+    t.match(
+      readme,
+      new RegExp(`^\\| \`npm (run )?${script}( -- …)?\` \\|`, 'm'),
+      `${script} is in the README`,
+    )
+  }
+})
+
+test('configuration', async (t) => {
+  // A wrong key is answered with the list of all right ones.
+  const refused = loadConfig({ HUB_NOTHING: 'x' }, root)
+  const known = 'problems' in refused ? found(refused.problems.join(), /\b(HUB_[A-Z_]+)/g) : new Set<string>()
+  known.delete('HUB_NOTHING')
+  known.add('HUB_CONFIG')
+  t.same(sorted(found(operators, /`(HUB_[A-Z_]+)`/g)), sorted(known))
+  for (const name of found(all, /\b(HUB_[A-Z_]+)/g)) t.ok(known.has(name), `${name} exists`)
+
+  const loaded = loadConfig({}, root)
+  const config = 'config' in loaded ? new Map<string, unknown>(Object.entries(loaded.config)) : new Map()
+  for (const [, name = '', shown] of operators.matchAll(/^\| `HUB_([A-Z_]+)` \| `?([^`|]+?)`? \|/gm)) {
+    const key = name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+    const value = config.get(key)
+    if (key === 'dataDir' || key === 'feed') continue // shown as what they mean
+    t.equal(shown, value === undefined ? 'unset' : String(value), `default of HUB_${name}`)
+  }
+})
+
+test('error codes', async (t) => {
+  const schemaCodes = [...keywordsOf(eventSchemas)].map((keyword) => `${keyword}.openapi.validation`)
+  const rows = new Map(
+    [...publishers.matchAll(/^\| `([A-Za-z.]+)` \| (invalid|blocked|failed) \|/gm)].map(
+      ([, code, outcome]) => [code, outcome],
+    ),
+  )
+  t.same(sorted(rows.keys()), sorted([...Object.keys(errorTable), ...schemaCodes]))
+  for (const [code, { outcome }] of Object.entries(errorTable)) t.equal(rows.get(code), outcome, code)
+  const families = [...new Set(Object.keys(errorTable).map((code) => code.split('.')[0]))].join('|')
+  const codes = found(
+    all,
+    new RegExp(`\`((?:${families})\\.[a-z.]+|[a-zA-Z]+\\.openapi\\.validation)\``, 'g'),
+  )
+  // Fields of `hubctl status` look like codes.
+  for (const code of codes) if (!isStatusField(code)) t.ok(rows.has(code), `${code} exists`)
+})
+
+test('commands of hubctl', async (t) => {
+  const words = commands.map((command) => command.words)
+  for (const command of words) {
+    t.match(readme + operators, new RegExp(`hubctl ${command}\\b`), `hubctl ${command} is documented`)
+  }
+  const groups = new Set(words.filter((word) => word.includes(' ')).map((word) => word.split(' ')[0]))
+  for (const [, first = '', second] of all.matchAll(/\bhubctl (?:-- )?([a-z-]+)(?: ([a-z-]+))?/g)) {
+    if (!code(all, `hubctl ${first}`) || first.startsWith('-')) continue
+    const command = groups.has(first) ? `${first} ${second}` : first
+    t.ok(words.includes(command), `hubctl ${command} exists`)
+  }
+  for (const option of found(operators, /(--[a-z-]+)/g)) {
+    const known = commands.flatMap(({ options = [] }) => options.map(({ flags }) => flags.split(' ')[0]))
+    t.ok([...known, '--socket', '--json', '--help'].includes(option), `${option} exists`)
+  }
+})
+
+test('metrics', async (t) => {
+  const metrics = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name)
+  t.same(sorted(found(operators, /\b(hub_[a-z_]+)/g)), sorted(metrics))
+})
+
+test('links', async (t) => {
+  for (const [path, page] of pages) {
+    for (const [, target = ''] of page.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      const [file = '', anchor] = target.split('#')
+      const linked = file === '' ? join(root, path) : join(root, dirname(path), file)
+      t.ok(existsSync(linked), `${path}: ${target} exists`)
+      if (anchor) t.ok(anchorsOf(readFileSync(linked, 'utf8')).has(anchor), `${path}: #${anchor} exists`)
+    }
+  }
+})
+
+test('events of the examples would be published', async (t) => {
+  const parsed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  const seen = new Set<string>()
+  for (const [, block = ''] of publishers.matchAll(/^```json\n(.*?)^```/gms)) {
+    const event = JSON.parse(block)
+    seen.add(event.event)
+    // Shortly after the moment the example is set in.
+    const now = Date.parse('2026-01-31T12:02:00+01:00')
+    t.notOk('errors' in checkShape(event, { door: 'mqtt', now }), `${event.event} has the right shape`)
+    const institutionId = event.services[0].institutionId
+    const submission = { payload: Buffer.from(block), institutionId, allowedClasses: [] }
+    t.equal(decide(submission, parsed.feed, now).outcome, 'published', event.event)
+  }
+  t.same(sorted(seen), sorted(eventKinds.map(({ name }) => name)), 'one of each kind')
+})
+
+test('the README shows the commands that npm start prints', async (t) => {
+  const parsed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  const printed = welcomeText({
+    mqttPort: 8883,
+    adminSocket: '/data/admin.sock',
+    defaultSocket: '/data/admin.sock',
+    caPath: join(process.cwd(), 'certs/ca.pem'),
+    livestream: parsed.feed.sample,
+  })
+  const printedCommands = printed.split('\n').filter((line) => /^(SUB|PUB|mosquitto)/.test(line))
+  t.equal(printedCommands.length, 9)
+  for (const command of printedCommands) t.ok(readme.includes(`\n${command}\n`), command.slice(0, 60))
+})
+
+test('files of the configuration example are accepted', async (t) => {
+  const [, example = ''] = /^```json\n(\{ "stage".*?)^```/ms.exec(operators) ?? []
+  for (const key of Object.keys(JSON.parse(example))) {
+    const variable = `HUB_${key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+    t.ok(found(operators, /`(HUB_[A-Z_]+)`/g).has(variable), `${key} is a setting`)
+  }
+})
+
+/** The first group that matched, of every match. */
+function found(text: string, pattern: RegExp): Set<string> {
+  return new Set([...text.matchAll(pattern)].flatMap(([, ...groups]) => groups.find(Boolean) ?? []))
+}
+
+function sorted(values: Iterable<string | undefined>): (string | undefined)[] {
+  return [...values].sort()
+}
+
+/** Whether the text stands in code, as opposed to a sentence that speaks of it. */
+function code(page: string, text: string): boolean {
+  return page.includes(`\`${text}`) || new RegExp(`^ *(\\w+=\\$\\()?${text}`, 'm').test(page)
+}
+
+function isStatusField(name: string): boolean {
+  return /^feed\.(items|loadedAt|ok|problem|checkedAt)$/.test(name)
+}
+
+/** The keywords by which an event can fail its schema. */
+function keywordsOf(schemas: unknown): Set<string> {
+  const keywords = ['type', 'required', 'enum', 'format', 'pattern', 'exclusiveMinimum', 'minItems']
+  const text = JSON.stringify(schemas)
+  return new Set([
+    ...keywords.filter((keyword) => text.includes(`"${keyword}":`)),
+    ...(text.includes('"additionalProperties":false') ? ['additionalProperties'] : []),
+  ])
+}
+
+/** The anchors that headings get. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
