@@ -1,16 +1,18 @@
+import 'reflect-metadata' // before x509, which needs it
 import {
   createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
   randomBytes,
+  webcrypto,
   X509Certificate,
 } from 'node:crypto'
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import { generate } from 'selfsigned'
+import * as x509 from '@peculiar/x509'
 
 const dayMs = 24 * 3600 * 1000
 /** Longest validity that all TLS clients accept for a server certificate is 398 days. */
@@ -142,24 +144,25 @@ function isOurKind(privateKey: string): boolean {
 }
 
 async function makeCaCertificate(caKey: string, now: Date): Promise<string> {
-  const notAfterDate = new Date(now)
-  notAfterDate.setUTCFullYear(notAfterDate.getUTCFullYear() + caYears)
-  const publicKey = publicKeyOf(caKey) ?? ''
+  const notAfter = new Date(now)
+  notAfter.setUTCFullYear(notAfter.getUTCFullYear() + caYears)
   // Two development CAs in one trust store must not share a name: clients look issuers up by it.
-  const mark = createHash('sha256').update(publicKey).digest('hex').slice(0, 8)
-  const made = await generate([{ name: 'commonName', value: `${caName} ${mark}` }], {
-    keyType: 'ec',
-    curve: 'P-256',
-    algorithm: 'sha256',
-    notBeforeDate: now,
-    notAfterDate,
-    keyPair: { privateKey: caKey, publicKey },
+  const mark = createHash('sha256')
+    .update(publicKeyOf(caKey) ?? '')
+    .digest('hex')
+    .slice(0, 8)
+  const name = `CN=${caName} ${mark}`
+  const publicKey = await importPublicKey(caKey)
+  const { keyCertSign, cRLSign } = x509.KeyUsageFlags
+  return issue({
+    ...{ subject: name, issuer: name, notBefore: now, notAfter, publicKey },
+    signingKey: await importSigningKey(caKey),
     extensions: [
-      { name: 'basicConstraints', cA: true, pathLenConstraint: 0, critical: true },
-      { name: 'keyUsage', keyCertSign: true, cRLSign: true, critical: true },
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(keyCertSign | cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(publicKey),
     ],
   })
-  return made.cert
 }
 
 async function makeServerCertificate(parts: {
@@ -170,25 +173,45 @@ async function makeServerCertificate(parts: {
   now: Date
 }): Promise<string> {
   const { ca, caKey, serverKey, names, now } = parts
-  const made = await generate([{ name: 'commonName', value: 'localhost' }], {
-    keyType: 'ec',
-    curve: 'P-256',
-    algorithm: 'sha256',
-    notBeforeDate: now,
-    notAfterDate: new Date(now.getTime() + serverDays * dayMs),
-    keyPair: { privateKey: serverKey, publicKey: publicKeyOf(serverKey) ?? '' },
-    ca: { cert: ca, key: caKey },
+  const publicKey = await importPublicKey(serverKey)
+  const altNames = names.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value }))
+  return issue({
+    ...{ subject: 'CN=localhost', issuer: new x509.X509Certificate(ca).subject },
+    ...{ notBefore: now, notAfter: new Date(now.getTime() + serverDays * dayMs), publicKey },
+    signingKey: await importSigningKey(caKey),
     extensions: [
-      { name: 'basicConstraints', cA: false, critical: true },
-      { name: 'keyUsage', digitalSignature: true, critical: true },
-      { name: 'extKeyUsage', serverAuth: true },
-      {
-        name: 'subjectAltName',
-        altNames: names.map((name) => (isIP(name) ? { type: 7, ip: name } : { type: 2, value: name })),
-      },
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.SubjectAlternativeNameExtension(altNames),
+      // RFC 5280 §4.2.1: strict clients (Python from 3.13 on) refuse a chain without key identifiers.
+      await x509.SubjectKeyIdentifierExtension.create(publicKey),
+      await x509.AuthorityKeyIdentifierExtension.create(await importPublicKey(caKey)),
     ],
   })
-  return made.cert
+}
+
+async function issue(parts: x509.X509CertificateCreateParams): Promise<string> {
+  // Positive and without leading zero, as DER wants it.
+  const serialNumber = `4${randomBytes(15).toString('hex').slice(1)}`
+  const certificate = await x509.X509CertificateGenerator.create(
+    { serialNumber, signingAlgorithm, ...parts },
+    webcrypto,
+  )
+  return `${certificate.toString('pem')}\n`
+}
+
+const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' }
+const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' }
+
+function importSigningKey(pem: string) {
+  const der = createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' })
+  return webcrypto.subtle.importKey('pkcs8', der, keyAlgorithm, false, ['sign'])
+}
+
+function importPublicKey(privateKey: string) {
+  const der = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
+  return webcrypto.subtle.importKey('spki', der, keyAlgorithm, true, ['verify'])
 }
 
 /** A name that can stand in a certificate: container host names may hold anything. */
