@@ -19,6 +19,7 @@ import { createMetrics } from './telemetry/metrics.ts'
 import { maxPayloadBytes } from './validator/decide.ts'
 import { createFeedSource } from './validator/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
+import { createTopics } from './validator/topics.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
@@ -70,7 +71,9 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     log,
     metrics,
   })
+  const topics = await createTopics(store)
   const pipeline = createPipeline({
+    topics,
     feed: feed.current,
     distribute: broker.distribute,
     announce: broker.announce,

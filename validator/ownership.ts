@@ -65,14 +65,17 @@ function checkOwner(
   path: string,
 ): ErrorItem[] {
   const errors: ErrorItem[] = []
-  if (livestream.institution.id !== institutionId) {
+  const isOwn = livestream.institution.id === institutionId
+  if (!isOwn) {
     // Nor its owner and its publisher.
+    const detail = `${livestream.id} is not one of ${institutionId}`
+    errors.push(errorItem('service.institution.mismatch', path, detail))
+  }
+  if (service.publisherId !== livestream.publisher.id) {
+    const expected = isOwn ? `, expected ${livestream.publisher.id}` : ''
     errors.push(
-      errorItem('service.institution.mismatch', path, `${livestream.id} is not one of ${institutionId}`),
+      errorItem('service.publisher.mismatch', `${path}.publisherId`, `${service.publisherId}${expected}`),
     )
-  } else if (service.publisherId !== livestream.publisher.id) {
-    const detail = `${service.publisherId}, expected ${livestream.publisher.id}`
-    errors.push(errorItem('service.publisher.mismatch', `${path}.publisherId`, detail))
   }
   return errors
 }

@@ -1,12 +1,14 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import type { Message } from '../event/message.ts'
-import { radioTopic } from '../event/topic.ts'
 import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Decision, decide, type Submission } from './decide.ts'
 import type { Feed } from './feed.ts'
+import { createLegacySubmit } from './legacy.ts'
+import { radioMessages } from './messages.ts'
 import { describeOutcome, feedbackMessage, type Report } from './report.ts'
+import type { Topics } from './topics.ts'
 
 export type Pipeline = ReturnType<typeof createPipeline>
 
@@ -29,6 +31,7 @@ export type Distribute = (messages: readonly Message[], alongside?: readonly Cha
 /** The one pipeline behind every door: decide → complete → distribute → report. */
 export function createPipeline(parts: {
   feed: () => Feed | undefined
+  topics: Topics
   distribute: Distribute
   /** Delivers without storing: for the report that the store failed. */
   announce: (messages: readonly Message[]) => void
@@ -37,7 +40,7 @@ export function createPipeline(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { feed, distribute, announce, nextEventId, clock, log, metrics } = parts
+  const { feed, topics, distribute, announce, nextEventId, clock, log, metrics } = parts
 
   return {
     /**
@@ -71,6 +74,9 @@ export function createPipeline(parts: {
       return settle(report, messages, institutions, arrival)
     },
 
+    /** Takes one event of the HTTPS door the whole way, by the legacy rules. Never rejects. */
+    submitLegacy: createLegacySubmit(parts),
+
     /** Dry run: the report `submit` would make and the topics it would publish to; changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const now = clock()
@@ -90,22 +96,16 @@ export function createPipeline(parts: {
     const event = {
       ...decision.event,
       id,
-      services: decision.event.services.map((service, index) => ({
-        ...service,
-        id: decision.livestreams[index]?.id ?? service.id,
-      })),
+      services: decision.event.services.map((service, index) => {
+        const livestream = decision.livestreams[index]
+        return livestream ? { ...service, id: livestream.id } : service
+      }),
     }
-    const livestreams = [...new Set(decision.livestreams.map((livestream) => livestream.id))]
-    const payload = Buffer.from(JSON.stringify(event))
-    const rules = rulesOf(decision, receivedAt)
+    const livestreamIds = [...new Set(decision.livestreams.map((livestream) => livestream.id))]
+    const messages = radioMessages(event, { ...decision, livestreamIds, now: receivedAt })
     return {
-      report: describeOutcome('published', event, { id, livestreams, receivedAt }),
-      messages: livestreams.map((livestreamId) => ({
-        topic: radioTopic(livestreamId, decision.kind),
-        payload,
-        qos: 1,
-        ...rules,
-      })),
+      report: describeOutcome('published', event, { id, livestreams: livestreamIds, receivedAt }),
+      messages,
     }
   }
 
@@ -115,8 +115,11 @@ export function createPipeline(parts: {
     institutions: readonly string[],
     arrival: Arrival,
   ): Promise<Report> {
+    const reached = report.outcome === 'published' ? report.services : []
+    const { created, changes } = topics.missing(reached, arrival.at)
     try {
-      await distribute(messages, arrival.alongside)
+      await distribute(messages, [...changes, ...(arrival.alongside ?? [])])
+      topics.show(created)
     } catch (error) {
       metrics.storeFailures.inc()
       metrics.events.inc({ outcome: 'failed' })
@@ -138,26 +141,6 @@ export function createPipeline(parts: {
       log.warn({ id: report.id, event: report.event }, 'event took longer than 220 ms')
     }
     return report
-  }
-}
-
-/** How long each class is worth keeping (service.md §6.3, design.md §7). */
-function rulesOf(
-  { kind, time, event, expires }: Extract<Decision, { outcome: 'published' }>,
-  now: number,
-): Pick<Message, 'retained' | 'queue'> {
-  const until = expires === undefined ? {} : { expires }
-  switch (kind.class) {
-    case 'track':
-      return { retained: { slot: '', time }, queue: { keep: 'latest', time } }
-    case 'control': {
-      const slot = 'name' in event ? event.name : ''
-      return { retained: { slot, time, ...until }, queue: { keep: 'every', time, ...until } }
-    }
-    case 'data': {
-      const cycle = 'cycle' in event ? event.cycle : 0
-      return { retained: { slot: '', time }, queue: { keep: 'latest', time, expires: now + cycle * 1000 } }
-    }
   }
 }
 

@@ -6,6 +6,7 @@ import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
 import { createPipeline } from '../../validator/pipeline.ts'
+import type { Topics } from '../../validator/topics.ts'
 import { control, data, playing, serviceOf } from '../events.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 
@@ -14,6 +15,13 @@ const now = Date.parse('2026-01-31T12:00:00Z')
 const [one, two, foreign] = [livestreamOf(1), livestreamOf(2), livestreamOf(3, 2)]
 const controlTimes = { time: '2026-01-31T11:59:00Z', validUntil: '2026-01-31T12:05:00Z' }
 const alongside: Change[] = [{ put: 'incoming/x', value: '' }]
+
+const everyTopicExists: Topics = {
+  list: () => [],
+  get: () => undefined,
+  missing: () => ({ created: [], changes: [] }),
+  show: () => {},
+}
 
 /** A pipeline whose distribution only takes notes. */
 function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) {
@@ -26,6 +34,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
   let ids = 0
   const pipeline = createPipeline({
     feed: () => (hasFeed ? feed : undefined),
+    topics: everyTopicExists,
     async distribute(messages, alongside) {
       distributed.push({ messages, alongside })
       if (storeError) throw storeError
@@ -70,7 +79,7 @@ t.test(
     })
     t.equal(distributed.length, 1)
     const [{ messages, alongside: stored } = { messages: [], alongside: undefined }] = distributed
-    t.equal(stored, alongside, 'with the changes of the door')
+    t.same(stored, alongside, 'with the changes of the door')
     t.strictSame(
       messages.map(({ topic }) => topic),
       [`radio/${one.id}/track/playing`, `feedback/${institutionId}`],
@@ -207,7 +216,7 @@ t.test('a refused event reaches nobody but the feedback', async (t) => {
       name,
     )
     t.strictSame(bodyOf(distributed[0]?.messages[0]), { ...report }, name)
-    t.equal(distributed[0]?.alongside, alongside, `${name}: the decision is stored like any other`)
+    t.same(distributed[0]?.alongside, alongside, `${name}: the decision is stored like any other`)
   }
 })
 
@@ -270,7 +279,7 @@ t.test('the door’s own refusal is reported to each of the publisher’s instit
     distributed[0]?.messages.map((message) => [message.topic, bodyOf(message)]),
     institutions.map((institution) => [`feedback/${institution}`, { ...report }]),
   )
-  t.equal(distributed[0]?.alongside, alongside)
+  t.same(distributed[0]?.alongside, alongside)
   t.match(await metrics.snapshot(), { 'hub_event_errors_total{code=topic.denied}': 1 })
 })
 

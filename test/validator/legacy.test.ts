@@ -1,0 +1,167 @@
+import { join } from 'node:path'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import type { Message } from '../../event/message.ts'
+import type { Service } from '../../event/schema.ts'
+import { deriveLivestreamId, derivePublisherId } from '../../event/urn.ts'
+import { openEmbeddedStore } from '../../store/embedded.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createLegacySubmit, judgeService } from '../../validator/legacy.ts'
+import { createTopics } from '../../validator/topics.ts'
+import { playing } from '../events.ts'
+import { temporaryDirectory } from '../start-hub.ts'
+import { feedOf, item, livestreamOf } from './feeds.ts'
+
+const eventName = 'de.org.hub.v1.radio.track.playing'
+const institutionId = 'urn:org:institution:1'
+const numbered = derivePublisherId('282310')
+const [one, foreign] = [livestreamOf(1), livestreamOf(3, 2)]
+const ofNumbered = item(5, 1, { publisher: { id: numbered, externalId: '282310', title: 'Numbered' } })
+const feed = feedOf(item(1), item(2), item(3, 2), ofNumbered)
+
+const service = (fields: Partial<Service> = {}): Service => ({
+  type: 'PermanentLivestream',
+  externalId: one.externalId,
+  publisherId: one.publisher.id,
+  ...fields,
+})
+
+t.test('the verdict on a service (design.md §9)', async (t) => {
+  const unknown = 'crid://example/new'
+  const table: [why: string, given: Service, verdict: object][] = [
+    ['listed under the publisher', service(), { livestreamId: one.id, publisherId: one.publisher.id }],
+    ['with its id', service({ id: one.id }), { livestreamId: one.id }],
+    [
+      'external publisher id',
+      service({ externalId: 'crid://example/5', publisherId: '282310' }),
+      { livestreamId: 'urn:org:permanent-livestream:5', publisherId: numbered },
+    ],
+    [
+      'livestream unknown to the feed',
+      service({ externalId: unknown }),
+      { livestreamId: deriveLivestreamId('PermanentLivestream', unknown) },
+    ],
+    [
+      'unknown to the feed, of another type',
+      service({ externalId: unknown, type: 'Event' }),
+      { livestreamId: deriveLivestreamId('Event', unknown) },
+    ],
+    [
+      'unknown publisher',
+      service({ publisherId: 'urn:org:publisher:9' }),
+      { blocked: 'service.publisher.mismatch' },
+    ],
+    [
+      'unknown external publisher',
+      service({ publisherId: 'nobody' }),
+      { blocked: 'service.publisher.mismatch' },
+    ],
+    [
+      'foreign publisher',
+      service({ publisherId: foreign.publisher.id }),
+      { blocked: 'service.publisher.mismatch' },
+    ],
+    [
+      "a foreign livestream under one's own publisher",
+      service({ externalId: foreign.externalId }),
+      { blocked: 'service.publisher.mismatch' },
+    ],
+    [
+      'a claimed institution',
+      service({ institutionId: foreign.institution.id }),
+      { blocked: 'service.institution.claim' },
+    ],
+    ['an id of another livestream', service({ id: foreign.id }), { blocked: 'service.ambiguous' }],
+    [
+      "a foreign livestream's id with an unknown external id",
+      service({ id: foreign.id, externalId: unknown }),
+      { blocked: 'service.ambiguous' },
+    ],
+  ]
+  for (const [why, given, verdict] of table) t.match(judgeService(given, institutionId, feed), verdict, why)
+  t.same(judgeService(service(), institutionId, undefined), { blocked: 'feed.unavailable' })
+})
+
+async function startLegacy(t: Test) {
+  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
+  t.teardown(() => store.close())
+  const distributed: Message[] = []
+  let failure: Error | undefined
+  const submit = createLegacySubmit({
+    feed: () => feed,
+    topics: await createTopics(store),
+    async distribute(messages, alongside = []) {
+      if (failure) throw failure
+      await store.commit(alongside)
+      distributed.push(...messages)
+    },
+    nextEventId: () => '17',
+    clock: Date.now,
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+  })
+  return {
+    store,
+    distributed,
+    fail: (error: Error | undefined) => {
+      failure = error
+    },
+    publish: (event: object) =>
+      submit(
+        { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId },
+        { at: Date.now(), started: performance.now() },
+      ),
+  }
+}
+
+t.test('the first event of a livestream creates its topic, the second is published', async (t) => {
+  const { publish, distributed, store } = await startLegacy(t)
+  const first = await publish(playing(one))
+  t.match(first, {
+    outcome: 'accepted',
+    statuses: { published: 0, blocked: 0, failed: 1 },
+    event: {
+      id: '17',
+      services: [{ id: one.id, topic: { id: one.id, status: 'TOPIC_CREATED', messageId: null } }],
+    },
+  })
+  t.same(distributed, [])
+  const second = await publish(playing(one))
+  t.match(second, {
+    statuses: { published: 1, blocked: 0, failed: 0 },
+    event: { services: [{ topic: { status: 'MESSAGE_SENT', messageId: '17' } }] },
+  })
+  t.equal(distributed.length, 1)
+  t.equal((await createTopics(store)).get(one.id)?.id, one.id, 'the topic survives a restart')
+})
+
+t.test('each service has its own verdict, and what is blocked does not go out with the others', async (t) => {
+  const { publish, distributed } = await startLegacy(t)
+  await publish(playing(one))
+  const services = [
+    service(),
+    service({ externalId: 'crid://example/2' }),
+    service({ externalId: foreign.externalId }),
+  ]
+  const result = await publish(playing(one, { services }))
+  t.match(result, { statuses: { published: 1, blocked: 1, failed: 1 } })
+  t.equal(distributed.length, 1)
+  t.match(JSON.parse(`${distributed[0]?.payload}`), { services: [{ id: one.id }] })
+  t.equal(JSON.parse(`${distributed[0]?.payload}`).services.length, 1)
+})
+
+t.test(
+  'an invalid event is explained, one that cannot be stored has failed and creates nothing',
+  async (t) => {
+    const { publish, fail } = await startLegacy(t)
+    t.match(await publish({}), { outcome: 'invalid' })
+    t.match(await publish(playing(one, { event: 'de.org.hub.v1.radio.track.next' })), {
+      outcome: 'invalid',
+      errors: [{ path: '.event', errorCode: 'event.name' }],
+    })
+    fail(new Error('disk full'))
+    t.same(await publish(playing(one)), { outcome: 'failed' })
+    fail(undefined)
+    t.match(await publish(playing(one)), { statuses: { failed: 1 } }, 'the topic was not created before')
+  },
+)

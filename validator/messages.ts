@@ -1,0 +1,44 @@
+import type { EventKind } from '../event/kind.ts'
+import type { Message } from '../event/message.ts'
+import type { HubEvent } from '../event/schema.ts'
+import { radioTopic } from '../event/topic.ts'
+
+/**
+ * An accepted event as messages of the radio tree, one per livestream, all sharing one payload.
+ * They carry how long each class is worth keeping (service.md §6.3, design.md §7).
+ */
+export function radioMessages(
+  event: HubEvent,
+  of: {
+    kind: EventKind
+    /** Event time, milliseconds since the epoch. */
+    time: number
+    /** End of a control state, milliseconds since the epoch. */
+    expires?: number
+    livestreamIds: readonly string[]
+    now: number
+  },
+): Message[] {
+  const payload = Buffer.from(JSON.stringify(event))
+  const rules = rulesOf(event, of)
+  return of.livestreamIds.map((id) => ({ topic: radioTopic(id, of.kind), payload, qos: 1, ...rules }))
+}
+
+function rulesOf(
+  event: HubEvent,
+  { kind, time, expires, now }: Parameters<typeof radioMessages>[1],
+): Pick<Message, 'retained' | 'queue'> {
+  const until = expires === undefined ? {} : { expires }
+  switch (kind.class) {
+    case 'track':
+      return { retained: { slot: '', time }, queue: { keep: 'latest', time } }
+    case 'control': {
+      const slot = 'name' in event ? event.name : ''
+      return { retained: { slot, time, ...until }, queue: { keep: 'every', time, ...until } }
+    }
+    case 'data': {
+      const cycle = 'cycle' in event ? event.cycle : 0
+      return { retained: { slot: '', time }, queue: { keep: 'latest', time, expires: now + cycle * 1000 } }
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import type { Change, Store } from '../store/store.ts'
+
+export type Topics = Awaited<ReturnType<typeof createTopics>>
+
+/** The topic of a livestream, as the legacy API lists it. */
+export interface Topic {
+  /** Livestream URN. */
+  id: string
+  createdAt: string
+}
+
+/**
+ * The topics that exist: one per livestream, from its first event on (service.md §1). They are stored
+ * with that event, so that an accepted event always has its topic.
+ */
+export async function createTopics(store: Store) {
+  const topics = new Map<string, Topic>()
+  for await (const [, value] of store.range(prefix)) {
+    const topic: Topic = JSON.parse(value.toString())
+    topics.set(topic.id, topic)
+  }
+
+  return {
+    /** All topics, by livestream. */
+    list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    get: (livestreamId: string): Topic | undefined => topics.get(livestreamId),
+
+    /** The topics that these livestreams lack, and the changes that store them. */
+    missing(livestreamIds: readonly string[], now: number): { created: Topic[]; changes: Change[] } {
+      const createdAt = new Date(now).toISOString()
+      const created = [...new Set(livestreamIds)]
+        .filter((id) => !topics.has(id))
+        .map((id) => ({ id, createdAt }))
+      return {
+        created,
+        changes: created.map((topic) => ({ put: prefix + topic.id, value: JSON.stringify(topic) })),
+      }
+    },
+
+    /** Shows topics that are stored now. */
+    show(created: readonly Topic[]): void {
+      for (const topic of created) if (!topics.has(topic.id)) topics.set(topic.id, topic)
+    },
+  }
+}
+
+const prefix = 'topic/'
