@@ -93,6 +93,7 @@ export async function openOutbox(parts: {
 
     /** Sends what was planned, now that it is stored. */
     sendPlanned({ session, entry, connection }: Planned, publish: Publish): void {
+      entry.stored = true
       if (entry.packetId === undefined) {
         void flush(session)
         return
@@ -253,7 +254,8 @@ export async function openOutbox(parts: {
       while (session.connection && session.waiting > 0 && session.inFlight.size < inFlightWindow) {
         const { connection } = session
         await connection.paced()
-        const entries = waitingEntries(session, inFlightWindow - session.inFlight.size)
+        const entries = sendableEntries(session, inFlightWindow - session.inFlight.size)
+        if (entries.length === 0) return // the commit under way calls again
         const publishes = await Promise.all(entries.map((entry) => readBody(store, entry)))
         if (session.connection !== connection) return
         const changes: Change[] = []
@@ -283,6 +285,13 @@ export async function openOutbox(parts: {
     } finally {
       session.flushing = false
     }
+  }
+
+  /** The oldest waiting entries up to the first whose commit is under way, so that the order stays. */
+  function sendableEntries(session: Session, count: number): QueueEntry[] {
+    const entries = waitingEntries(session, count)
+    const unstored = entries.findIndex((entry) => !entry.stored)
+    return unstored < 0 ? entries : entries.slice(0, unstored)
   }
 
   function waitingEntries(session: Session, count: number): QueueEntry[] {

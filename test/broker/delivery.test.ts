@@ -253,3 +253,30 @@ t.test('a will is published when the connection is reset', async (t) => {
   client.socket.resetAndDestroy()
   t.equal(`${(await watcher.next('publish')).payload}`, 'reset')
 })
+
+t.test('what is accepted while a queue is being delivered is not lost behind it', async (t) => {
+  const broker = await startPlainBroker()
+  t.teardown(broker.close)
+  const first = await subscribed(t, broker.port, 'a/#', 1, { clean: false })
+  first.socket.destroy()
+  const publisher = await rawClient(t, broker.port)
+  await publisher.connect({ clientId: 'publisher' })
+  const count = 600
+  const send = (from: number, to: number) => {
+    for (let id = from; id <= to; id++) publisher.send(publish(`a/${id}`, 1, id))
+  }
+  send(1, 300)
+  await publisher.next('puback', 299)
+
+  const second = await rawClient(t, broker.port)
+  await second.connect({ clientId: 'subscriber', clean: false })
+  const seen: string[] = []
+  for (let index = 0; index < count; index++) {
+    const packet = await second.next('publish', index)
+    seen.push(packet.topic)
+    second.send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+    // Live messages, one by one, while the queue is on its way.
+    if (index < 300) send(301 + index, 301 + index)
+  }
+  t.same(seen, Array.from({ length: count }, (_, index) => `a/${index + 1}`))
+})
