@@ -2,8 +2,8 @@ import { relative } from 'node:path'
 import type { Livestream } from './validator/feed.ts'
 
 /**
- * The next commands to paste, for whoever starts a node by hand: two credentials, a subscriber, an event.
- * Made from this node's real ports, paths and feed, so that they work as printed.
+ * The next commands to paste, for whoever starts a node by hand: a listener, a broadcaster, an event.
+ * Made from this node's real port, paths and feed, so that they work as printed.
  */
 export function welcomeText(node: {
   mqttPort: number
@@ -13,52 +13,79 @@ export function welcomeText(node: {
   livestream: Livestream | undefined
 }): string {
   const { mqttPort, livestream } = node
-  const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${node.adminSocket}`
-  const hubctl = `npm run -s hubctl --${socket}`
-  const broker = `-h localhost -p ${mqttPort} --cafile ${relative(process.cwd(), node.caPath)}`
-  const lines = [
+  const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${quoted(node.adminSocket)}`
+  // The installed package brings `hubctl` as a command of its own.
+  const hubctl = `${import.meta.url.endsWith('.ts') ? 'npm run -s hubctl --' : 'hubctl'}${socket}`
+  const broker = `-h localhost -p ${mqttPort} --cafile ${quoted(relative(process.cwd(), node.caPath))}`
+  return [
     '',
-    `The hub listens for MQTT over TLS on port ${mqttPort}. In other terminals, in this folder:`,
+    `The hub listens for MQTT over TLS on port ${mqttPort}. Your first event, in two more terminals, in this folder`,
+    '(mosquitto_sub and mosquitto_pub are the mosquitto clients):',
     '',
-    '# a subscriber: sees every event',
+    '# Terminal 2: a listener that sees everything',
     `SUB=$(${hubctl} credentials add --role subscriber --label player --allow 'radio/#' --json)`,
-    `mosquitto_sub ${broker} -q 1 -v -t 'radio/#' -u "$(${field('SUB', 'username')})" -P "$(${field('SUB', 'password')})"`,
-  ]
-  if (livestream) lines.push(...publisherLines(livestream, hubctl, broker))
-  lines.push('', '# what the node does', `${hubctl} status`, '')
-  return lines.join('\n')
+    ...login('SUB'),
+    `mosquitto_sub ${broker} -u "$SUB_USER" -P "$SUB_PASSWORD" -q 1 -v -t 'radio/#'`,
+    ...(livestream ? publisherLines(livestream, hubctl, broker) : []),
+    '',
+    '# What the node did, and what else it can be asked',
+    `${hubctl} status`,
+    `${hubctl} --help`,
+    '',
+    '',
+  ].join('\n')
 }
 
-function publisherLines(
-  { id, title, publisher, institution, type, externalId }: Livestream,
-  hubctl: string,
-  broker: string,
-): string[] {
-  const login = `-u "$(${field('PUB', 'username')})" -P "$(${field('PUB', 'password')})"`
-  const service = { type, externalId, id, publisherId: publisher.id, institutionId: institution.id }
+function publisherLines(livestream: Livestream, hubctl: string, broker: string): string[] {
+  const { institution, title } = livestream
+  const user = '-u "$PUB_USER" -P "$PUB_PASSWORD"'
+  return [
+    '',
+    `# Terminal 3: a broadcaster of ${printable(institution.title)}, and what the hub says about its events`,
+    `PUB=$(${hubctl} credentials add --role publisher --label studio --institution ${institution.id} --json)`,
+    ...login('PUB'),
+    // Feedback is not retained: whoever wants it listens first.
+    `mosquitto_sub ${broker} ${user} -q 1 -v -t 'feedback/${institution.id}' & sleep 1`,
+    '',
+    `# Terminal 3: now playing on ${printable(title)}`,
+    `mosquitto_pub ${broker} ${user} -q 1 -t 'inbox/${institution.id}' -m ${eventArgument(livestream)}`,
+  ]
+}
+
+/** Takes user name and password out of what `hubctl` printed: JSON is JavaScript, and Node is here. */
+function login(variable: string): string[] {
+  return [
+    `${variable}_USER=$(node -p "($${variable}).username")`,
+    `${variable}_PASSWORD=$(node -p "($${variable}).password")`,
+  ]
+}
+
+/** An event as one shell word, which starts at the moment it is sent. */
+function eventArgument({ type, externalId, id, publisher, institution }: Livestream): string {
   const event = {
     event: 'de.org.hub.v1.radio.track.playing',
     type: 'music',
     start: 'START',
-    length: 215,
-    title: 'Morgenlicht',
+    length: 214,
+    title: 'Ebbe und Flut',
     artist: 'Mira Hollund',
     playlistItemId: 'item-1',
-    services: [service],
+    services: [{ type, externalId, id, publisherId: publisher.id, institutionId: institution.id }],
   }
-  const payload = JSON.stringify(event).replace('START', `'"$(date +%Y-%m-%dT%H:%M:%S%:z)"'`)
-  return [
-    '',
-    `# a publisher of ${institution.title}: what the hub says about its events`,
-    `PUB=$(${hubctl} credentials add --role publisher --label studio --institution ${institution.id} --json)`,
-    `mosquitto_sub ${broker} -q 1 -v -t 'feedback/${institution.id}' ${login} &`,
-    '',
-    `# now playing on ${title}`,
-    `mosquitto_pub ${broker} -q 1 -t 'inbox/${institution.id}' ${login} -m '${payload}'`,
-  ]
+  return `'${escaped(JSON.stringify(event)).replace('START', `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`)}'`
 }
 
-/** Reads one field of the JSON in a shell variable, with nothing but Node. */
-function field(variable: string, name: string): string {
-  return `node -p 'JSON.parse(process.argv[1]).${name}' "$${variable}"`
+/** A path as the shell must read it; plain ones stay as they are. */
+function quoted(path: string): string {
+  return /^[\w./@:+-]+$/.test(path) ? path : `'${escaped(path)}'`
+}
+
+/** For use between single quotes. */
+function escaped(text: string): string {
+  return text.replaceAll("'", `'\\''`)
+}
+
+/** A title of the feed stands in a comment, and must not end it. */
+function printable(title: string): string {
+  return title.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
 }

@@ -19,7 +19,11 @@ import { welcomeText } from '../welcome.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
-const paths = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const paths = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+]
 const pages = new Map(paths.map((path) => [path, read(path)]))
 const readme = read('README.md')
 const publishers = read('docs/publishers.md')
@@ -82,12 +86,13 @@ test('commands of hubctl', async (t) => {
     t.match(readme + operators, new RegExp(`hubctl ${command}\\b`), `hubctl ${command} is documented`)
   }
   const groups = new Set(words.filter((word) => word.includes(' ')).map((word) => word.split(' ')[0]))
-  for (const [, first = '', second] of all.matchAll(/\bhubctl (?:-- )?([a-z-]+)(?: ([a-z-]+))?/g)) {
-    if (!code(all, `hubctl ${first}`) || first.startsWith('-')) continue
+  for (const [, first = '', second] of all.matchAll(
+    /`(?:npm run )?hubctl (?:-- )?([a-z]+)(?: ([a-z-]+))?/g,
+  )) {
     const command = groups.has(first) ? `${first} ${second}` : first
     t.ok(words.includes(command), `hubctl ${command} exists`)
   }
-  for (const option of found(operators, /(--[a-z-]+)/g)) {
+  for (const option of found(operators, /(--[a-z][a-z-]+)/g)) {
     const known = commands.flatMap(({ options = [] }) => options.map(({ flags }) => flags.split(' ')[0]))
     t.ok([...known, '--socket', '--json', '--help'].includes(option), `${option} exists`)
   }
@@ -157,11 +162,6 @@ function found(text: string, pattern: RegExp): Set<string> {
 
 function sorted(values: Iterable<string | undefined>): (string | undefined)[] {
   return [...values].sort()
-}
-
-/** Whether the text stands in code, as opposed to a sentence that speaks of it. */
-function code(page: string, text: string): boolean {
-  return page.includes(`\`${text}`) || new RegExp(`^ *(\\w+=\\$\\()?${text}`, 'm').test(page)
 }
 
 function isStatusField(name: string): boolean {

@@ -1,0 +1,73 @@
+import type { Livestream } from '../validator/feed.ts'
+import type { Element, Station } from './programme.ts'
+
+/** An event as a broadcaster writes it. */
+export interface DemoEvent extends Record<string, unknown> {
+  event: string
+  services: { id: string }[]
+}
+
+/** What a station plays now. `start` in milliseconds since the epoch. */
+export function playing(station: Station, element: Element, itemId: string, start: number): DemoEvent {
+  return track('de.org.hub.v1.radio.track.playing', station, element, itemId, start)
+}
+
+/** What a station will play next, under the item id it will then play with. */
+export function next(station: Station, element: Element, itemId: string, start: number): DemoEvent {
+  return track('de.org.hub.v1.radio.track.next', station, element, itemId, start)
+}
+
+/** Begins or ends a traffic announcement. */
+export function trafficAnnouncement(station: Station, state: boolean, time: number): DemoEvent {
+  return {
+    event: 'de.org.hub.v1.radio.control',
+    name: 'traffic-announcement',
+    state,
+    time: iso(time),
+    validUntil: iso(time + 120_000),
+    services: station.livestreams.map(service),
+  }
+}
+
+/** A line of radiotext, repeated by the source every 30 seconds. */
+export function radiotext(station: Station, text: string, start: number): DemoEvent {
+  return {
+    event: 'de.org.hub.v1.radio.data',
+    start: iso(start),
+    cycle: 30,
+    text,
+    services: station.livestreams.map(service),
+  }
+}
+
+/** The event with mistakes that its broadcaster should have caught. */
+export function malformed(station: Station, element: Element, itemId: string, start: number): DemoEvent {
+  return { ...playing(station, element, itemId, start), title: undefined, length: 0, genre: 'Pop' }
+}
+
+function track(
+  event: string,
+  station: Station,
+  { type, artist, title, length }: Element,
+  playlistItemId: string,
+  start: number,
+): DemoEvent {
+  return {
+    event,
+    type,
+    start: iso(start),
+    length,
+    title,
+    ...(artist !== undefined && { artist, contributors: [{ name: artist, role: 'artist' }] }),
+    playlistItemId,
+    services: station.livestreams.map(service),
+  }
+}
+
+function service({ type, externalId, id, publisher, institution }: Livestream) {
+  return { type, externalId, id, publisherId: publisher.id, institutionId: institution.id }
+}
+
+function iso(time: number): string {
+  return new Date(time).toISOString()
+}

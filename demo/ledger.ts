@@ -1,0 +1,109 @@
+import { parseInstant } from '../event/timestamp.ts'
+import { createBudget } from '../telemetry/budget.ts'
+
+export type Ledger = ReturnType<typeof createLedger>
+
+/** What the hub is expected to make of an event. */
+export type Verdict = 'published' | 'blocked' | 'invalid'
+
+interface Entry {
+  what: string
+  expected: Verdict
+  sentAt: number
+  acknowledged: boolean
+  outcome: string | undefined
+  /** Deliveries still to come, as `subscriber topic`. */
+  awaited: Set<string>
+}
+
+/**
+ * The books of the demonstration: what was published, what the hub said, what arrived where, and how long
+ * it took. Times are those of `performance.now()`.
+ */
+export function createLedger() {
+  const open = new Map<string, Entry>()
+  const refused = new Set<string>()
+  const latency = createBudget()
+  const counts = { published: 0, accepted: 0, blocked: 0, invalid: 0, awaited: 0, arrived: 0 }
+  const problems: string[] = []
+  let settle = () => {}
+
+  return {
+    counts,
+    /** Milliseconds from the publish call to the receipt in a subscriber. */
+    latency: () => latency.summary(),
+
+    /** An event is about to be published; `deliveries` are the subscribers and topics it must reach. */
+    sent(key: string, what: string, expected: Verdict, deliveries: readonly string[]): void {
+      counts.published++
+      if (expected === 'published') counts.awaited += deliveries.length
+      else refused.add(key)
+      const awaited = new Set(expected === 'published' ? deliveries : [])
+      const entry = { what, expected, acknowledged: false, outcome: undefined, awaited }
+      open.set(key, { ...entry, sentAt: performance.now() })
+    },
+
+    acknowledged(key: string): void {
+      const entry = open.get(key)
+      if (entry) entry.acknowledged = true
+      closeIfDone(key)
+    },
+
+    /** The hub reported on an event. False for one that nobody here published. */
+    reported(key: string, outcome: string): void {
+      const entry = open.get(key)
+      if (!entry) return
+      entry.outcome = outcome
+      if (outcome === 'published') counts.accepted++
+      if (outcome === 'blocked' || outcome === 'invalid') counts[outcome]++
+      if (outcome !== entry.expected) problems.push(`${entry.what}: ${outcome}, expected ${entry.expected}`)
+      closeIfDone(key)
+    },
+
+    /** An event arrived; the milliseconds it took, or undefined for one not (or no longer) expected. */
+    arrived(key: string, delivery: string): number | undefined {
+      if (refused.has(key)) problems.push(`arrived although it was to be refused: ${delivery}`)
+      const entry = open.get(key)
+      if (!entry?.awaited.delete(delivery)) return undefined
+      const ms = performance.now() - entry.sentAt
+      latency.add(ms)
+      counts.arrived++
+      closeIfDone(key)
+      return ms
+    },
+
+    /** Resolves when nothing is outstanding any more, or after `timeoutMs`. */
+    async settled(timeoutMs: number): Promise<void> {
+      if (open.size === 0) return
+      await new Promise<void>((resolve) => {
+        settle = resolve
+        setTimeout(resolve, timeoutMs).unref()
+      })
+    },
+
+    /** Everything that is not as it should be, in sentences. */
+    problems(): string[] {
+      return [...problems, ...[...open.values()].flatMap(describe)]
+    },
+  }
+
+  function closeIfDone(key: string): void {
+    const entry = open.get(key)
+    if (!entry?.acknowledged || entry.outcome === undefined || entry.awaited.size > 0) return
+    open.delete(key)
+    if (open.size === 0) settle()
+  }
+}
+
+function describe({ what, acknowledged, outcome, awaited }: Entry): string[] {
+  return [
+    ...(acknowledged ? [] : [`${what}: not acknowledged`]),
+    ...(outcome === undefined ? [`${what}: no feedback`] : []),
+    ...[...awaited].map((delivery) => `${what}: not arrived at ${delivery}`),
+  ]
+}
+
+/** How the demonstration recognises an event: its own `id` is given by the hub. */
+export function keyOf(event: unknown, time: unknown, livestreamId: unknown): string {
+  return `${event} ${typeof time === 'string' ? parseInstant(time) : time} ${livestreamId}`
+}

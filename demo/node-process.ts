@@ -1,0 +1,37 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { loadConfig } from '../config/config.ts'
+import { startHub } from '../hub.ts'
+import { createLog } from '../telemetry/log.ts'
+import type { NodeMessage } from './node.ts'
+
+/*
+ * A node in a process of its own, so that times are honest: it shares no event loop with the clients.
+ * It ends, and removes its directory, when the process that started it goes, in whatever way.
+ */
+
+const [, , home = ''] = process.argv
+const gone = new Promise<void>((resolve) => process.once('disconnect', () => resolve()))
+// The terminal sends these to everyone in the foreground; the demonstration decides when it is over.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }
+const loaded = loadConfig(variables, home)
+if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
+try {
+  const hub = await startHub(loaded.config, createLog('error'), join(home, 'certs'))
+  const { mqttPort, adminSocket, caPath = '' } = hub
+  tell({ mqttPort, adminSocket, caPath })
+  await gone
+  await hub.close()
+} catch (error) {
+  tell({ problem: error instanceof Error ? error.message : String(error) })
+  await gone
+} finally {
+  await rm(home, { recursive: true, force: true, maxRetries: 3 })
+}
+process.exit()
+
+function tell(message: NodeMessage): void {
+  if (process.connected) process.send?.(message)
+}

@@ -1,0 +1,73 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { call } from '../cli/connection.ts'
+
+export type DemoNode = Awaited<ReturnType<typeof startNode>>
+
+/** User name and password of a client. */
+export interface Login {
+  username: string
+  password: string
+}
+
+/** What the node's process says when it is ready, or cannot be. */
+export type NodeMessage = { mqttPort: number; adminSocket: string; caPath: string } | { problem: string }
+
+const program = fileURLToPath(new URL('./node-process.ts', import.meta.url))
+const stopTimeoutMs = 10_000
+
+/** Starts a node on a free port, in a directory that goes with it. */
+export async function startNode() {
+  const home = await mkdtemp(join(tmpdir(), 'hub-demo-'))
+  const child = fork(program, [home], {
+    execArgv: [`--import=${import.meta.resolve('tsx')}`],
+    // Its own configuration is part of the demonstration: the reader's HUB_ variables stay out.
+    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HUB_'))),
+    stdio: ['ignore', 2, 2, 'ipc'],
+  })
+  const exited = once(child, 'exit').then(([code]: unknown[]) => code)
+  const ready = await Promise.race([
+    once(child, 'message').then(([message]) => message as NodeMessage),
+    exited.then((code): NodeMessage => ({ problem: `its process ended with ${code}` })),
+  ])
+  if ('problem' in ready) {
+    await stop()
+    throw new Error(`the node cannot start: ${ready.problem}`)
+  }
+  const { mqttPort, adminSocket, caPath } = ready
+
+  return {
+    mqttPort,
+    caPath,
+    /** Resolves when the node's process has ended, wanted or not. */
+    exited,
+    stop,
+    publisher: (label: string, institution: string): Promise<Login> =>
+      ask('credentials.add', { role: 'publisher', label, institutions: [institution] }),
+    subscriber: (label: string, filter: string): Promise<Login> =>
+      ask('credentials.add', { role: 'subscriber', label, filters: [filter] }),
+    /** The node's own measure: from PUBLISH received to written to the last subscriber. */
+    async budget(): Promise<{ count: number; p50: number; p99: number }> {
+      const status = await ask<{ budget: { count: number; p50: number; p99: number } }>('status', {})
+      return status.budget
+    },
+  }
+
+  async function ask<Result>(command: string, args: Record<string, unknown>): Promise<Result> {
+    const answer = await call(adminSocket, command, args, 'demo')
+    if ('error' in answer) throw new Error(answer.error.message)
+    return answer.result as Result
+  }
+
+  async function stop(): Promise<void> {
+    if (child.connected) child.disconnect()
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs)
+    await exited
+    clearTimeout(timer)
+    await rm(home, { recursive: true, force: true, maxRetries: 3 })
+  }
+}

@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs'
+import { sampleFeedPath } from '../config/config.ts'
+import { type Livestream, parseFeed } from '../validator/feed.ts'
+
+/** One element of a running order. */
+export interface Element {
+  type: 'music' | 'news' | 'weather' | 'live' | 'jingle'
+  title: string
+  artist?: string
+  /** Seconds. */
+  length: number
+}
+
+/** A programme on the air: one livestream, or several that carry the same one. */
+export interface Station {
+  livestreams: readonly [Livestream, ...Livestream[]]
+  playlist: readonly [Element, ...Element[]]
+}
+
+/** Livestreams of the sample feed, by title, with what they play. All names are invented. */
+const lineUp: readonly { livestreams: string[]; playlist: [Element, ...Element[]] }[] = [
+  {
+    livestreams: ['Küstenwelle 1'],
+    playlist: [
+      music('Mira Hollund', 'Ebbe und Flut', 214),
+      music('The Lantern Keepers', 'Salt on the Window', 187),
+      { type: 'news', title: 'Nachrichten', length: 180 },
+      music('Jonte Brink', 'Kein Wind von Westen', 201),
+      { type: 'weather', title: 'Das Küstenwetter', length: 60 },
+    ],
+  },
+  {
+    livestreams: ['Bergland 3 Gipfelklang'],
+    playlist: [
+      music('Alina Föhr & Band', 'Höhenmeter', 198),
+      music('Copper Valley', 'Thin Air', 243),
+      music('Großer Bär', 'Übermorgenland', 226),
+      music('Marlow Finch', 'Postcards from the Summit', 174),
+    ],
+  },
+  {
+    livestreams: ['Leuchtfeuer Klassik'],
+    playlist: [
+      music(
+        'Kammerorchester der Hafenstadt, Leitung: Theodora Grünewald-Lindqvist',
+        'Serenade für Streicher E-Dur, 2. Satz: Tempo di Valse',
+        402,
+      ),
+      music('Ensemble Möwenflug', 'Fantasie über ein Volkslied', 318),
+      { type: 'live', title: 'Übertragung aus der Aula: Das Abendkonzert', length: 540 },
+    ],
+  },
+  {
+    livestreams: ['Stadtfunk Welt'],
+    playlist: [
+      music('夜明けの音楽隊', '港の灯り', 233),
+      music('Orkestar Zlatna Ptica', 'Đurđevdan u gradu', 205),
+      music('Nine Miles Home', 'Borrowed Light', 190),
+      music('Yağmur Kaya', 'İstanbul’da Sabah', 221),
+    ],
+  },
+  {
+    livestreams: ['Auental Regional Ost', 'Auental Regional West', 'Auental Regional Mitte'],
+    playlist: [
+      music('Die Nachtigallen', 'Komm, wir tanzen', 172),
+      music('Hanne Sturm', 'Café am Markt', 195),
+      music('Blue Hour Radio', 'Second Chorus', 209),
+    ],
+  },
+  {
+    livestreams: ['Zack! Beats'],
+    playlist: [
+      music('KLAR:TEXT feat. Lio', '4 Uhr 44', 158),
+      music('Neon Otter', 'Overclocked', 181),
+      { type: 'jingle', title: 'Zack! – lauter wird’s nicht', length: 8 },
+    ],
+  },
+]
+
+/** The stations of the demonstration, found in the sample feed. */
+export function readStations(): [Station, Station, ...Station[]] {
+  const feed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
+  if ('problem' in feed) throw new Error(`the sample feed cannot be used: ${feed.problem}`)
+  const titles = livestreamsByTitle()
+  const stations = lineUp.map(({ livestreams, playlist }): Station => {
+    const [first, ...others] = livestreams.map((title) => {
+      const found = feed.feed.byId(titles.get(title) ?? '')
+      if (!found) throw new Error(`the sample feed has no livestream ${title}`)
+      return found
+    })
+    if (!first) throw new Error('a station without livestream')
+    return { livestreams: [first, ...others], playlist }
+  })
+  const [one, two, ...more] = stations
+  if (!one || !two) throw new Error('the demonstration needs two stations')
+  return [one, two, ...more]
+}
+
+function livestreamsByTitle(): Map<string, string> {
+  const { items }: { items: { id: string; title: string }[] } = JSON.parse(
+    readFileSync(sampleFeedPath, 'utf8'),
+  )
+  return new Map(items.map(({ id, title }) => [title, id]))
+}
+
+function music(artist: string, title: string, length: number): Element {
+  return { type: 'music', artist, title, length }
+}

@@ -1,0 +1,164 @@
+import pc from 'picocolors'
+import { kindOf } from '../event/kind.ts'
+import type { Report } from '../validator/report.ts'
+import type { Institution } from './broadcasters.ts'
+import type { Arrival } from './subscribers.ts'
+
+export type Screen = ReturnType<typeof createScreen>
+
+/** Columns that every line has; the text takes what is left. */
+const widths = { time: 8, who: 3, what: 9, ms: 8 }
+/** Columns of the other two where nobody can say how wide the output is. */
+const plainWidths = { station: 24, text: 48 }
+/** Narrowest line that is laid out; a smaller terminal wraps it. */
+const leastWidth = 72
+
+/**
+ * Shows the demonstration on `output`: coloured and cut to the width of a terminal; elsewhere plain lines
+ * that lose nothing.
+ */
+export function createScreen(
+  output: { isTTY?: boolean; columns?: number; write(text: string): unknown },
+  titleOf: (livestreamId: string) => string,
+) {
+  const isTerminal = output.isTTY === true
+  const colours = pc.createColors(isTerminal && pc.isColorSupported)
+  const paint = {
+    playing: colours.green,
+    next: colours.cyan,
+    control: colours.magenta,
+    data: colours.blue,
+    published: colours.dim,
+    blocked: colours.yellow,
+    invalid: colours.yellow,
+    failed: colours.red,
+  }
+
+  return {
+    line,
+
+    /** A heading over what follows. */
+    heading(text: string): void {
+      line('')
+      line(colours.bold(text))
+    },
+
+    /** A message that a subscriber received. */
+    arrival({ subscriber, topic, event, ms }: Arrival): void {
+      const what = topic.split('/').at(-1) ?? ''
+      row({
+        who: subscriber,
+        station: titleOf(topic.split('/')[1] ?? ''),
+        what,
+        text: describeEvent(event),
+        ms: ms === undefined ? 'again' : formatMs(ms),
+      })
+    },
+
+    /** What the hub says to a broadcaster about one of its events. */
+    feedback({ title }: Institution, report: Report): void {
+      const { outcome, event, services, errors } = report
+      const kind =
+        kindOf(event ?? '')
+          ?.suffix.split('/')
+          .at(-1) ?? 'event'
+      const where = services.map(titleOf).join(', ')
+      row({ who: 'fb', station: title, what: outcome, text: `${kind} · ${where}`, ms: '' })
+      for (const { errorCode, path, message } of errors) {
+        const indent = ' '.repeat(widths.time + widths.who + 4)
+        line(paint[outcome](fit(`${indent}${errorCode} at ${path}: ${message}`, terminalWidth())))
+      }
+    },
+
+    /** The sums at the end, as rows of two columns. */
+    table(rows: readonly (readonly [label: string, value: string])[]): void {
+      const width = Math.max(...rows.map(([label]) => widthOf(label)))
+      for (const [label, value] of rows) line(`  ${pad(label, width)}  ${value}`)
+    },
+
+    /** The last word. */
+    verdict(text: string, good: boolean): void {
+      line('')
+      line((good ? colours.green : colours.red)(text))
+    },
+  }
+
+  function line(text: string): void {
+    output.write(`${text}\n`)
+  }
+
+  function row(cells: { who: string; station: string; what: string; text: string; ms: string }): void {
+    const { who, station, what, text, ms } = cells
+    const room = roomFor()
+    const columns = [
+      colours.dim(new Date().toTimeString().slice(0, widths.time)),
+      pad(who, widths.who),
+      pad(fit(station, room.station), room.station),
+      paintFor(what)(pad(what, widths.what)),
+      pad(fit(text, room.text), room.text),
+      colours.dim(ms.padStart(widths.ms)),
+    ]
+    line(columns.join('  ').trimEnd())
+  }
+
+  /** The columns that share what the fixed ones leave. */
+  function roomFor(): { station: number; text: number } {
+    if (!isTerminal) return plainWidths
+    const fixed = Object.values(widths).reduce((sum, width) => sum + width + 2, 2)
+    const left = terminalWidth() - fixed
+    const station = Math.min(Math.max(Math.floor(left * 0.35), 14), 26)
+    return { station, text: left - station }
+  }
+
+  function fit(text: string, width: number): string {
+    return isTerminal ? cut(text, width) : text
+  }
+
+  function terminalWidth(): number {
+    return Math.max(output.columns ?? 80, leastWidth)
+  }
+
+  function paintFor(what: string): (text: string) => string {
+    return what in paint ? paint[what as keyof typeof paint] : String
+  }
+}
+
+/** Milliseconds with one digit behind the point. */
+export function formatMs(ms: number): string {
+  return `${ms.toFixed(1)} ms`
+}
+
+/** The one line a display would show of an event. */
+function describeEvent({ title, artist, name, state, text }: Record<string, unknown>): string {
+  if (typeof name === 'string') return `${name} ${state === true ? 'on' : 'off'}`
+  if (typeof text === 'string') return text
+  return typeof artist === 'string' ? `${artist} – ${title}` : String(title)
+}
+
+/** `text` in at most `width` columns; what is cut off leaves an ellipsis. */
+export function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text
+  let kept = ''
+  let used = 0
+  for (const { segment } of graphemes.segment(text)) {
+    used += widthOf(segment)
+    if (used > width - 1) break
+    kept += segment
+  }
+  return `${kept.trimEnd()}…`
+}
+
+function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(width - widthOf(text), 0))
+}
+
+/** Columns a text takes on a terminal: marks add none, East Asian characters and emoji take two. */
+export function widthOf(text: string): number {
+  let width = 0
+  for (const { segment } of graphemes.segment(text)) width += wide.test(segment) ? 2 : 1
+  return width
+}
+
+const graphemes = new Intl.Segmenter()
+const wide =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303F\uFF01-\uFF60\uFFE0-\uFFE6]/u
