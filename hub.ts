@@ -16,24 +16,19 @@ import { createStatus } from './status.ts'
 import { openEmbeddedStore } from './store/embedded.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
-import { maxPayloadBytes } from './validator/decide.ts'
 import { createFeedSource } from './validator/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createTopics } from './validator/topics.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
-/** Bytes a PUBLISH may have beside its payload; a larger packet is never buffered (design.md §7). */
-const packetOverheadBytes = 64 * 1024
-/** Before log-in (design.md §8). */
-const maxConnectBytes = 64 * 1024
-const connectTimeoutMs = 10_000
-
 /**
  * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with
  * the reason when the node cannot start. Development certificates go to `certsDir`. `close` finishes what was received and stops.
  */
 export async function startHub(config: Config, log: Log, certsDir = resolve('certs')) {
+  if (config.redisUrl !== undefined)
+    throw new Error('HUB_REDIS_URL: this release runs on the embedded store only')
   const clock = Date.now
   const metrics = createMetrics()
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
@@ -58,9 +53,13 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     store,
     access: { authenticate: credentials.authenticate, maySubscribe, mayReceive },
     limits: {
-      maxPacketBytes: maxPayloadBytes + packetOverheadBytes,
-      maxConnectBytes,
-      connectTimeoutMs,
+      maxPacketBytes: config.maxPacket,
+      maxConnectBytes: config.maxConnectPacket,
+      connectTimeoutMs: config.connectTimeout * 1000,
+      maxClientIdBytes: config.maxClientId,
+      maxSubscriptions: config.maxSubscriptions,
+      maxTopicLevels: config.maxTopicLevels,
+      incomingWindow: config.incomingWindow,
       outgoingBuffer: config.outgoingBuffer,
       loginFailures: config.loginFailures,
       publishRate: config.publishRate,
@@ -83,7 +82,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     metrics,
   })
   credentials.onRevoked((username) => broker.disconnectUser(username))
-  await broker.start(createIngest({ pipeline, log, metrics }))
+  await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   const admin = await startAdminSocket({
     path: join(config.dataDir, 'admin.sock'),

@@ -31,7 +31,14 @@ async function main(): Promise<void> {
   if (config.tlsCert === undefined && hub.caPath !== undefined) {
     const { caPath, livestream } = hub
     process.stderr.write(
-      welcomeText({ mqttPort, adminSocket, defaultSocket: resolve('data/admin.sock'), caPath, livestream }),
+      welcomeText({
+        host: config.host,
+        mqttPort,
+        adminSocket,
+        defaultSocket: resolve('data/admin.sock'),
+        caPath,
+        livestream,
+      }),
     )
   }
 

@@ -6,6 +6,8 @@ import type { Livestream } from './validator/feed.ts'
  * Made from this node's real port, paths and feed, so that they work as printed.
  */
 export function welcomeText(node: {
+  /** Where clients reach it; every address of the machine is localhost, too. */
+  host?: string
   mqttPort: number
   adminSocket: string
   defaultSocket: string
@@ -16,7 +18,8 @@ export function welcomeText(node: {
   const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${quoted(node.adminSocket)}`
   // The installed package brings `hubctl` as a command of its own.
   const hubctl = `${import.meta.url.endsWith('.ts') ? 'npm run -s hubctl --' : 'hubctl'}${socket}`
-  const broker = `-h localhost -p ${mqttPort} --cafile ${quoted(relative(process.cwd(), node.caPath))}`
+  const host = node.host === undefined || everyAddress.has(node.host) ? 'localhost' : node.host
+  const broker = `-h ${host} -p ${mqttPort} --cafile ${quoted(relative(process.cwd(), node.caPath))}`
   return [
     '',
     `The hub listens for MQTT over TLS on port ${mqttPort}. Your first event, in two more terminals, in this folder`,
@@ -35,6 +38,8 @@ export function welcomeText(node: {
     '',
   ].join('\n')
 }
+
+const everyAddress = new Set(['127.0.0.1', '0.0.0.0', '::', '::1'])
 
 function publisherLines(livestream: Livestream, hubctl: string, broker: string): string[] {
   const { institution, title } = livestream

@@ -95,6 +95,7 @@ export const credentialCommands: readonly Command[] = [
 const credentialColumns = [
   ['USERNAME', 'username'],
   ['ROLE', 'role'],
+  ['LABEL', 'label'],
   ['INSTITUTIONS', 'institutions'],
   ['CLASSES', 'classes'],
   ['ALLOWED', 'filters'],

@@ -100,7 +100,9 @@ export async function createFeedSource(options: {
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) {
-      log.error({ source, problem: found, kept: itemsBefore }, 'feed refused, the last good one stays')
+      const kept =
+        itemsBefore > 0 ? 'the last good one stays' : 'every event is blocked until there is a good one'
+      log.error({ source, problem: found, kept: itemsBefore }, `feed refused, ${kept}`)
     }
     problem = found
     return { ...status(), itemsBefore }

@@ -5,10 +5,10 @@ import { checkShape } from '../event/shape.ts'
 import { deriveLivestreamId, derivePublisherId, isPublisherUrn } from '../event/urn.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Arrival, Distribute } from './arrival.ts'
 import { maxPayloadBytes } from './decide.ts'
 import type { Feed } from './feed.ts'
 import { radioMessages } from './messages.ts'
-import type { Arrival, Distribute } from './pipeline.ts'
 import type { Topics } from './topics.ts'
 
 /** What became of an event over HTTPS (service.md §2.7, §4.1). */

@@ -1,8 +1,8 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import type { Message } from '../event/message.ts'
-import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Arrival, Distribute } from './arrival.ts'
 import { type Decision, decide, type Submission } from './decide.ts'
 import type { Feed } from './feed.ts'
 import { createLegacySubmit } from './legacy.ts'
@@ -11,22 +11,6 @@ import { describeOutcome, feedbackMessage, type Report } from './report.ts'
 import type { Topics } from './topics.ts'
 
 export type Pipeline = ReturnType<typeof createPipeline>
-
-/** Where and when an event came in. */
-export interface Arrival {
-  /** Wall clock, milliseconds since the epoch. */
-  at: number
-  /** `performance.now()` at the arrival of its last byte: where the budget starts. */
-  started: number
-  /** Changes of the door that must be stored with the decision, or not at all. */
-  alongside?: readonly Change[]
-}
-
-/**
- * Stores messages with `alongside` in one commit, then hands them to everyone connected.
- * Resolves when both are done; rejects when nothing was stored.
- */
-export type Distribute = (messages: readonly Message[], alongside?: readonly Change[]) => Promise<void>
 
 /** The one pipeline behind every door: decide → complete → distribute → report. */
 export function createPipeline(parts: {

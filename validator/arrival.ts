@@ -1,0 +1,18 @@
+import type { Message } from '../event/message.ts'
+import type { Change } from '../store/store.ts'
+
+/** Where and when an event came in. */
+export interface Arrival {
+  /** Wall clock, milliseconds since the epoch. */
+  at: number
+  /** `performance.now()` at the arrival of its last byte: where the budget starts. */
+  started: number
+  /** Changes of the door that must be stored with the decision, or not at all. */
+  alongside?: readonly Change[]
+}
+
+/**
+ * Stores messages with `alongside` in one commit, then hands them to everyone connected.
+ * Resolves when both are done; rejects when nothing was stored.
+ */
+export type Distribute = (messages: readonly Message[], alongside?: readonly Change[]) => Promise<void>
