@@ -43,7 +43,10 @@ export function bodyChange(sequence: number, message: Message): Change {
 
 /** Stores an entry as it is now. */
 export function entryChange(session: Session, entry: QueueEntry): Change {
-  return { put: queueKey(session.clientId, entry.sequence), value: JSON.stringify({ ...entry, stored: true }) }
+  return {
+    put: queueKey(session.clientId, entry.sequence),
+    value: JSON.stringify({ ...entry, stored: true }),
+  }
 }
 
 export function queueKey(clientId: string, sequence: number): string {
