@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
+import { call } from '../cli/connection.ts'
+
+export type BenchNode = Awaited<ReturnType<typeof startNode>>
+
+const server = fileURLToPath(new URL('../server.ts', import.meta.url))
+
+/** A node in a process and a directory of its own, with `env` on top of what a bench needs. */
+export async function startNode(env: Record<string, string> = {}) {
+  const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
+  const child = spawn(process.execPath, [`--import=${import.meta.resolve('tsx')}`, server], {
+    cwd: home,
+    env: {
+      PATH: process.env.PATH,
+      HUB_DATA_DIR: join(home, 'data'),
+      HUB_MQTT_PORT: '0',
+      HUB_HTTPS_PORT: '0',
+      HUB_PUBLISH_RATE: '0',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const exited = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })
+  const ready = new Promise<{ mqttPort: number; adminSocket: string }>((resolve) => {
+    lines.on('line', (line) => {
+      const entry = JSON.parse(line)
+      if (entry.msg === 'hub ready') resolve(entry)
+    })
+  })
+  const failed = exited.then(([code]) => Promise.reject(new Error(`the node ended with ${code}`)))
+  const { mqttPort, adminSocket } = await Promise.race([ready, failed])
+  const ca = readFileSync(join(home, 'certs', 'ca.pem'))
+
+  async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
+    const answer = await call(adminSocket, command, args, 'bench')
+    if ('error' in answer) throw new Error(answer.error.message)
+    return answer.result as Result
+  }
+
+  return {
+    ask,
+    /** A client with a credential of its own: a publisher of `institution`, or a subscriber of `radio/#`. */
+    async connect(institution?: string, options: IClientOptions = {}): Promise<MqttClient> {
+      const request = institution
+        ? { role: 'publisher', label: 'bench', institutions: [institution] }
+        : { role: 'subscriber', label: 'bench', filters: ['radio/#'] }
+      const { username, password } = await ask<{ username: string; password: string }>(
+        'credentials.add',
+        request,
+      )
+      const address = { protocol: 'mqtts', host: 'localhost', port: mqttPort, ca } as const
+      const client = await connectAsync({ ...address, username, password, reconnectPeriod: 0, ...options })
+      // Nagle's algorithm would be measured instead of the node.
+      if (client.stream instanceof Socket) client.stream.setNoDelay(true)
+      client.on('error', () => {})
+      return client
+    },
+    /** Resident memory of the node, bytes. */
+    async memory(): Promise<number> {
+      const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
+    },
+    async stop(): Promise<void> {
+      child.kill('SIGTERM')
+      await exited
+      await rm(home, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
