@@ -1,21 +1,33 @@
-import { mkdir } from 'node:fs/promises'
+import { chmod, mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { mayReceive, maySubscribe } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import { createAudit } from './admin/audit.ts'
 import { createCommands } from './admin/commands.ts'
 import { startAdminSocket } from './admin/socket.ts'
+import { startBridge } from './bridge-https/bridge.ts'
 import { createBroker } from './broker/broker.ts'
 import { createIngest } from './broker/ingest.ts'
 import { listenMqtt } from './broker/listener.ts'
+import { readProxyHeader } from './broker/proxy-protocol.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { type Config, maskedConfig } from './config/config.ts'
 import { createEventIds } from './event/id.ts'
-import { createStatus } from './status.ts'
+import { createLifecycle } from './lifecycle/lifecycle.ts'
+import { createTraffic } from './lifecycle/traffic.ts'
+import { createPushSubscriptions } from './push/subscriptions.ts'
+import { checkWebhookUrl } from './push/webhook-url.ts'
+import { createHealth, createStatus, version } from './status.ts'
 import { openEmbeddedStore } from './store/embedded.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { createLogIn } from './users/log-in.ts'
+import { createPasswords } from './users/passwords.ts'
+import { createResetMail, resetUrl } from './users/reset-mail.ts'
+import { createSigningKeys } from './users/signing-keys.ts'
+import { createTokens, lifetimes } from './users/tokens.ts'
+import { createUsers } from './users/users.ts'
 import { createFeedSource } from './validator/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createTopics } from './validator/topics.ts'
@@ -34,7 +46,14 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
   const tls = await certificatePaths(config, certsDir)
   const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
-  const store = await openEmbeddedStore(join(config.dataDir, 'store'))
+  metrics.watchCertificate(certificates.notAfter)
+  const storeDir = join(config.dataDir, 'store')
+  await mkdir(storeDir, { recursive: true })
+  // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
+  await chmod(storeDir, 0o700)
+  const store = await openEmbeddedStore(storeDir, (movedTo, err) => {
+    log.fatal({ err, movedTo }, 'the store was damaged: it is moved aside, and the node starts with an empty one')
+  })
 
   const feed = await createFeedSource({
     source: config.feed,
@@ -43,10 +62,11 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     log,
     clock,
   })
+  const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
   const credentials = await createCredentials({
     store,
     clock,
-    knownInstitution: (institutionId) => feed.current()?.hasInstitution(institutionId) ?? true,
+    knownInstitution,
     onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
   })
   const broker = await createBroker({
@@ -84,6 +104,49 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
+  // The port is part of it, and known only when it is open.
+  let publicUrl = config.publicUrl ?? ''
+  let mqttPort = config.mqttPort
+  const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
+  const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
+  const tokens = createTokens({
+    ...{ keys, users, clock },
+    issuer: () => publicUrl,
+    serviceAccount: config.serviceAccount,
+  })
+  const traffic = await createTraffic({
+    ...{ store, clock },
+    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
+  })
+  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
+  const bridge = await startBridge({
+    ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
+    host: config.host,
+    port: config.httpsPort,
+    stage: config.stage,
+    project: config.project,
+    maxConnections: config.maxConnections,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    readAddress: config.proxyProtocol ? readProxyHeader : undefined,
+    // A browser that learned it for localhost would refuse every other server there.
+    strictTransport: config.tlsCert !== undefined,
+    publishRate: config.publishRate,
+    publicUrl: () => publicUrl,
+    mqttPort: () => mqttPort,
+    accept: broker.accept,
+    hasRoom: () => broker.connectionCount() < config.maxConnections,
+    feed: feed.current,
+    logIn: createLogIn({ users, failures: config.loginFailures }),
+    resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
+    subscriptions: await createPushSubscriptions({ store, serviceAccount: config.serviceAccount, clock }),
+    checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate }),
+    health: createHealth({ store, feed, clock }),
+    // Nothing is delivered yet: there is nothing to replay, and no plugin target to work for.
+    replay: async () => 0,
+    work: async () => false,
+  })
+  publicUrl ||= `https://localhost:${bridge.port}`
+
   const admin = await startAdminSocket({
     path: join(config.dataDir, 'admin.sock'),
     commands: createCommands({
@@ -97,6 +160,10 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
       check: ({ payload, institution, cls }) =>
         pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
       config: () => maskedConfig(config),
+      users,
+      resetUrl: (token) => resetUrl(publicUrl, token),
+      keys,
+      lifecycle,
     }),
     log,
   })
@@ -112,8 +179,11 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     metrics,
   })
 
+  mqttPort = mqtt.port
+
   return {
-    mqttPort: mqtt.port,
+    mqttPort,
+    httpsPort: bridge.port,
     adminSocket: admin.path,
     /** The CA users are told to trust, PEM path; undefined where they trust it already. */
     caPath: tls.ca,
@@ -122,11 +192,14 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
 
     async close(): Promise<void> {
       mqtt.close()
+      await bridge.stop()
       certificates.close()
       feed.close()
       credentials.close()
       await broker.close()
+      await bridge.close()
       await admin.close()
+      await traffic.close()
       await store.close()
     },
   }

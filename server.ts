@@ -25,8 +25,8 @@ async function main(): Promise<void> {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
   }
-  const { mqttPort, adminSocket } = hub
-  log.info({ mqttPort, httpsPort: null, adminSocket }, 'hub ready')
+  const { mqttPort, httpsPort, adminSocket } = hub
+  log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
   // For whoever tries it out; a node with certificates of its own is past that.
   if (config.tlsCert === undefined && hub.caPath !== undefined) {
     const { caPath, livestream } = hub

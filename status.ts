@@ -4,7 +4,7 @@ import type { Broker } from './broker/broker.ts'
 import type { Certificates } from './certs/certificates.ts'
 import type { Config } from './config/config.ts'
 import type { Store } from './store/store.ts'
-import type { Metrics } from './telemetry/metrics.ts'
+import { daysUntil, type Metrics } from './telemetry/metrics.ts'
 import type { FeedSource } from './validator/feed-source.ts'
 
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
@@ -26,11 +26,39 @@ export function createStatus(parts: {
     feed: feed.status(),
     connections: broker.connectionCount(),
     budget: metrics.budget.summary(),
-    certificate: { notAfter: certificates.notAfter().toISOString() },
+    certificate: {
+      notAfter: certificates.notAfter().toISOString(),
+      expiryDays: Math.floor(daysUntil(certificates.notAfter())),
+    },
     memory: { rss: process.memoryUsage().rss },
     counters: await metrics.snapshot(),
   })
 }
+
+/**
+ * Whether the node can do its work: the store takes what it is given, and there is a feed. The store is
+ * asked at most every few seconds, however many load balancers ask.
+ */
+export function createHealth(parts: { store: Store; feed: FeedSource; clock: () => number }) {
+  const { store, feed, clock } = parts
+  let probe: { at: number; isWell: Promise<boolean> } | undefined
+  return async () => {
+    if (probe === undefined || clock() - probe.at >= healthIntervalMs) probe = { at: clock(), isWell: ask() }
+    return { store: await probe.isWell, feed: feed.current() !== undefined }
+  }
+
+  async function ask(): Promise<boolean> {
+    const written = store.commit([{ put: 'health/probe', value: String(clock()) }]).then(
+      () => true,
+      () => false,
+    )
+    const late = new Promise<boolean>((resolve) => setTimeout(resolve, healthTimeoutMs, false).unref())
+    return Promise.race([written, late])
+  }
+}
+
+const healthIntervalMs = 3_000
+const healthTimeoutMs = 2_000
 
 /** The release, from the package beside the code or, in `dist/`, above it. */
 export const version = readVersion()

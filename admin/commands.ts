@@ -1,14 +1,15 @@
 import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { type EventClass, isEventClass } from '../event/kind.ts'
+import { accepted, optionalNumber, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
+import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { type Commands, refusal } from './socket.ts'
 
-type Args = Record<string, unknown>
 type Awaitable<T> = T | Promise<T>
 
 /** The parts of a node that commands ask and change. */
-export interface CommandParts {
+export interface CommandParts extends HttpsCommandParts {
   credentials: Credentials
   audit: Audit
   status(): Awaitable<unknown>
@@ -118,6 +119,8 @@ export function createCommands(parts: CommandParts): Commands {
       return { topic, cleared: true }
     },
 
+    ...createHttpsCommands(parts),
+
     check: async (args) => {
       const institution = text(args, 'institution')
       const cls = args.class === undefined ? undefined : text(args, 'class')
@@ -140,34 +143,4 @@ function shownOnce({ credential, password, warning }: IssuedCredential) {
   const { username, role, institutions, filters, classes, createdAt } = credential
   const answer = { username, password, role, institutions, filters, classes, createdAt }
   return warning === undefined ? answer : { ...answer, warning }
-}
-
-function accepted<T extends object>(outcome: T | { error: string }): T {
-  if ('error' in outcome) throw refusal(outcome.error)
-  return outcome
-}
-
-function unknown(what: string, name: string): Error {
-  return refusal(`there is no ${what} ${JSON.stringify(name)}`)
-}
-
-function text(args: Args, name: string): string {
-  const value = args[name]
-  if (typeof value !== 'string' || (value === '' && name !== 'payload'))
-    throw refusal(`${name} must be a text`)
-  return value
-}
-
-function texts(args: Args, name: string): string[] {
-  const value = args[name] ?? []
-  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
-    throw refusal(`${name} must be a list of texts`)
-  }
-  return value
-}
-
-function optionalNumber(args: Args, name: string): number | undefined {
-  const value = args[name] ?? undefined
-  if (value !== undefined && typeof value !== 'number') throw refusal(`${name} must be a number`)
-  return value
 }

@@ -5,6 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createLoginLimit } from './limits.ts'
 import type { Link, Links } from './link.ts'
 import type { Outbox } from './outbox.ts'
+import type { Session } from './session.ts'
 import type { Sessions } from './sessions.ts'
 import type { createWills } from './wills.ts'
 
@@ -18,6 +19,8 @@ export function createAdmission(parts: {
   outbox: Outbox
   wills: ReturnType<typeof createWills>
   links: Links
+  /** Takes away filters a resumed session may no longer have; true when there were some. */
+  restore: (session: Session) => boolean
   /** The principal behind a log-in, or undefined. */
   authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
   /** Failed log-ins per address and minute; 0: no limit. */
@@ -25,7 +28,7 @@ export function createAdmission(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { store, sessions, outbox, wills, links, authenticate, log, metrics } = parts
+  const { store, sessions, outbox, wills, links, restore, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures)
   const turns = createTurns()
 
@@ -47,17 +50,24 @@ export function createAdmission(parts: {
         await logins.failed(remoteAddress)
         return refuse(link, 'credentials', returnCodes.badCredentials, username)
       }
+      // From here on a revocation finds the connection, also while it waits.
+      connection.principal = principal
       // One log-in per client id at a time: a second one finds the first finished, and takes it over.
       link.logInDone = await turns.take(clientId)
-      connection.principal = principal
-      if (!sessions.admits(clientId, principal)) {
-        return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+      let isIn = false
+      try {
+        if (connection.destroyed) return returnCodes.serverUnavailable
+        if (!sessions.admits(clientId, principal)) {
+          return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+        }
+        await takeOver(clientId)
+        await begin(link, clientId, principal)
+        isIn = !connection.destroyed
+      } finally {
+        // It may have gone while the store worked; then nobody else will end what was begun.
+        if (!isIn) await end(link, 'before log-in')
       }
-      await takeOver(clientId)
-      await begin(link, clientId, principal)
       log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
-      // It may have gone while the store worked; then nobody else will end what was begun.
-      if (connection.destroyed) await end(link)
       return returnCodes.accepted
     },
 
@@ -78,18 +88,19 @@ export function createAdmission(parts: {
     const { session, resumed } = await sessions.claim(clientId, clean, principal, connection)
     link.session = session
     connection.sessionPresent = resumed
+    if (resumed && restore(session)) await sessions.storeSubscriptions(session)
     if (!will) return
     const key = wills.key(clientId, outbox.nextSequence())
     await store.commit([wills.change(key, clientId, principal, will)])
     link.willKey = key
   }
 
-  async function end(link: Link): Promise<void> {
+  async function end(link: Link, when?: 'before log-in'): Promise<void> {
     const { connection, session, willKey } = link
     link.logInDone()
     try {
       if (session) await sessions.release(session, connection)
-      const isVoid = connection.farewell || connection.cutReason === 'revoked'
+      const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'
       if (willKey && isVoid) await store.commit([{ del: willKey }])
     } catch (error) {
       metrics.storeFailures.inc()

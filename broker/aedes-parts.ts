@@ -17,13 +17,8 @@ export function createInertEmitter() {
 
 /** What this broker does where Aedes calls its persistence. */
 export interface PersistenceCalls {
-  /** Filters of a session that a client resumes; each is authorised again. */
-  subscriptions(clientId: string): { topic: string; qos: number }[]
-  /** The session's granted filters changed. Rejects when they cannot be stored. */
-  storeSubscriptions(clientId: string): Promise<void>
-  unsubscribed(clientId: string, filters: string[]): Promise<void>
   /** Whether a QoS 2 packet identifier was received and not released. */
-  isIncoming(clientId: string, packetId: number): boolean
+  isIncoming(clientId: string, packetId: number): Promise<boolean>
   /** Releases it. Never resolves when that cannot be stored, so that no PUBCOMP is sent. */
   releaseIncoming(clientId: string, packetId: number): Promise<void>
 }
@@ -40,9 +35,10 @@ export function createPersistence(calls: PersistenceCalls) {
     storeRetained: nothing,
     createRetainedStreamCombi: noMessages,
     createRetainedStream: noMessages,
-    addSubscriptions: (client: ClientId) => calls.storeSubscriptions(client.id),
-    removeSubscriptions: (client: ClientId, filters: string[]) => calls.unsubscribed(client.id, filters),
-    subscriptionsByClient: async (client: ClientId) => calls.subscriptions(client.id),
+    // SUBSCRIBE and UNSUBSCRIBE never reach it.
+    addSubscriptions: nothing,
+    removeSubscriptions: nothing,
+    subscriptionsByClient: async () => [],
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
     outgoingEnqueue: nothing,
@@ -53,7 +49,7 @@ export function createPersistence(calls: PersistenceCalls) {
     // The identifier is stored in the commit of the event itself: for Aedes every packet it asks about,
     // after authorizePublish let it through, is one it has seen, to be answered and not published again.
     async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
-      if (!calls.isIncoming(client.id, packet.messageId)) throw new Error('no such packet')
+      if (!(await calls.isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
       return packet
     },
     incomingStorePacket: nothing,

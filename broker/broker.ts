@@ -1,43 +1,41 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { Aedes, type AuthenticateError, type Client, type Subscription } from 'aedes'
-import type { Principal } from '../acl/principal.ts'
+import { Aedes, type AuthenticateError, type Client } from 'aedes'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Access } from './access.ts'
 import { createAdmission } from './admission.ts'
 import { createInertEmitter, createPersistence } from './aedes-parts.ts'
-import { type ConnectionLimits, type CutReason, MqttConnection } from './connection.ts'
+import { MqttConnection } from './connection.ts'
+import type { ConnectionLimits, CutReason } from './connection-events.ts'
 import { createDistribution, type Routes } from './distribution.ts'
 import { createPublishRate } from './limits.ts'
 import { createLinks } from './link.ts'
 import { openOutbox } from './outbox.ts'
 import { createReceiving } from './receiving.ts'
+import { createReplay } from './replay.ts'
 import { openRetained } from './retained.ts'
 import type { Session } from './session.ts'
 import { openSessions } from './sessions.ts'
+import { createSubscribing } from './subscribing.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { type ClientView, type RetainedView, toClientView, toRetainedView, toSessionView } from './views.ts'
 import { createWills } from './wills.ts'
-import type { Qos } from './wire.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
-
-/** Who may connect and what they may do; `acl/` in the hub. */
-export interface Access {
-  /** The principal behind a log-in, or undefined. */
-  authenticate(username: string, password: Buffer | undefined): Principal | undefined
-  /** Who a client without user name is; absent: nobody gets in. */
-  anonymous?: Principal
-  maySubscribe(principal: Principal, filter: string): { allowed: true } | { allowed: false; reason: string }
-  mayReceive(principal: Principal, topic: string): boolean
-}
 
 export interface BrokerLimits extends ConnectionLimits {
   /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
   /** Failed log-ins per address and minute; 0: no limit. */
   loginFailures: number
+  /** Filters of one session. */
+  maxSubscriptions: number
+  /** Levels of a topic or filter. */
+  maxTopicLevels: number
+  /** Received QoS 2 messages one client may leave unreleased. */
+  incomingWindow: number
   /** Events per second and credential, burst twice that; 0: no limit. */
   publishRate: number
   /** Messages queued for one offline session. */
@@ -70,15 +68,22 @@ export async function createBroker(parts: {
   const sessions = await openSessions({ store, outbox, routes, clock, expiryMs: limits.sessionExpiryMs })
   const retained = await openRetained(store, clock)
   const distribution = createDistribution({ store, retained, outbox, routes, mayReceive, clock, metrics })
+  const replay = createReplay({ store, retained, outbox, mayReceive, log, metrics })
+  const subscribing = createSubscribing({
+    ...{ sessions, replay, access, log, metrics },
+    maxSubscriptions: limits.maxSubscriptions,
+    maxTopicLevels: limits.maxTopicLevels,
+  })
   const wills = createWills(store)
   const links = createLinks()
   const admission = createAdmission({
-    ...{ store, sessions, outbox, wills, links, log, metrics },
+    ...{ store, sessions, outbox, wills, links, log, metrics, restore: subscribing.restore },
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
     loginFailures: limits.loginFailures,
   })
-  const receiving = createReceiving({ store, wills, clock, log, metrics })
+  const { incomingWindow } = limits
+  const receiving = createReceiving({ store, wills, incomingWindow, clock, log, metrics })
   const publishRate = createPublishRate(limits.publishRate)
   const unfinished = createUnfinished()
 
@@ -86,15 +91,10 @@ export async function createBroker(parts: {
     id: randomUUID(),
     mq: createInertEmitter(),
     persistence: createPersistence({
-      subscriptions: (clientId) =>
-        [...(sessions.get(clientId)?.subscriptions ?? [])].map(([topic, qos]) => ({ topic, qos })),
-      storeSubscriptions,
-      unsubscribed: async (clientId, filters) => {
+      isIncoming: async (clientId, packetId) => {
         const session = sessions.get(clientId)
-        for (const filter of filters) if (session) sessions.unsubscribe(session, filter)
-        await storeSubscriptions(clientId)
+        return session !== undefined && receiving.isIncoming(session, packetId)
       },
-      isIncoming: (clientId, packetId) => sessions.get(clientId)?.incoming.has(packetId) ?? false,
       releaseIncoming: async (clientId, packetId) => {
         const session = sessions.get(clientId)
         if (session) await receiving.release(session, packetId)
@@ -127,9 +127,6 @@ export async function createBroker(parts: {
       unfinished.add(taken)
       taken.then(() => done(null), done)
     },
-    authorizeSubscribe: (client, subscription, done) => {
-      done(null, authorizeSubscribe(client, subscription) ? subscription : null)
-    },
     authorizeForward: () => null,
   })
   await aedes.listen()
@@ -138,16 +135,8 @@ export async function createBroker(parts: {
     logInDone()
     if (session?.owner !== connection) return
     session.connection = connection
-    connection.open()
     if (!session.clean) void outbox.connected(session)
-  })
-  aedes.on('subscribe', (answered, client) => {
-    const granted = new Map(answered.flatMap(({ topic, qos }) => (isQos(qos) ? [[topic, qos]] : [])))
-    void replay(links.ofClient(client).session, granted)
-  })
-  aedes.on('unsubscribe', (filters, client) => {
-    const { session } = links.ofClient(client)
-    for (const filter of filters) if (session) sessions.unsubscribe(session, filter)
+    connection.open()
   })
   aedes.on('connectionError', (client, error) => cutFor(client, error))
   aedes.on('clientError', (client, error) => cutFor(client, error))
@@ -173,6 +162,12 @@ export async function createBroker(parts: {
       const connection = new MqttConnection(socket, remoteAddress, limits, {
         acknowledged: (type, packetId) => {
           if (link.session?.owner === connection) outbox.acknowledge(link.session, type, packetId)
+        },
+        subscribe: async (request) => {
+          if (link.session) await subscribing.subscribe(link.session, request)
+        },
+        unsubscribe: async (request) => {
+          if (link.session) await subscribing.unsubscribe(link.session, request)
         },
         cut: (reason, detail) => logCut(connection, reason, detail),
         dropped: () => metrics.messagesDropped.inc({ reason: 'slow' }),
@@ -223,9 +218,9 @@ export async function createBroker(parts: {
     async dropSession(clientId: string): Promise<boolean> {
       const session = sessions.get(clientId)
       if (!session) return false
-      const connection = session.owner
+      // First, so that nothing more is taken into a session that nobody will find.
+      session.owner?.cut('operator', 'session dropped by an operator')
       await sessions.drop(session)
-      connection?.cut('operator', 'session dropped by an operator')
       return true
     },
 
@@ -241,40 +236,6 @@ export async function createBroker(parts: {
     },
   }
 
-  function authorizeSubscribe(client: Client, { topic, qos }: Subscription): boolean {
-    const { session, connection } = links.ofClient(client)
-    if (!session || !isQos(qos)) return false
-    const decision = access.maySubscribe(session.principal, topic)
-    if (decision.allowed) {
-      sessions.subscribe(session, topic, qos)
-      return true
-    }
-    sessions.unsubscribe(session, topic)
-    metrics.subscriptionsDenied.inc()
-    const { username } = session.principal
-    const { reason } = decision
-    log.warn({ clientId: session.clientId, username, filter: topic, reason }, 'subscription denied')
-    // A restored filter that is no longer permitted must not come back at the next connect.
-    if (!connection.isOpen) unfinished.add(storeSubscriptions(session.clientId))
-    return false
-  }
-
-  async function storeSubscriptions(clientId: string): Promise<void> {
-    const session = sessions.get(clientId)
-    if (session) await sessions.storeSubscriptions(session)
-  }
-
-  async function replay(session: Session | undefined, granted: ReadonlyMap<string, Qos>): Promise<void> {
-    if (!session) return
-    try {
-      await distribution.replay(session, granted)
-    } catch (error) {
-      metrics.storeFailures.inc()
-      log.error({ err: error, clientId: session.clientId }, 'retained messages not delivered')
-      session.connection?.cut('error', 'retained messages not delivered')
-    }
-  }
-
   function cutFor(client: Client, error: Error): void {
     links.ofClient(client).connection.cut('error', error.message)
   }
@@ -284,10 +245,6 @@ export async function createBroker(parts: {
     const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
     log[level]({ clientId: request?.clientId, remoteAddress, reason, detail }, 'connection closed')
   }
-}
-
-function isQos(qos: number): qos is Qos {
-  return qos <= 2
 }
 
 function refusal(returnCode: number): AuthenticateError {

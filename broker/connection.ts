@@ -1,57 +1,28 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../acl/principal.ts'
 import { type ConnectPacket, readConnect } from './connect-packet.ts'
-import { createFrameReader, type Frame, ProtocolViolation, type PublishFrame, readPublish } from './frames.ts'
+import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } from './connection-events.ts'
+import {
+  createFrameReader,
+  type FiltersFrame,
+  type Frame,
+  ProtocolViolation,
+  readFilters,
+  readPublish,
+} from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
+import { createOutgoing } from './outgoing.ts'
 import { encodeConnackRefusal, encodeEmptyPublish, packetType } from './wire.ts'
-
-export interface ConnectionLimits {
-  /** Largest packet after log-in, bytes. */
-  maxPacketBytes: number
-  /** Largest packet before log-in, bytes. */
-  maxConnectBytes: number
-  /** Bytes waiting for one subscriber before it is cut off. */
-  outgoingBuffer: number
-}
-
-/** What a connection tells the broker around it. */
-export interface ConnectionEvents {
-  /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
-  acknowledged(type: number, packetId: number): void
-  /** The hub closes the connection; `reason` is a stable word for counters. */
-  cut(reason: CutReason, detail: string): void
-  /** A QoS 0 message found no room. */
-  dropped(): void
-  /** A PUBLISH came in; for how many milliseconds to stop reading, because there were too many. */
-  publishing(): number
-}
-
-export type CutReason =
-  | 'protocol'
-  | 'version'
-  | 'slow'
-  | 'keepalive'
-  | 'revoked'
-  | 'takeover'
-  | 'operator'
-  | 'error'
-
-/** A PUBLISH of the client and when its last byte came in, on the clock of `performance.now()`. */
-export interface ArrivedPublish extends PublishFrame {
-  started: number
-}
 
 /** [MQTT-3.1.0-1] */
 const notConnect = { violation: 'first packet is not CONNECT' }
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const lingerMs = 1000
-/** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
-const frozenMs = 10_000
-/** Reading pauses while more than this is received and not acknowledged, bytes; each PUBLISH counts as a few more. */
+/** What a closed peer may still send meanwhile; it is thrown away. */
+const lingerBytes = 64 * 1024
+/** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
-const publishCostBytes = 256
-/** Retained and queued messages wait while more than this is on its way, bytes. */
-const paceBytes = 128 * 1024
+const packetCostBytes = 256
 
 /**
  * The connection Aedes sees instead of the socket.
@@ -78,18 +49,18 @@ export class MqttConnection extends Duplex {
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
   readonly #frames
+  readonly #outgoing
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5], or behind too many publishes. */
   readonly #held: Frame[] = []
   #connackSeen = false
-  #corked = false
   #lastHeard = performance.now()
   #stopKeepAlive = () => {}
-  #frozenTimer: NodeJS.Timeout | undefined
-  /** Payloads received and not yet acknowledged. */
+  /** Bytes received and not yet answered. */
   #unfinishedBytes = 0
   #stopped = false
   #throttled = false
+  #peerEnded = false
 
   constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
     super({ allowHalfOpen: true, emitClose: true })
@@ -98,16 +69,20 @@ export class MqttConnection extends Duplex {
     this.#socket = socket
     this.#limits = limits
     this.#events = events
+    // While the log-in is decided nothing more is read, so that what follows the CONNECT may be large.
     this.#frames = createFrameReader(() =>
-      this.#state === 'open' ? limits.maxPacketBytes : limits.maxConnectBytes,
+      this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes,
     )
+    this.#outgoing = createOutgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
-    socket.on('end', () => this.push(null))
+    socket.on('end', () => {
+      this.#peerEnded = true
+      this.#endInward()
+    })
     socket.on('error', () => this.destroy())
-    socket.on('close', () => this.destroy())
-    socket.on('drain', () => {
-      this.#thawed()
-      this.emit('paced')
+    socket.on('close', () => {
+      // What was sent before a proper end still counts; Aedes closes when it has read it.
+      if (!this.#peerEnded || this.#state !== 'open') this.destroy()
     })
   }
 
@@ -117,13 +92,17 @@ export class MqttConnection extends Duplex {
 
   /** Bytes written and not yet taken by the network. */
   get pendingBytes(): number {
-    return this.#socket.writableLength
+    return this.#outgoing.pendingBytes
+  }
+
+  /** What may be sent in one go where nobody waits for it, bytes. */
+  get paceBytes(): number {
+    return this.#outgoing.paceBytes
   }
 
   /** A PUBLISH taken with `nextPublish` is acknowledged or given up: there is room for more. */
   finished({ payload }: ArrivedPublish): void {
-    this.#unfinishedBytes -= payload.length + publishCostBytes
-    this.#resume()
+    this.#release(payload.length)
   }
 
   /** The oldest PUBLISH not yet taken; Aedes asks about them in the order they came in. */
@@ -135,7 +114,7 @@ export class MqttConnection extends Duplex {
   open(): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
-    const lastHeard = () => (this.#throttled ? undefined : this.#lastHeard)
+    const lastHeard = () => (this.#isPaused() ? undefined : this.#lastHeard)
     const { keepAlive } = this.request ?? { keepAlive: 0 }
     this.#stopKeepAlive = watchKeepAlive(keepAlive, lastHeard, (limit) =>
       this.cut('keepalive', `nothing heard for ${limit} ms`),
@@ -150,36 +129,15 @@ export class MqttConnection extends Duplex {
    */
   send(bytes: Buffer, droppable = false): boolean {
     if (this.#state === 'closed') return false
-    const pending = this.#socket.writableLength + bytes.length
-    // The first packet always fits: a buffer smaller than the largest message must not lock anyone out.
-    if (pending > this.#limits.outgoingBuffer && this.#socket.writableLength > 0) {
-      if (droppable) return this.#drop()
-      this.cut('slow', `${pending} bytes waiting`)
-      return false
-    }
-    if (pending > this.#limits.outgoingBuffer / 2) {
-      this.#frozenTimer ??= setTimeout(
-        () => this.cut('slow', `not read for ${frozenMs} ms`),
-        frozenMs,
-      ).unref()
-    }
-    if (!this.#corked) {
-      this.#corked = true
-      this.#socket.cork()
-      process.nextTick(() => {
-        this.#corked = false
-        this.#socket.uncork()
-      })
-    }
-    this.#socket.write(bytes)
-    return true
+    if (this.#outgoing.write(bytes)) return true
+    if (droppable) this.#events.dropped()
+    else this.cut('slow', `${this.pendingBytes} bytes waiting`)
+    return false
   }
 
   /** Resolves when more may be sent without piling up, at once where nothing waits. */
-  async paced(): Promise<void> {
-    while (this.#state === 'open' && this.#socket.writableLength > paceBytes) {
-      await new Promise<void>((resolve) => this.once('paced', resolve))
-    }
+  paced(): Promise<void> {
+    return this.#outgoing.paced(() => this.isOpen)
   }
 
   /** Closes the connection for a reason that is counted and logged. */
@@ -215,9 +173,15 @@ export class MqttConnection extends Duplex {
   override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
     this.#stopKeepAlive()
-    this.#thawed()
-    this.emit('paced')
+    this.#held.length = 0
+    this.#outgoing.close()
     this.#socket.removeAllListeners('data')
+    // Read on for a moment: closing with unread input would reset the connection before the answer is out.
+    let discarded = 0
+    this.#socket.on('data', (chunk: Buffer) => {
+      discarded += chunk.length
+      if (discarded > lingerBytes) this.#socket.destroy()
+    })
     this.#socket.resume()
     this.#socket.end()
     setTimeout(() => this.#socket.destroy(), lingerMs).unref()
@@ -225,8 +189,29 @@ export class MqttConnection extends Duplex {
   }
 
   #resume(): void {
-    if (this.#stopped || this.#throttled || this.#state === 'closed' || this.#held.length > 0) return
-    if (this.#unfinishedBytes <= maxUnfinishedBytes) this.#socket.resume()
+    if (this.#stopped || this.#state === 'handshake' || this.#state === 'closed') return
+    if (this.#held.length === 0 && !this.#isPaused()) this.#socket.resume()
+  }
+
+  /** Nothing is read, so that the client's silence says nothing about it. */
+  #isPaused(): boolean {
+    return this.#throttled || this.#unfinishedBytes > maxUnfinishedBytes
+  }
+
+  #take(bytes: number): void {
+    this.#unfinishedBytes += bytes + packetCostBytes
+    if (this.#unfinishedBytes > maxUnfinishedBytes) this.#socket.pause()
+  }
+
+  #release(bytes: number): void {
+    this.#unfinishedBytes -= bytes + packetCostBytes
+    this.#lastHeard = performance.now()
+    this.#resume()
+  }
+
+  /** The peer sends no more; what it sent before is still dispatched. */
+  #endInward(): void {
+    if (this.#peerEnded && this.#state !== 'handshake' && this.#held.length === 0) this.push(null)
   }
 
   /** Back-pressure instead of loss: what the client sends waits in the network (design.md §8). */
@@ -245,9 +230,10 @@ export class MqttConnection extends Duplex {
   #dispatchHeld(): void {
     while (this.#state === 'open' && !this.#throttled) {
       const frame = this.#held.shift()
-      if (!frame) return
+      if (!frame) break
       this.#dispatch(frame)
     }
+    this.#endInward()
   }
 
   #received(chunk: Buffer): void {
@@ -257,7 +243,6 @@ export class MqttConnection extends Duplex {
       for (const frame of this.#frames.push(chunk)) this.#accept(frame)
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      for (const frame of error.before) this.#accept(frame)
       this.cut('protocol', error.message)
     }
   }
@@ -285,8 +270,15 @@ export class MqttConnection extends Duplex {
       else this.cut('protocol', 'empty client id without clean session')
       return
     }
+    const idBytes = Buffer.byteLength(request.clientId)
+    if (idBytes > this.#limits.maxClientIdBytes) {
+      this.send(encodeConnackRefusal(2)) // [MQTT-3.1.3-9]
+      this.cut('protocol', `client id of ${idBytes} bytes, at most ${this.#limits.maxClientIdBytes} allowed`)
+      return
+    }
     this.request = request
     this.#state = 'handshake'
+    this.#socket.pause()
     const bytes = Buffer.from(frame.bytes)
     // Keep alive is watched here, where acknowledgements count as life too [MQTT-3.1.2-24].
     bytes.writeUInt16BE(0, request.keepAliveAt)
@@ -294,6 +286,7 @@ export class MqttConnection extends Duplex {
   }
 
   #dispatch(frame: Frame): void {
+    if (this.farewell) return // nothing may follow a DISCONNECT [MQTT-3.14.4-2]
     switch (frame.type) {
       case packetType.puback:
       case packetType.pubrec:
@@ -307,17 +300,28 @@ export class MqttConnection extends Duplex {
         // Aedes runs the acknowledgement of it and needs nothing else: topic and payload stay here.
         const publish = readPublish(frame)
         this.#publishes.push({ ...publish, started: this.#lastHeard })
-        this.#unfinishedBytes += publish.payload.length + publishCostBytes
-        if (this.#unfinishedBytes > maxUnfinishedBytes) this.#socket.pause()
+        this.#take(publish.payload.length)
         this.#throttle(this.#events.publishing())
         this.#inward(encodeEmptyPublish(publish.qos, publish.packetId))
         return
       }
+      case packetType.subscribe:
+        this.#answer(frame, (request) => this.#events.subscribe(request))
+        return
+      case packetType.unsubscribe:
+        this.#answer(frame, (request) => this.#events.unsubscribe(request))
+        return
       case packetType.disconnect:
         this.farewell = true
         break
     }
     this.#inward(frame.bytes)
+  }
+
+  #answer(frame: Frame, answer: (request: FiltersFrame) => Promise<void>): void {
+    const { length } = frame.bytes
+    this.#take(length)
+    void answer(readFilters(frame)).finally(() => this.#release(length))
   }
 
   #inward(bytes: Buffer): void {
@@ -332,15 +336,5 @@ export class MqttConnection extends Duplex {
       if (bytes[3] === 0) bytes[2] = this.sessionPresent ? 1 : 0
     }
     this.send(bytes)
-  }
-
-  #drop(): false {
-    this.#events.dropped()
-    return false
-  }
-
-  #thawed(): void {
-    clearTimeout(this.#frozenTimer)
-    this.#frozenTimer = undefined
   }
 }

@@ -15,9 +15,10 @@ export interface Frame {
  * Cuts a byte stream into control packets and refuses what MQTT 3.1.1 forbids, before anything
  * downstream parses or buffers it.
  *
- * `push` returns the frames that the chunk completes. It throws a `ProtocolViolation` for a packet that
- * must close the connection [MQTT-4.8.0-1]; frames before it are in `violation.before`.
- * `maxBytes` is asked per packet: a longer one is refused as soon as its header is read, not buffered.
+ * `push` yields the frames that the chunk completes, one by one. It throws a `ProtocolViolation` for a packet
+ * that must close the connection [MQTT-4.8.0-1].
+ * `maxBytes` is asked per packet, when those before it were dealt with: a longer one is refused as soon as
+ * its header is read, not buffered.
  */
 export function createFrameReader(maxBytes: () => number) {
   // Chunks of an unfinished packet; joined once, when complete, so that slow dripping costs nothing.
@@ -26,26 +27,23 @@ export function createFrameReader(maxBytes: () => number) {
   let expected = 0
 
   return {
-    push(chunk: Buffer): Frame[] {
-      const frames: Frame[] = []
-      try {
-        let rest = chunk
-        while (rest.length > 0) rest = take(rest, frames)
-      } catch (error) {
-        if (error instanceof ProtocolViolation) error.before = frames
-        throw error
+    *push(chunk: Buffer): Generator<Frame> {
+      let rest = chunk
+      while (rest.length > 0) {
+        const taken = take(rest)
+        rest = taken.rest
+        if (taken.frame) yield taken.frame
       }
-      return frames
     },
   }
 
-  function take(chunk: Buffer, frames: Frame[]): Buffer {
+  function take(chunk: Buffer): { frame?: Frame; rest: Buffer } {
     if (buffered === 0) {
       const header = readFixedHeader(chunk)
       if (header && header.total <= chunk.length) {
         checkSize(chunk, header.total)
-        frames.push(toFrame(chunk.subarray(0, header.total), header.bodyAt))
-        return chunk.subarray(header.total)
+        const frame = toFrame(chunk.subarray(0, header.total), header.bodyAt)
+        return { frame, rest: chunk.subarray(header.total) }
       }
     }
     parts.push(chunk)
@@ -53,19 +51,19 @@ export function createFrameReader(maxBytes: () => number) {
     if (expected === 0) {
       const start = parts.length === 1 ? chunk : Buffer.concat(parts)
       const header = readFixedHeader(start)
-      if (!header) return empty
+      if (!header) return { rest: empty }
       checkSize(start, header.total)
       expected = header.total
     }
-    if (buffered < expected) return empty
+    if (buffered < expected) return { rest: empty }
     const bytes = Buffer.concat(parts)
     const header = readFixedHeader(bytes)
     const total = expected
     parts = []
     buffered = 0
     expected = 0
-    frames.push(toFrame(bytes.subarray(0, total), header?.bodyAt ?? 2))
-    return bytes.subarray(total)
+    const frame = toFrame(bytes.subarray(0, total), header?.bodyAt ?? 2)
+    return { frame, rest: bytes.subarray(total) }
   }
 
   function checkSize(start: Buffer, total: number): void {
@@ -77,9 +75,7 @@ export function createFrameReader(maxBytes: () => number) {
 }
 
 /** A packet after which the connection must be closed. */
-export class ProtocolViolation extends Error {
-  before: Frame[] = []
-}
+export class ProtocolViolation extends Error {}
 
 const empty = Buffer.alloc(0)
 
@@ -194,6 +190,27 @@ function checkFilters(body: Buffer, optionBytes: number): string | undefined {
     if (optionBytes === 1 && (body[at - 1] ?? 0) > 2) return 'requested QoS is not 0, 1 or 2' // [MQTT-3.8.3-4]
   }
   return undefined
+}
+
+/** A SUBSCRIBE or UNSUBSCRIBE that passed the reader. */
+export interface FiltersFrame {
+  packetId: number
+  /** In the order of the packet, repetitions included; `qos` is 0 for an UNSUBSCRIBE. */
+  filters: { filter: string; qos: Qos }[]
+}
+
+/** Reads a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
+export function readFilters({ type, body }: Frame): FiltersFrame {
+  const filters: FiltersFrame['filters'] = []
+  let at = 2
+  while (at < body.length) {
+    const end = at + 2 + body.readUInt16BE(at)
+    const filter = body.toString('utf8', at + 2, end)
+    const requested = type === packetType.subscribe ? body[end] : 0
+    filters.push({ filter, qos: requested === 2 ? 2 : requested === 1 ? 1 : 0 })
+    at = type === packetType.subscribe ? end + 1 : end
+  }
+  return { packetId: body.readUInt16BE(0), filters }
 }
 
 function checkPacketId(body: Buffer, at: number): string | undefined {

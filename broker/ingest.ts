@@ -1,4 +1,5 @@
-import { mayPublish } from '../acl/access.ts'
+import { mayPublish, type PublishDecision } from '../acl/access.ts'
+import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -9,13 +10,18 @@ import type { Receive, Received } from './receiving.ts'
  * The MQTT door of the pipeline: an inbox topic becomes a submission; everything else is dropped,
  * counted, logged and reported to the publisher's own institutions (design.md §7).
  */
-export function createIngest(parts: { pipeline: Pipeline; log: Log; metrics: Metrics }): Receive {
-  const { pipeline, log, metrics } = parts
+export function createIngest(parts: {
+  pipeline: Pipeline
+  maxTopicLevels: number
+  log: Log
+  metrics: Metrics
+}): Receive {
+  const { pipeline, maxTopicLevels, log, metrics } = parts
 
   return async (received) => {
     const { principal, topic, payload } = received
     const arrival = { at: received.at, started: received.started, alongside: received.alongside }
-    const decision = mayPublish(principal, topic)
+    const decision = decide(principal, topic)
     if (decision.allowed) {
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []
       const { institutionId, cls } = decision
@@ -29,6 +35,12 @@ export function createIngest(parts: { pipeline: Pipeline; log: Log; metrics: Met
     const error = errorItem(decision.code, 'topic', `${topic}: ${decision.reason}`)
     const report = await pipeline.refuse({ payload, error, outcome, institutions }, arrival)
     return report.outcome !== 'failed'
+  }
+
+  function decide(principal: Principal, topic: string): PublishDecision {
+    if (topic.split('/').length <= maxTopicLevels) return mayPublish(principal, topic)
+    const reason = `it has more than ${maxTopicLevels} levels`
+    return { allowed: false, code: 'topic.invalid', reason, rule: 'topic.name' }
   }
 
   function logDenied({ principal, clientId, topic, isWill }: Received, code: string, reason: string): void {

@@ -12,9 +12,7 @@ export interface Link {
   /** Where its will is stored. */
   willKey: string | undefined
   /** Settles when everything published so far may be acknowledged. */
-  acknowledged: Promise<unknown>
-  /** QoS 2 messages on their way into the store, by packet identifier. */
-  readonly processing: Map<number, Promise<void>>
+  acknowledged: Promise<void>
 }
 
 export type Links = ReturnType<typeof createLinks>
@@ -33,7 +31,6 @@ export function createLinks() {
         logInDone: () => {},
         willKey: undefined,
         acknowledged: Promise.resolve(),
-        processing: new Map(),
       }
       open.add(link)
       byConnection.set(connection, link)

@@ -2,10 +2,10 @@ import type { Principal } from '../acl/principal.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { ArrivedPublish } from './connection.ts'
+import type { ArrivedPublish } from './connection-events.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
-import { incomingKey } from './sessions.ts'
+import { incomingChange, incomingKey } from './sessions.ts'
 import type { createWills } from './wills.ts'
 import type { Qos } from './wire.ts'
 
@@ -29,9 +29,6 @@ export interface Received {
 /** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
 export type Receive = (received: Received) => Promise<boolean>
 
-/** Received QoS 2 messages one client may leave unreleased. */
-const incomingWindow = 1000
-
 /**
  * What clients publish, until it may be acknowledged: each PUBLISH once, wills when their time has come.
  * Everything here rejects when the connection must be closed without an acknowledgement.
@@ -39,11 +36,13 @@ const incomingWindow = 1000
 export function createReceiving(parts: {
   store: Store
   wills: ReturnType<typeof createWills>
+  /** Received QoS 2 messages one client may leave unreleased. */
+  incomingWindow: number
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { store, wills, clock, log, metrics } = parts
+  const { store, wills, incomingWindow, clock, log, metrics } = parts
   let receive: Receive = async () => false
 
   return {
@@ -67,7 +66,8 @@ export function createReceiving(parts: {
       const before = link.acknowledged
       const taken =
         publish.qos === 2 ? receiveOnce(link, session, publish) : receiveNow(link, session, publish, [])
-      link.acknowledged = Promise.allSettled([before, taken])
+      // Without a value: each would hold that of the one before, for as long as the connection lives.
+      link.acknowledged = Promise.allSettled([before, taken]).then(() => undefined)
       try {
         await before
         await taken
@@ -85,6 +85,12 @@ export function createReceiving(parts: {
       const alongside = willKey ? [{ del: willKey }] : []
       // One that could not be stored stays in the store, for the next start.
       await receive({ ...will, principal, clientId, isWill: true, ...now, alongside })
+    },
+
+    /** Whether a QoS 2 packet identifier is received and not released; one on its way is waited for. */
+    async isIncoming(session: Session, packetId: number): Promise<boolean> {
+      await session.processing.get(packetId)?.catch(() => undefined)
+      return session.incoming.has(packetId)
     },
 
     /**
@@ -109,21 +115,21 @@ export function createReceiving(parts: {
   async function receiveOnce(link: Link, session: Session, publish: ArrivedPublish): Promise<void> {
     const { packetId } = publish
     if (session.incoming.has(packetId)) return
-    const underway = link.processing.get(packetId)
+    const underway = session.processing.get(packetId)
     if (underway) return underway
-    if (session.incoming.size + link.processing.size >= incomingWindow) {
+    if (session.incoming.size + session.processing.size >= incomingWindow) {
       link.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
       throw new Error('too many QoS 2 messages not released')
     }
     // A clean session does not outlive its connection: there is nothing to store.
-    const alongside = session.clean ? [] : [{ put: incomingKey(session.clientId, packetId), value: '' }]
+    const alongside = session.clean ? [] : [incomingChange(session, packetId)]
     const processing = receiveNow(link, session, publish, alongside)
-    link.processing.set(packetId, processing)
+    session.processing.set(packetId, processing)
     try {
       await processing
       session.incoming.add(packetId)
     } finally {
-      link.processing.delete(packetId)
+      session.processing.delete(packetId)
     }
   }
 

@@ -29,8 +29,11 @@ export interface Session {
   waiting: number
   /** Packet identifiers of QoS 2 messages received and not released. */
   readonly incoming: Set<number>
+  /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
+  readonly processing: Map<number, Promise<void>>
   lastPacketId: number
-  flushing: boolean
+  /** The run that sends from the queue at the moment; a new connection starts one of its own. */
+  flushing: object | undefined
   /** Messages lost to the queue limit or their expiry. */
   dropped: number
 }
@@ -53,7 +56,7 @@ export interface QueueEntry {
 }
 
 /** A QoS 1 or 2 message to a clean session: nothing of it outlives the connection. */
-export type CleanFlight = 'published' | 'released'
+export type CleanFlight = 'qos1' | 'qos2' | 'released'
 
 /** How far the delivery of queued and retained messages runs ahead of the client's acknowledgements. */
 export const inFlightWindow = 100
@@ -78,8 +81,9 @@ export function createSession(of: {
     latest: new Map(),
     waiting: 0,
     incoming: new Set(),
+    processing: new Map(),
     lastPacketId: 0,
-    flushing: false,
+    flushing: undefined,
     dropped: 0,
   }
 }
@@ -105,7 +109,7 @@ export function sendUnstored(session: Session, publish: Publish, qos: Qos, retai
     return
   }
   const packetId = nextPacketId(session)
-  session.inFlight.set(packetId, 'published')
+  session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
   connection.send(publish.packet(qos, { retain }, packetId))
 }
 

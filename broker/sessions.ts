@@ -24,6 +24,7 @@ export async function openSessions(parts: {
 }) {
   const { store, outbox, routes, clock, expiryMs } = parts
   const sessions = new Map<string, Session>()
+  const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
   await load()
 
   return {
@@ -47,20 +48,19 @@ export async function openSessions(parts: {
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
       const existing = sessions.get(clientId)
-      if (existing && !existing.clean && !clean) {
-        existing.principal = principal
-        existing.owner = owner
-        existing.disconnectedAt = undefined
-        await store.commit([recordChange(existing)])
-        return { session: existing, resumed: true }
-      }
-      const changes = existing ? remove(existing) : []
+      if (existing && !existing.clean && !clean) return resume(existing, principal, owner)
+      const removed = existing ? remove(existing) : []
       const permission = permissionKey(principal)
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
       session.owner = owner
       sessions.set(clientId, session)
-      if (!clean) changes.push(recordChange(session))
-      await store.commit(changes)
+      try {
+        await commitRemoval(removed, clean ? [] : [recordChange(session)])
+      } catch (error) {
+        // Nobody was told of it.
+        if (sessions.get(clientId) === session) sessions.delete(clientId)
+        throw error
+      }
       return { session, resumed: false }
     },
 
@@ -80,10 +80,13 @@ export async function openSessions(parts: {
       routesOf(session, qos).remove(filter, session)
     },
 
-    /** Stores what a persistent session is subscribed to now. */
+    /** Stores what a persistent session is subscribed to now; changes in quick succession share a commit. */
     async storeSubscriptions(session: Session): Promise<void> {
-      if (!session.clean && sessions.get(session.clientId) === session)
-        await store.commit([recordChange(session)])
+      if (session.clean) return
+      const underway = storing.get(session)
+      if (!underway) return storeRecord(session)
+      underway.next ??= underway.current.then(noop, noop).then(() => storeRecord(session))
+      return underway.next
     },
 
     /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
@@ -99,7 +102,7 @@ export async function openSessions(parts: {
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
     async drop(session: Session): Promise<void> {
-      await store.commit(remove(session))
+      await commitRemoval(remove(session))
     },
 
     /** Forgets sessions that have been offline for too long. Returns how many. */
@@ -108,9 +111,53 @@ export async function openSessions(parts: {
       const expired = [...sessions.values()].filter(
         ({ disconnectedAt }) => (disconnectedAt ?? Infinity) <= limit,
       )
-      await store.commit(expired.flatMap(remove))
+      await commitRemoval(expired.flatMap(remove))
       return expired.length
     },
+  }
+
+  function storeRecord(session: Session): Promise<void> {
+    const isKnown = sessions.get(session.clientId) === session
+    const current = store.commit(isKnown ? [recordChange(session)] : [])
+    const underway = { current }
+    storing.set(session, underway)
+    const over = () => {
+      if (storing.get(session) === underway && !('next' in underway)) storing.delete(session)
+    }
+    current.then(over, over)
+    return current
+  }
+
+  async function resume(
+    session: Session,
+    principal: Principal,
+    owner: MqttConnection,
+  ): Promise<{ session: Session; resumed: boolean }> {
+    session.principal = principal
+    session.owner = owner
+    session.disconnectedAt = undefined
+    try {
+      await store.commit([recordChange(session)])
+    } catch (error) {
+      // Refused: offline as before, or it would never expire.
+      session.owner = undefined
+      session.disconnectedAt = clock()
+      throw error
+    }
+    return { session, resumed: true }
+  }
+
+  /**
+   * What is gone in memory goes from the store as soon as that works: left there, a later session with the
+   * same client id would find the queue after a restart. The record itself is overwritten by the next one.
+   */
+  async function commitRemoval(removed: readonly Change[], added: readonly Change[] = []): Promise<void> {
+    try {
+      await store.commit([...removed, ...added])
+    } catch (error) {
+      outbox.finished.add(removed.filter((change) => !isReused(change)))
+      throw error
+    }
   }
 
   function routesOf(session: Session, qos: Qos): Routes['live'] {
@@ -131,7 +178,7 @@ export async function openSessions(parts: {
 
   async function load(): Promise<void> {
     const now = clock()
-    for await (const [, value] of store.range('session/')) {
+    for await (const [, value] of store.range(recordPrefix)) {
       const { subscriptions, disconnectedAt, ...record }: SessionRecord = JSON.parse(value.toString())
       const session = createSession({ ...record, clean: false })
       // A session that was connected when the node died has been offline since then: since now at the latest.
@@ -144,16 +191,39 @@ export async function openSessions(parts: {
       outbox.resume(session)
     }
     await outbox.dropOrphans()
-    for await (const [key] of store.range('incoming/')) {
+    const forgotten: Change[] = []
+    for await (const [key, value] of store.range(incomingPrefix)) {
       const [, clientId = '', packetId = ''] = key.split('/')
-      sessions.get(decodeURIComponent(clientId))?.incoming.add(Number(packetId))
+      const session = sessions.get(decodeURIComponent(clientId))
+      // Of an earlier session with the same client id, whose end overtook the message.
+      if (session && value.toString() === identityOf(session)) session.incoming.add(Number(packetId))
+      else forgotten.push({ del: key })
     }
+    await store.commit(forgotten)
   }
 }
 
-/** The key that remembers a received QoS 2 packet identifier until its PUBREL [MQTT-4.3.3-2]. */
+const recordPrefix = 'session/'
+const incomingPrefix = 'incoming/'
+const noop = () => {}
+
+/** Whether a later session of the same client id writes the same key. */
+function isReused(change: Change): boolean {
+  return 'del' in change && (change.del.startsWith(recordPrefix) || change.del.startsWith(incomingPrefix))
+}
+
+/** Remembers a received QoS 2 packet identifier until its PUBREL [MQTT-4.3.3-2]. */
+export function incomingChange(session: Session, packetId: number): Change {
+  return { put: incomingKey(session.clientId, packetId), value: identityOf(session) }
+}
+
+/** What tells sessions of one client id apart that follow each other. */
+function identityOf({ createdAt }: Session): string {
+  return String(createdAt)
+}
+
 export function incomingKey(clientId: string, packetId: number): string {
-  return `incoming/${encodeURIComponent(clientId)}/${packetId}`
+  return `${incomingPrefix}${encodeURIComponent(clientId)}/${packetId}`
 }
 
 interface SessionRecord {
@@ -179,5 +249,5 @@ function recordChange(session: Session): Change {
 }
 
 function recordKey(clientId: string): string {
-  return `session/${encodeURIComponent(clientId)}`
+  return `${recordPrefix}${encodeURIComponent(clientId)}`
 }

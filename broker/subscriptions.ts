@@ -6,14 +6,8 @@ import type { Qos } from './wire.ts'
  */
 export function createSubscriptions<Holder>() {
   const root = createNode<Holder>()
-  let version = 0
 
   return {
-    /** Changes whenever a filter is added or removed. */
-    get version() {
-      return version
-    },
-
     add(filter: string, holder: Holder, qos: Qos): void {
       let node = root
       for (const level of filter.split('/')) {
@@ -25,12 +19,10 @@ export function createSubscriptions<Holder>() {
         node = child
       }
       node.holders.set(holder, qos)
-      version++
     },
 
     remove(filter: string, holder: Holder): void {
       removeBelow(root, filter.split('/'), 0, holder)
-      version++
     },
 
     /** Each holder once, with the highest QoS of its matching filters [MQTT-3.3.5-1]. */

@@ -8,12 +8,18 @@ export const packetType = {
   pubrel: 6,
   pubcomp: 7,
   subscribe: 8,
+  suback: 9,
   unsubscribe: 10,
+  unsuback: 11,
   pingreq: 12,
   disconnect: 14,
 } as const
 
 export type Qos = 0 | 1 | 2
+
+export function lowerQos(a: Qos, b: Qos): Qos {
+  return a < b ? a : b
+}
 
 /** One PUBLISH, encoded once per QoS and flags however many subscribers it goes to. */
 export interface Publish {
@@ -74,6 +80,16 @@ export function encodeEmptyPublish(qos: Qos, packetId: number): Buffer {
 /** PUBREL; its reserved flags are 0010 [MQTT-3.6.1-1]. */
 export function encodePubrel(packetId: number): Buffer {
   return Buffer.of((packetType.pubrel << 4) | 2, 2, packetId >> 8, packetId & 0xff)
+}
+
+/** SUBACK with a return code for each filter, 0x80 for refused ones [MQTT-3.8.4-5]. */
+export function encodeSuback(packetId: number, returnCodes: readonly number[]): Buffer {
+  const length = encodeLength(2 + returnCodes.length)
+  return Buffer.from([packetType.suback << 4, ...length, packetId >> 8, packetId & 0xff, ...returnCodes])
+}
+
+export function encodeUnsuback(packetId: number): Buffer {
+  return Buffer.of(packetType.unsuback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
 /** CONNACK without a session, for refusals the broker itself need not see. */

@@ -3,6 +3,7 @@ import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
+import { httpsCommands } from './https-commands.ts'
 import { type Printer, valueAt } from './print.ts'
 
 /** All commands, in the order of the help (design.md §4). */
@@ -14,6 +15,7 @@ export const commands: readonly Command[] = [
     print: (result, printer) => printer.properties(result),
   },
   ...credentialCommands,
+  ...httpsCommands.filter(({ words }) => words.startsWith('users ')),
   {
     words: 'feed status',
     summary: 'the livestream feed in use',
@@ -118,6 +120,7 @@ export const commands: readonly Command[] = [
     print: printCheck,
     succeeded: (result) => valueAt(result, 'outcome') === 'published',
   },
+  ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
   {
     words: 'audit',
     summary: 'who changed what',

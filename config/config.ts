@@ -23,6 +23,13 @@ const defaults = {
   serviceAccount: 'publisher@hub.example',
   maxConnections: 20_000,
   maxConnectionsPerAddress: 2_000, // 0: no limit
+  connectTimeout: 10, // seconds
+  maxConnectPacket: 65_536, // bytes
+  maxPacket: 475_136, // bytes: the largest payload and 64 KiB
+  maxClientId: 256, // bytes
+  maxSubscriptions: 1_000, // per client
+  maxTopicLevels: 100,
+  incomingWindow: 1_000, // QoS 2 messages per client
   loginFailures: 20, // per address and minute; 0: no limit
   publishRate: 100, // events per second and credential; 0: no limit
   outgoingBuffer: 1_048_576, // bytes per subscriber
@@ -74,6 +81,13 @@ const settings = {
   serviceAccount: formatted('account', 'an account in the form of an e-mail address'),
   maxConnections: whole(1),
   maxConnectionsPerAddress: whole(0),
+  connectTimeout: whole(1, 3_600),
+  maxConnectPacket: whole(128, 1_048_576),
+  maxPacket: whole(1_024, 268_435_460),
+  maxClientId: whole(23, 65_535), // [MQTT-3.1.3-5]
+  maxSubscriptions: whole(1),
+  maxTopicLevels: whole(4, 100), // the radio tree has four
+  incomingWindow: whole(1, 65_535),
   loginFailures: whole(0),
   publishRate: whole(0),
   outgoingBuffer: whole(1),

@@ -1,3 +1,4 @@
+import { readdir, rename } from 'node:fs/promises'
 import { Level } from 'level'
 import { type Change, keepsStored, type Store } from './store.ts'
 
@@ -6,11 +7,14 @@ import { type Change, keepsStored, type Store } from './store.ts'
  *
  * Waiting commits are written together as one synced batch (group commit), so that the cost of the
  * disk is shared under load and an acknowledgement still means "on disk".
- * Rejects with a readable reason when the directory cannot be opened.
+ * Rejects with a readable reason when the directory cannot be opened. With `onDamaged` a directory whose
+ * content cannot be read is moved aside instead, and an empty store takes its place.
  */
-export async function openEmbeddedStore(directory: string): Promise<Store> {
-  const db = new Level<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
-  await db.open().catch((error: unknown) => {
+export async function openEmbeddedStore(
+  directory: string,
+  onDamaged?: (movedTo: string, error: unknown) => void,
+): Promise<Store> {
+  const db = await openOrReplace(directory, onDamaged).catch((error: unknown) => {
     throw openFailure(directory, error)
   })
   const waiting: Pending[] = []
@@ -103,6 +107,56 @@ export async function openEmbeddedStore(directory: string): Promise<Store> {
     return operations
   }
 }
+
+async function openOrReplace(
+  directory: string,
+  onDamaged: ((movedTo: string, error: unknown) => void) | undefined,
+): Promise<Level<string, Buffer>> {
+  try {
+    if (onDamaged) await checkFiles(directory)
+    return await openLevel(directory, onDamaged !== undefined)
+  } catch (error) {
+    if (!onDamaged || !isDamage(error)) throw error
+    const movedTo = `${directory}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
+    await rename(directory, movedTo)
+    const replacement = await openLevel(directory, false)
+    onDamaged(movedTo, error)
+    return replacement
+  }
+}
+
+async function openLevel(directory: string, readAll: boolean): Promise<Level<string, Buffer>> {
+  const db = new Level<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
+  await db.open()
+  try {
+    // Damage inside a table shows only when it is read.
+    if (readAll) for await (const _ of db.iterator());
+  } catch (error) {
+    await db.close()
+    throw error
+  }
+  return db
+}
+
+/** LevelDB takes a directory without CURRENT for a new one, and deletes what else it finds there. */
+async function checkFiles(directory: string): Promise<void> {
+  const names: string[] = await readdir(directory).catch(() => [])
+  const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
+  if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
+}
+
+/** Whether LevelDB says that the content is wrong; that a disk is full or a directory locked is no damage. */
+function isDamage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true
+    if (cause.message.startsWith('Corruption')) return true
+    if (brokenFile.test(cause.message)) return true
+  }
+  return false
+}
+
+const brokenFile =
+  /^IO error: .*(MANIFEST-\d+|\d+\.(ldb|sst|log)): (No such file or directory|Invalid argument)$/
 
 function openFailure(directory: string, error: unknown): Error {
   const cause = error instanceof Error ? (error.cause ?? error) : error

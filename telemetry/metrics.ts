@@ -10,6 +10,15 @@ export function createMetrics() {
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter({ name, help, labelNames, registers })
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
+  let certificateEnd: (() => Date) | undefined
+  new Gauge({
+    name: 'hub_certificate_expiry_days',
+    help: 'Days until the certificate in use expires',
+    registers,
+    collect() {
+      if (certificateEnd) this.set(daysUntil(certificateEnd()))
+    },
+  })
   const budget = createBudget()
   const budgetSeconds = new Histogram({
     name: 'hub_budget_seconds',
@@ -33,7 +42,14 @@ export function createMetrics() {
     connectionsCut: counter('hub_connections_cut_total', 'Connections closed by the hub', ['reason']),
     deliveries: counter('hub_deliveries_total', 'Messages written to subscribers'),
     messagesDropped: counter('hub_messages_dropped_total', 'Messages a subscriber did not get', ['reason']),
+    httpsRequests: counter('hub_https_requests_total', 'HTTPS requests answered', ['route', 'status']),
+    logins: counter('hub_logins_total', 'Log-ins of users over HTTPS', ['outcome']),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
+
+    /** Shows the days until the certificate expires, asked anew each time. */
+    watchCertificate(end: () => Date): void {
+      certificateEnd = end
+    },
 
     /** Records one event's way through the hub; true when it broke the budget. */
     recordBudget(ms: number): boolean {
@@ -57,4 +73,9 @@ export function createMetrics() {
       return values
     },
   }
+}
+
+/** Days from now, with a fraction; negative when it has passed. */
+export function daysUntil(date: Date): number {
+  return (date.getTime() - Date.now()) / (24 * 3600 * 1000)
 }

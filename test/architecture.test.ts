@@ -16,10 +16,13 @@ const folders: Record<string, string[]> = {
   certs: ['telemetry'],
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
+  users: ['event', 'store', 'telemetry'],
+  push: ['store'],
+  lifecycle: ['store'],
   broker: ['event', 'store', 'telemetry', 'acl', 'certs', 'validator'],
-  'bridge-https': ['event', 'store', 'telemetry', 'acl', 'certs', 'validator'],
-  admin: ['event', 'store', 'telemetry', 'config', 'acl'],
-  cli: ['event', 'acl', 'config'],
+  'bridge-https': ['event', 'telemetry', 'certs', 'validator', 'users', 'push', 'lifecycle'],
+  admin: ['event', 'store', 'telemetry', 'config', 'acl', 'lifecycle'],
+  cli: ['event', 'acl', 'config', 'users', 'lifecycle'],
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
@@ -31,7 +34,8 @@ const assemblers = ['hub.ts', 'server.ts', 'status.ts', 'welcome.ts', 'test', 'd
 /** Packages that belong to one folder. */
 const packageOwners: [packages: RegExp, owner: string][] = [
   [/^(aedes|aedes-.+|mqemitter.*)$/, 'broker'],
-  [/^(fastify|@fastify\/.+)$/, 'bridge-https'],
+  [/^(fastify|@fastify\/.+|ws)$/, 'bridge-https'],
+  [/^(jose|nodemailer)$/, 'users'],
 ]
 
 /** Folders that are not shipped. */

@@ -6,12 +6,21 @@ import { startPlainBroker } from './plain-broker.ts'
  * suites can be pointed at it: `npx tsx test/open-broker.ts --port 1883`
  */
 const { values } = parseArgs({
-  options: { port: { type: 'string', default: '1883' }, log: { type: 'string' } },
+  options: {
+    port: { type: 'string', default: '1883' },
+    log: { type: 'string' },
+    // Paho's suite wants one filter to be refused: `--deny test/nosubscribe`
+    deny: { type: 'string', default: '' },
+  },
 })
 
 const largestPacket = 268_435_461
 const broker = await startPlainBroker({
   port: Number(values.port),
+  access: {
+    maySubscribe: (_principal, filter) =>
+      filter === values.deny ? { allowed: false, reason: 'denied by --deny' } : { allowed: true },
+  },
   limits: { maxPacketBytes: largestPacket, maxConnectBytes: largestPacket },
   ...(values.log && { logLevel: values.log }),
 })

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import type { Principal } from '../acl/principal.ts'
-import { type Access, type BrokerLimits, createBroker } from '../broker/broker.ts'
+import type { Access } from '../broker/access.ts'
+import { type BrokerLimits, createBroker } from '../broker/broker.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import type { Store } from '../store/store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -50,6 +51,10 @@ export async function startPlainBroker(
     limits: {
       maxPacketBytes: 1024 * 1024,
       maxConnectBytes: 64 * 1024,
+      maxClientIdBytes: 65_535,
+      maxSubscriptions: 10_000,
+      maxTopicLevels: 100,
+      incomingWindow: 1000,
       outgoingBuffer: 16 * 1024 * 1024,
       connectTimeoutMs: 10_000,
       loginFailures: 0,

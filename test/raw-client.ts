@@ -1,12 +1,14 @@
 import { connect, type Socket } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
 import { generate, type Packet, parser } from 'mqtt-packet'
 import type { Test } from 'tap'
 
-/** A client that sends exactly what it is told, valid or not, and acknowledges nothing by itself. */
-export async function rawClient(t: Test, port: number) {
-  const socket: Socket = connect(port, '127.0.0.1')
+/** A client that sends exactly what it is told, valid or not, and acknowledges nothing by itself; over TLS with a `ca`. */
+export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Buffer) {
+  const socket: Socket =
+    ca === undefined ? connect(port, '127.0.0.1') : connectSecurely({ port, host: 'localhost', ca })
   await new Promise<void>((resolve, reject) => {
-    socket.once('connect', resolve)
+    socket.once(ca === undefined ? 'connect' : 'secureConnect', resolve)
     socket.once('error', reject)
   })
   socket.setNoDelay(true)
@@ -86,6 +88,8 @@ export async function rawClient(t: Test, port: number) {
         `${cmd} ${index}`,
       )
     },
+    /** The packet at this place, of any kind, waited for. */
+    at: (index: number) => until(() => packets[index], `packet ${index}`, 20_000),
     /** Resolves when the broker has closed the connection. */
     closed: () => until(() => (closed ? true : undefined), 'close'),
     get isClosed() {

@@ -31,7 +31,7 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
   })
   if (!child.stdout) throw new Error('no output')
   const lines = createInterface({ input: child.stdout })
-  const ready = await new Promise<{ mqttPort: number; adminSocket: string }>((resolve, reject) => {
+  const ready = await new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>((resolve, reject) => {
     lines.on('line', (line) => {
       const entry = JSON.parse(line)
       if (entry.msg === 'hub ready') resolve(entry)
@@ -41,6 +41,7 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
 
   return {
     mqttPort: ready.mqttPort,
+    httpsPort: ready.httpsPort,
     adminSocket: ready.adminSocket,
     caPath: join(home, 'certs', 'ca.pem'),
     pid: child.pid ?? 0,

@@ -50,6 +50,7 @@ export async function startTestHub(t: Test, env: Record<string, string> = {}, di
   return {
     home,
     mqttPort: hub.mqttPort,
+    httpsPort: hub.httpsPort,
     adminSocket: hub.adminSocket,
     caPath: hub.caPath ?? '',
     /** Lines of the log so far. */

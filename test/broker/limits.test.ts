@@ -1,6 +1,9 @@
+import { Duplex } from 'node:stream'
+import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { createPublishRate } from '../../broker/limits.ts'
 import { connect, connectPublisher } from '../clients.ts'
+import { openBroker } from '../conformance/peers.ts'
 import { playing, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
 
@@ -33,4 +36,79 @@ t.test('above the rate publishing slows down, and nothing is lost', async (t) =>
   await Promise.all(all)
   await publisher.received.count(151)
   t.ok(performance.now() - began > 900, '50 of 150 events had to wait for one second')
+})
+
+/** A peer that never reads: whatever is written to it stays. */
+function deafPeer(): Duplex {
+  return new Duplex({ read() {}, write() {} })
+}
+
+t.test('answers that nobody reads are bounded, also where each of them is small', async (t) => {
+  const broker = await openBroker(t, { limits: { outgoingBuffer: 64 * 1024 } })
+  const socket = deafPeer()
+  const gone = new Promise<void>((resolve) => socket.once('close', resolve))
+  broker.broker.accept(socket, 'deaf')
+  socket.push(
+    generate({
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clean: true,
+      clientId: 'c',
+      keepalive: 0,
+    }),
+  )
+  let pings = 0
+  while (!socket.destroyed) {
+    socket.push(Buffer.of(0xc0, 0))
+    pings++
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await gone
+  t.ok(pings < 2000, `${pings} answers of two bytes count for more than their bytes`)
+  t.match(
+    broker.lines.find(({ msg }) => msg === 'connection closed'),
+    { reason: 'slow' },
+  )
+})
+
+t.test('an unauthenticated client is cut off after at most 64 KiB', async (t) => {
+  const broker = await openBroker(t)
+  const table: [what: string, header: Buffer][] = [
+    ['a CONNECT of 200 MB', Buffer.from([0x10, 0x80, 0x80, 0x80, 0x64])],
+    ['a CONNECT of 70 kB', Buffer.from([0x10, 0xf0, 0xa2, 0x04])],
+    ['another packet of 200 MB', Buffer.from([0x30, 0x80, 0x80, 0x80, 0x64])],
+    ['a length without end', Buffer.from([0x10, 0xff, 0xff, 0xff, 0xff])],
+  ]
+  for (const [what, header] of table) {
+    let taken = 0
+    const socket = new Duplex({
+      read() {},
+      write(_chunk, _encoding, done) {
+        done()
+      },
+    })
+    broker.broker.accept(socket, 'hostile')
+    socket.push(header)
+    while (!socket.destroyed && taken < 10_000_000) {
+      if (socket.readableLength === 0) {
+        socket.push(Buffer.alloc(4096))
+        taken += 4096
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    t.ok(taken <= 64 * 1024 + 4096, `${what}: ${taken} bytes`)
+  }
+})
+
+t.test('a CONNECT that drips is cut off when its time is over', async (t) => {
+  const broker = await openBroker(t, { limits: { connectTimeoutMs: 100 } })
+  const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
+  const gone = new Promise<void>((resolve) => socket.once('close', resolve))
+  broker.broker.accept(socket, 'slow')
+  const dripping = setInterval(() => socket.push(Buffer.of(0x10)), 10)
+  t.teardown(() => clearInterval(dripping))
+  socket.push(Buffer.from([0x10, 0x80, 0x01]))
+  await gone
+  t.pass('however long it goes on')
 })

@@ -192,7 +192,16 @@ async function make(t: Test, hosts: string[] = [], now?: Date) {
 }
 
 function openssl(files: { ca: string; cert: string }, options: string[]) {
-  return run('openssl', ['verify', '-x509_strict', '-CAfile', files.ca, '-purpose', 'sslserver', ...options, files.cert])
+  return run('openssl', [
+    'verify',
+    '-x509_strict',
+    '-CAfile',
+    files.ca,
+    '-purpose',
+    'sslserver',
+    ...options,
+    files.cert,
+  ])
 }
 
 async function readAll(dir: string): Promise<Record<string, string>> {

@@ -4,7 +4,12 @@ import { createCredentials } from '../../acl/credentials.ts'
 import { createAudit } from '../../admin/audit.ts'
 import { type CommandParts, createCommands } from '../../admin/commands.ts'
 import { commands as cliCommands } from '../../cli/commands.ts'
+import { createLifecycle } from '../../lifecycle/lifecycle.ts'
+import { createTraffic } from '../../lifecycle/traffic.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
+import { createPasswords } from '../../users/passwords.ts'
+import { createSigningKeys } from '../../users/signing-keys.ts'
+import { createUsers } from '../../users/users.ts'
 
 const A = 'urn:org:institution:a'
 const publisher = { role: 'publisher', label: 'a', institutions: [A], classes: ['track'], filters: [] }
@@ -118,6 +123,63 @@ t.test('changes of clients, sessions, retained messages and feed are audited', a
   )
 })
 
+t.test('a user is added, listed, given a link and removed', async (t) => {
+  const { ask, audit } = await start(t)
+  const user = { email: 'Kim@Radio.example', institution: A, permissions: ['publish'] }
+  const added = await ask('users.add', user)
+  t.strictSame(added, {
+    email: 'kim@radio.example',
+    userId: added.userId,
+    resetToken: added.resetToken,
+    resetUrl: `https://hub.example/#${added.resetToken}`,
+    expiresAt: '2026-03-04T12:00:00.000Z',
+  })
+  await t.rejects(ask('users.add', user), { name: 'Refusal', message: /already a user kim@radio.example/ })
+  t.match((await ask('users.add', { email: 'b@c', institution: 'urn:org:institution:z' })).warning, /feed/)
+  t.match(await ask('users.list'), [
+    { email: 'b@c', permissions: ['publish', 'subscribe'] },
+    { email: 'kim@radio.example', userId: added.userId, permissions: ['publish'], hasPassword: false },
+  ])
+  const reset = await ask('users.reset-password', { email: 'KIM@radio.example' })
+  t.not(reset.resetToken, added.resetToken)
+  t.match(await ask('users.remove', { email: 'kim@radio.example' }), { userId: added.userId, removed: true })
+  for (const command of ['users.remove', 'users.reset-password']) {
+    await t.rejects(ask(command, { email: 'kim@radio.example' }), { message: /no user "kim@radio.example"/ })
+  }
+  const entries = await audit.list()
+  t.strictSame(
+    entries.map(({ action, target }) => `${action} ${target}`),
+    [
+      'users.add kim@radio.example',
+      'users.add b@c',
+      'users.reset-password kim@radio.example',
+      'users.remove kim@radio.example',
+    ],
+  )
+  t.notOk(JSON.stringify(entries).includes(added.resetToken), 'never a token in the audit log')
+})
+
+t.test('wrong users, tracks and announcements are refused, whoever sends them', async (t) => {
+  const { ask } = await start(t)
+  const announcement = { track: 'push', sunset: '2099-01-01', link: 'https://hub.example/' }
+  for (const [command, args] of [
+    ['users.add', {}],
+    ['users.add', { email: 'x', institution: A }],
+    ['users.add', { email: 'a@b\r\nbcc: c@d', institution: A }],
+    ['users.add', { email: 'a@b', institution: 'x' }],
+    ['users.add', { email: 'a@b', institution: A, permissions: ['rule'] }],
+    ['lifecycle.announce', { ...announcement, track: 'all' }],
+    ['lifecycle.announce', { ...announcement, sunset: 'soon' }],
+    ['lifecycle.announce', { ...announcement, sunset: '2026-02-30' }],
+    ['lifecycle.announce', { ...announcement, link: 'somewhere' }],
+    ['lifecycle.announce', { ...announcement, link: 'https://x/>; rel="y' }],
+    ['lifecycle.retire', { track: 'all' }],
+    ['lifecycle.retire', { track: 'push' }],
+  ] as const) {
+    await t.rejects(ask(command, args), { name: 'Refusal' }, `${command} ${JSON.stringify(args)}`)
+  }
+})
+
 t.test('an event is checked as the bytes it was sent as', async (t) => {
   const { ask } = await start(t)
   const payload = Buffer.from([0xff, 0x00, 0x7b]).toString('base64')
@@ -134,8 +196,14 @@ async function start(t: Test) {
   const clock = () => Date.parse('2026-03-01T12:00:00Z')
   const store = await openEmbeddedStore(join(dir, 'store'))
   const credentials = await createCredentials({ store, clock })
+  const knownInstitution = (institution: string) => institution === A
+  const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
+  const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
+  const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
+  const lifecycle = await createLifecycle({ store, traffic, clock, stage: 'test' })
   t.teardown(async () => {
     credentials.close()
+    await traffic.close()
     await store.close()
   })
   const audit = createAudit(join(dir, 'audit.log'), clock)
@@ -149,6 +217,8 @@ async function start(t: Test) {
     clients: { list: () => [], disconnect: known },
     sessions: { list: () => [], drop: async (clientId) => known(clientId) },
     retained: { list: (filter) => [filter], clear: async (topic) => known(topic) },
+    ...{ users, keys, lifecycle },
+    resetUrl: (token) => `https://hub.example/#${token}`,
     check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
   }
   const commands = createCommands(parts)

@@ -90,7 +90,11 @@ const refused: [name: string, services: Service[], errors: string[]][] = [
     [service({ externalId: crid('shared') })],
     ['.services.0.externalId service.ambiguous'],
   ],
-  ['a foreign livestream', [service({ externalId: crid(3) })], ['.services.0 service.institution.mismatch', '.services.0.publisherId service.publisher.mismatch']],
+  [
+    'a foreign livestream',
+    [service({ externalId: crid(3) })],
+    ['.services.0 service.institution.mismatch', '.services.0.publisherId service.publisher.mismatch'],
+  ],
   [
     'a foreign livestream by id',
     [service({ id: id(3), externalId: crid(3) })],
@@ -144,7 +148,8 @@ const refused: [name: string, services: Service[], errors: string[]][] = [
     ],
     [
       '.services.0.externalId service.unknown',
-      '.services.2 service.institution.mismatch', '.services.2.publisherId service.publisher.mismatch',
+      '.services.2 service.institution.mismatch',
+      '.services.2.publisherId service.publisher.mismatch',
       '.services.3.institutionId service.institution.claim',
     ],
   ],

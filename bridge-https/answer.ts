@@ -1,0 +1,91 @@
+import type { ErrorItem } from '../event/error.ts'
+
+/** What a route answers. Without `body` there is none. */
+export interface Answer {
+  status: number
+  body: unknown
+  headers?: Record<string, string>
+}
+
+/** Every error code of this door apart from those of events, with the place it speaks of. */
+export const httpsErrors = {
+  'authorization.missing': {
+    path: '.headers.authorization',
+    message: 'The header Authorization with a bearer token is missing',
+  },
+  'authorization.invalid': {
+    path: '.headers.authorization',
+    message: 'The token is not valid, or has expired',
+  },
+  'authorization.permission': {
+    path: '.headers.authorization',
+    message: 'The user lacks the permission for this',
+  },
+  'login.wrong': { path: '.body', message: 'The e-mail address or the password is wrong' },
+  'refresh.invalid': {
+    path: '.body.refreshToken',
+    message: 'The refresh token is not valid, or has expired',
+  },
+  'reset.invalid': {
+    path: '.body.token',
+    message: 'The link is not valid, has expired, or was used already',
+  },
+  'webhook.url': { path: '.body.url', message: 'Events cannot be sent to this URL' },
+  'subscription.limit': { path: '.body', message: 'The institution has too many subscriptions' },
+  'request.type': { path: '.headers.content-type', message: 'The body must be application/json' },
+  'request.encoding': { path: '.headers.content-encoding', message: 'The body must not be compressed' },
+  'request.length': {
+    path: '.headers.content-length',
+    message: 'The body is not as long as the header says',
+  },
+  'request.form': { path: '.', message: 'The request is not well-formed HTTP' },
+} as const satisfies Record<string, Omit<ErrorItem, 'errorCode'>>
+
+export type HttpsErrorCode = keyof typeof httpsErrors
+
+/** An error item of this door; `detail` says more where there is more to say. */
+export function httpsError(errorCode: HttpsErrorCode, detail?: string): ErrorItem {
+  const { path, message } = httpsErrors[errorCode]
+  return { path, message: detail === undefined ? message : `${message}: ${detail}`, errorCode }
+}
+
+/** What each status says. Statuses with items name them; the others carry nothing else (service.md §7). */
+const messages = {
+  400: 'Invalid input',
+  401: 'Missing authentication',
+  403: 'Invalid authorization',
+  404: 'Not found',
+  408: 'The request took too long',
+  410: 'Gone',
+  413: 'The body is too large',
+  429: 'Too many requests, try again later',
+  431: 'The header fields are too large',
+  500: 'Internal server error',
+  503: 'Not available, try again later',
+} as const
+
+export type ErrorStatus = keyof typeof messages
+
+/** The envelope of an error (service.md §7). */
+export function envelope(status: ErrorStatus, errors?: readonly ErrorItem[], message?: string) {
+  return {
+    message: message ?? messages[status],
+    ...(errors !== undefined && errors.length > 0 && { errors }),
+    trace: null,
+  }
+}
+
+/** An answer that refuses. */
+export function refuse(status: ErrorStatus, errors?: readonly ErrorItem[], message?: string): Answer {
+  return { status, body: envelope(status, errors, message) }
+}
+
+/** An answer that says when to come back. */
+export function refuseUntil(status: 429 | 503, retryAfter: number): Answer {
+  return { ...refuse(status), headers: { 'retry-after': String(retryAfter) } }
+}
+
+/** Places of an event as places of the request: `.start` is `.body.start`, `.` is `.body`. */
+export function belowBody(errors: readonly ErrorItem[]): ErrorItem[] {
+  return errors.map((error) => ({ ...error, path: error.path === '.' ? '.body' : `.body${error.path}` }))
+}

@@ -1,0 +1,188 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Server } from 'node:https'
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Lifecycle } from '../lifecycle/lifecycle.ts'
+import type { TrackStatus } from '../lifecycle/track.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tokens } from '../users/tokens.ts'
+import type { User } from '../users/user.ts'
+import { type Answer, httpsError, refuse } from './answer.ts'
+import { compileBody } from './body.ts'
+import { isShort, type Payload, readPayload } from './payload.ts'
+import { type Call, labelOf, type Route } from './route.ts'
+
+export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
+
+/** Path parameters are names and URNs. */
+export const maxParamLength = 512
+
+/** Serves the routes with Fastify: life cycle, log-in, body, handler, in this order, each may answer. */
+export function serveRoutes(
+  app: App,
+  routes: readonly Route[],
+  parts: {
+    lifecycle: Lifecycle
+    tokens: Tokens
+    metrics: Metrics
+    addressOf: (request: FastifyRequest) => string
+  },
+): void {
+  const { lifecycle, tokens, metrics, addressOf } = parts
+  const users = new WeakMap<FastifyRequest, User>()
+  const matched = new WeakMap<FastifyRequest, Route>()
+
+  // Bodies are judged by the route: here they are only received.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', (_request: FastifyRequest, stream: IncomingMessage) =>
+    readPayload(stream),
+  )
+  app.addContentTypeParser('*', async (_request: FastifyRequest, stream: IncomingMessage) => {
+    stream.resume()
+    return { refused: refuse(400, [httpsError('request.type')]) } satisfies Payload
+  })
+  app.setNotFoundHandler((_request, reply) => send(reply, refuse(404)))
+  app.setErrorHandler((error, request, reply) => {
+    if (codeOf(error).startsWith('FST_ERR_CTP_')) {
+      return send(reply, refuse(400, [httpsError('request.type')]))
+    }
+    // Of the page of the description: files that are not there, or not for anybody.
+    if (isAboutRequest(error)) return send(reply, refuse(404))
+    request.log.error({ err: error }, 'request failed')
+    return send(reply, refuse(500))
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const { method, url } = request
+    const ms = Math.round(reply.elapsedTime * 10) / 10
+    const found = matched.get(request)
+    const route = found ? labelOf(found) : null
+    const userId = users.get(request)?.userId
+    metrics.httpsRequests.inc({ route: route ?? 'none', status: reply.statusCode })
+    // Load balancers and Prometheus ask every few seconds.
+    request.log[found?.tag === 'Operation' ? 'debug' : 'info'](
+      { method, path: url.split('?')[0]?.slice(0, 200), route, status: reply.statusCode, ms, userId },
+      'request',
+    )
+  })
+  for (const route of routes) serve(route)
+
+  function serve(route: Route): void {
+    const label = labelOf(route)
+    const { track } = route
+    const checkBody = route.body && !route.rawBody ? compileBody(route.body) : undefined
+    const count = () => {
+      if (track) lifecycle.count(track, label)
+    }
+
+    app.route({
+      method: route.method,
+      url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+
+      async onRequest(request, reply) {
+        matched.set(request, route)
+        const refused = retired(reply) ?? (await authenticate(request)) ?? (route.body && compressed(request))
+        if (!refused) return
+        if (!isShort(request)) reply.header('connection', 'close')
+        return send(reply, refused)
+      },
+
+      async handler(request, reply) {
+        const received = route.body ? bodyOf(request) : { value: undefined }
+        if ('refused' in received) return send(reply, received.refused)
+        const call: Call = {
+          params: { ...Object(request.params) },
+          body: received.value,
+          address: addressOf(request),
+          at: Date.now(),
+          started: performance.now(),
+          count,
+        }
+        return send(reply, await answer(call, users.get(request)))
+      },
+    })
+
+    /** Before anything else is asked (design.md §9). */
+    function retired(reply: FastifyReply): Answer | undefined {
+      if (!track) return undefined
+      const status = lifecycle.of(track)
+      reply.headers(lifecycleHeaders(status))
+      return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
+    }
+
+    async function authenticate(request: FastifyRequest): Promise<Answer | undefined> {
+      if (route.permission === undefined && !route.admits) return undefined
+      const token = bearerOf(request.headers.authorization)
+      if (token === undefined) return refuse(401, [httpsError('authorization.missing')])
+      if (route.permission === undefined) {
+        if (!(await route.admits?.(token))) return refuse(403, [httpsError('authorization.invalid')])
+        count()
+        return undefined
+      }
+      const user = await tokens.userOf(token)
+      if (!user) return refuse(403, [httpsError('authorization.invalid')])
+      users.set(request, user)
+      count()
+      if (user.permissions.includes(route.permission)) return undefined
+      return refuse(403, [httpsError('authorization.permission', route.permission)])
+    }
+
+    function bodyOf(request: FastifyRequest): { value: unknown } | { refused: Answer } {
+      const payload = request.body as Payload | undefined
+      if (payload === undefined) return { refused: refuse(400, [httpsError('request.type')]) }
+      if ('refused' in payload) return payload
+      if (!checkBody) return { value: payload.bytes }
+      const checked = checkBody(payload.bytes)
+      return 'errors' in checked ? { refused: refuse(400, checked.errors) } : checked
+    }
+
+    async function answer(call: Call, user: User | undefined): Promise<Answer> {
+      if (route.permission === undefined) return route.handle(call)
+      if (!user) throw new Error('a guarded route was reached without a user')
+      return route.handle(call, user)
+    }
+  }
+}
+
+/** Sends an answer; texts and bytes as they are, everything else as JSON. */
+export function send(reply: FastifyReply, { status, body, headers = {} }: Answer): FastifyReply {
+  if (typeof body === 'string') return reply.code(status).headers(headers).send(body)
+  return reply
+    .code(status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .headers(headers)
+    .serializer(JSON.stringify)
+    .send(body)
+}
+
+/** RFC 9745, RFC 8594 and RFC 8288. */
+function lifecycleHeaders({ state, announcedAt, sunset, link }: TrackStatus): Record<string, string> {
+  if (state === 'live' || announcedAt === null || sunset === null) return {}
+  return {
+    deprecation: `@${Math.floor(Date.parse(announcedAt) / 1000)}`,
+    sunset: new Date(sunset).toUTCString(),
+    link: `<${link}>; rel="deprecation"; type="text/html", <${link}>; rel="sunset"; type="text/html"`,
+  }
+}
+
+function goneMessage({ link }: TrackStatus): string {
+  return link === null ? 'This part of the API is gone' : `This part of the API is gone, see ${link}`
+}
+
+/** RFC 6750 §2.1; undefined for every other kind of authorization. */
+function bearerOf(header: string | undefined): string | undefined {
+  return /^bearer +([^\s]+) *$/i.exec(header ?? '')?.[1]
+}
+
+function compressed({ headers }: FastifyRequest): Answer | undefined {
+  const encoding = headers['content-encoding']?.toLowerCase()
+  if (encoding === undefined || encoding === 'identity') return undefined
+  return refuse(400, [httpsError('request.encoding')])
+}
+
+function isAboutRequest(error: unknown): boolean {
+  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
+  return status >= 400 && status < 500
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}

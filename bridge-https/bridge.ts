@@ -1,0 +1,107 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Lifecycle } from '../lifecycle/lifecycle.ts'
+import type { PushSubscriptions } from '../push/subscriptions.ts'
+import type { LogIn } from '../users/log-in.ts'
+import type { ResetMail } from '../users/reset-mail.ts'
+import type { SigningKeys } from '../users/signing-keys.ts'
+import type { Tokens } from '../users/tokens.ts'
+import type { Users } from '../users/users.ts'
+import type { Feed } from '../validator/feed.ts'
+import type { Pipeline } from '../validator/pipeline.ts'
+import type { Topics } from '../validator/topics.ts'
+import { describeMqtt } from './asyncapi.ts'
+import { authRoutes } from './auth-routes.ts'
+import { descriptionRoutes } from './description-routes.ts'
+import { eventRoutes } from './event-routes.ts'
+import { type HealthCheck, healthRoutes } from './health-routes.ts'
+import { createLegacyNames } from './legacy-names.ts'
+import { listenHttps } from './listener.ts'
+import { describeApi } from './openapi.ts'
+import { type PubsubParts, pubsubRoutes } from './pubsub-routes.ts'
+import type { Route } from './route.ts'
+import { subscriptionRoutes } from './subscription-routes.ts'
+import { topicRoutes } from './topic-routes.ts'
+
+type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
+
+/**
+ * The legacy door (design.md §9): the routes of the HTTPS API in front of the same pipeline as MQTT, and
+ * MQTT over WebSocket. Resolves when it accepts.
+ */
+export async function startBridge(
+  parts: ListenerParts &
+    Pick<PubsubParts, 'replay' | 'work'> & {
+      stage: string
+      project: string
+      version: string
+      publicUrl: () => string
+      mqttPort: () => number
+      pipeline: Pick<Pipeline, 'submitLegacy'>
+      topics: Topics
+      feed: () => Feed | undefined
+      users: Users
+      logIn: LogIn
+      tokens: Tokens
+      keys: SigningKeys
+      resetMail: ResetMail | undefined
+      subscriptions: PushSubscriptions
+      lifecycle: Lifecycle
+      checkUrl: (url: string) => Promise<string | undefined>
+      health: HealthCheck
+      /** Events per second and user; 0: no limit. */
+      publishRate: number
+    },
+) {
+  const { version, publicUrl, mqttPort, lifecycle, metrics } = parts
+  const names = createLegacyNames(parts)
+  const background = new Set<Promise<void>>()
+  const openapi = () =>
+    describeApi(routes, { version, publicUrl: publicUrl(), stateOf: (track) => lifecycle.of(track).state })
+  const routes: Route[] = [
+    ...authRoutes({
+      ...parts,
+      counted: (outcome) => metrics.logins.inc({ outcome }),
+      inBackground(work) {
+        const done = work().catch((err: unknown) => parts.log.error({ err }, 'reset link not made'))
+        background.add(done)
+        void done.finally(() => background.delete(done))
+      },
+    }),
+    ...eventRoutes({ ...parts, names, waitFor: createRate(parts.publishRate) }),
+    ...topicRoutes({ ...parts, names }),
+    ...subscriptionRoutes({ ...parts, names }),
+    ...pubsubRoutes(parts),
+    ...healthRoutes(parts),
+    ...descriptionRoutes({
+      ...parts,
+      openapi,
+      asyncapi: () => describeMqtt({ version, publicUrl: publicUrl(), mqttPort: mqttPort() }),
+    }),
+  ]
+  const listener = await listenHttps({ ...parts, routes, openapi })
+
+  return {
+    port: listener.port,
+    /** Stops accepting; resolves when what was asked is answered. */
+    async stop(): Promise<void> {
+      await listener.stop()
+      await Promise.all(background)
+    },
+    close: listener.close,
+  }
+}
+
+/** Seconds until a user may send the next event; twice the rate in a burst. */
+function createRate(rate: number): (userId: string) => Promise<number> {
+  if (rate === 0) return async () => 0
+  const limiter = new RateLimiterMemory({ points: rate * 2, duration: 2 })
+  return async (userId) => {
+    try {
+      await limiter.consume(userId)
+      return 0
+    } catch (state) {
+      if (!(state instanceof RateLimiterRes)) throw state
+      return Math.max(1, Math.ceil(state.msBeforeNext / 1000))
+    }
+  }
+}

@@ -1,0 +1,27 @@
+import { isLivestreamUrn } from '../event/urn.ts'
+
+export type LegacyNames = ReturnType<typeof createLegacyNames>
+
+/** The names that topics and subscriptions have in the HTTPS API (service.md §2.8). */
+export function createLegacyNames({ stage, project }: { stage: string; project: string }) {
+  const prefix = `de.org.hub.${stage}.`
+  return {
+    topicName,
+    topicPath: (livestreamId: string) => `projects/${project}/topics/${topicName(livestreamId)}`,
+    subscriptionPath: (name: string) => `projects/${project}/subscriptions/${name}`,
+
+    /**
+     * The livestream a topic name stands for; undefined for names of other stages. A name has percent
+     * signs of its own, which not every client encodes again in a path: both spellings are the same name.
+     */
+    livestreamOf(name: string): string | undefined {
+      if (!name.startsWith(prefix)) return undefined
+      const urn = name.slice(prefix.length).replace(/%3a/gi, ':')
+      return isLivestreamUrn(urn) ? urn : undefined
+    },
+  }
+
+  function topicName(livestreamId: string): string {
+    return `${prefix}${encodeURIComponent(livestreamId)}`
+  }
+}

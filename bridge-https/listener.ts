@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:https'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import helmet from '@fastify/helmet'
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import Fastify, { type FastifyBaseLogger, type FastifyRequest, LogController } from 'fastify'
+import type { Certificates } from '../certs/certificates.ts'
+import type { Lifecycle } from '../lifecycle/lifecycle.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Tokens } from '../users/tokens.ts'
+import { httpsError, refuse } from './answer.ts'
+import { maxParamLength, send, serveRoutes } from './api.ts'
+import { boundConnections, type ReadAddress } from './connections.ts'
+import type { Route } from './route.ts'
+import { answerRaw, createWebSocketDoor } from './websocket.ts'
+
+/** Bounds of one connection and one request, milliseconds and bytes. */
+const limits = {
+  handshakeMs: 10_000,
+  headersMs: 10_000,
+  /** From the first byte to the last of the body. */
+  requestMs: 30_000,
+  keepAliveMs: 65_000,
+  headerBytes: 16 * 1024,
+}
+/** How long requests may take to finish when the hub stops, milliseconds. */
+const drainMs = 5_000
+/** Between two looks for requests that are too slow, milliseconds. */
+const checkMs = 1_000
+
+/** Scripts and styles of our own only; the page of the API description needs styles in its elements. */
+const policy = {
+  'default-src': ["'none'"],
+  'script-src': ["'self'"],
+  'style-src': ["'self'", "'unsafe-inline'"],
+  'img-src': ["'self'", 'data:'],
+  'connect-src': ["'self'"],
+  'form-action': ["'self'"],
+  'base-uri': ["'none'"],
+  'frame-ancestors': ["'none'"],
+}
+
+/**
+ * Serves the HTTPS API, its description as a page, and MQTT over WebSocket on one port with TLS 1.2 or
+ * later. Resolves when it accepts.
+ */
+export async function listenHttps(parts: {
+  host: string
+  port: number
+  certificates: Certificates
+  maxConnections: number
+  /** 0: no limit. */
+  maxConnectionsPerAddress: number
+  readAddress?: ReadAddress | undefined
+  /** Tell browsers to come back with https only. */
+  strictTransport: boolean
+  routes: readonly Route[]
+  openapi: () => object
+  lifecycle: Lifecycle
+  tokens: Tokens
+  /** Takes over the byte stream of MQTT over WebSocket. */
+  accept: (stream: Duplex, remoteAddress: string) => void
+  hasRoom: () => boolean
+  log: Log
+  metrics: Metrics
+}) {
+  const { certificates, routes, openapi, lifecycle, tokens, log, metrics } = parts
+  const minVersion = 'TLSv1.2'
+  const loggerInstance: FastifyBaseLogger = log
+  const app = Fastify<Server>({
+    loggerInstance,
+    genReqId: () => randomUUID(),
+    // A request has one line, when it is answered.
+    logController: new LogController({ disableRequestLogging: true }),
+    // Answering is what a stopping node still does.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    routerOptions: { maxParamLength },
+    https: {
+      ...certificates.current(),
+      minVersion,
+      handshakeTimeout: limits.handshakeMs,
+      maxHeaderSize: limits.headerBytes,
+      headersTimeout: limits.headersMs,
+      connectionsCheckingInterval: checkMs,
+      // A request without Host is answered like every other.
+      requireHostHeader: false,
+      noDelay: true,
+    },
+    clientErrorHandler: (error, socket) => refuseBroken(error, socket),
+    // Names that cannot be decoded or are too long are names of nothing.
+    frameworkErrors: (_error, _request, reply) => void send(reply, refuse(404)),
+  })
+  const server: Server = app.server
+  const connections = boundConnections(server, { ...parts, log, metrics })
+  const addressOf = ({ raw }: FastifyRequest) => connections.addressOf(raw.socket)
+  const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
+  server.on('tlsClientError', () => metrics.connectionsRefused.inc({ reason: 'tls' }))
+  // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  const door = createWebSocketDoor(parts)
+  server.on('upgrade', (request, socket: TLSSocket, head) => {
+    door.upgrade(request, socket, head, connections.addressOf(socket))
+  })
+
+  await app.register(helmet, {
+    contentSecurityPolicy: { useDefaults: false, directives: policy },
+    strictTransportSecurity: parts.strictTransport && { maxAge: 31_536_000 },
+    crossOriginResourcePolicy: { policy: 'same-origin' },
+    referrerPolicy: { policy: 'no-referrer' },
+  })
+  const underWay = createUnderWay()
+  app.addHook('onRequest', async (request, reply) => {
+    underWay.begin()
+    reply.header('x-request-id', request.id)
+  })
+  app.addHook('onResponse', async () => underWay.end())
+  // The document is ours; the plugin only brings the page its copy.
+  await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    theme: { title: 'API of the now-playing hub' },
+    transformSpecification: () => JSON.parse(JSON.stringify(openapi())),
+    uiConfig: { validatorUrl: null },
+  })
+  serveRoutes(app, routes, { lifecycle, tokens, metrics, addressOf })
+  await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
+  const address = server.address()
+  let closed: Promise<void> | undefined
+
+  return {
+    port: typeof address === 'object' && address ? address.port : parts.port,
+
+    /** Stops accepting. Resolves when the requests that are under way are answered, or have had their time. */
+    async stop(): Promise<void> {
+      stopWatching()
+      closed ??= app.close()
+      await underWay.over(drainMs)
+    },
+
+    /** Ends what is left, MQTT over WebSocket included. */
+    async close(): Promise<void> {
+      connections.destroyAll()
+      await closed
+    },
+  }
+}
+
+const emptyDocument = { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} }
+
+/** Counts requests, and tells when there are none. */
+function createUnderWay() {
+  let count = 0
+  let wake = () => {}
+  return {
+    begin: () => void count++,
+    end(): void {
+      count--
+      if (count === 0) wake()
+    },
+    async over(timeoutMs: number): Promise<void> {
+      if (count === 0) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs)
+        wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    },
+  }
+}
+
+function refuseBroken(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const { code = '' } = error
+  if (code === 'HPE_HEADER_OVERFLOW') answerRaw(socket, 431)
+  else if (code === 'ERR_HTTP_REQUEST_TIMEOUT') answerRaw(socket, 408)
+  else if (code.startsWith('HPE_')) answerRaw(socket, 400, [httpsError('request.form')])
+  else socket.destroy()
+}

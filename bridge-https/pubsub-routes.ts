@@ -1,0 +1,63 @@
+import type { PushSubscriptions } from '../push/subscriptions.ts'
+import type { Tokens } from '../users/tokens.ts'
+import { refuse } from './answer.ts'
+import type { Route } from './route.ts'
+import { PlainError, PushBody, ReplayAnswer, ReplayBody, TraceAnswer } from './schemas.ts'
+
+/** A message in the wire format of pushes (service.md §6.2). */
+export type PushedMessage = PushBody
+
+/** What stands behind the two routes. */
+export interface PubsubParts {
+  subscriptions: PushSubscriptions
+  tokens: Tokens
+  publicUrl: () => string
+  /** Sends messages that were given up once more; how many. */
+  replay: (subscription: string, messageId: string | undefined) => Promise<number>
+  /** Does one item of plugin work; false when there is no target for it. */
+  work: (message: PushedMessage) => Promise<boolean>
+}
+
+/** Plugin work pushed by the hub itself, and replay by hand (design.md §9). */
+export function pubsubRoutes({ subscriptions, tokens, publicUrl, replay, work }: PubsubParts): Route[] {
+  const base = { path: '/pubsub', tag: 'Subscriptions', track: 'push' } as const
+  return [
+    {
+      ...base,
+      method: 'PUT',
+      id: 'replay',
+      summary: 'Send messages again that could not be delivered',
+      permission: 'subscribe',
+      body: [ReplayBody],
+      answers: {
+        200: { description: 'They are on their way', schema: ReplayAnswer },
+        404: { description: 'The institution has no such subscription', schema: PlainError },
+      },
+      async handle({ body }, { institutionId }) {
+        const { subscription, messageId } = body as ReplayBody
+        if (!subscriptions.get(institutionId, subscription)) {
+          return refuse(404, undefined, 'Subscription not found')
+        }
+        return { status: 200, body: { replayed: await replay(subscription, messageId), trace: null } }
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      id: 'push',
+      summary: 'Take plugin work from the hub',
+      description: 'Only with a token that the hub made for this URL.',
+      admits: (bearer) => tokens.isService(bearer, `${publicUrl()}/pubsub`),
+      body: [PushBody],
+      answers: {
+        201: { description: 'Done', schema: TraceAnswer },
+        404: { description: 'There is no target for it', schema: PlainError },
+      },
+      async handle({ body }) {
+        return (await work(body as PushBody))
+          ? { status: 201, body: { trace: null } }
+          : refuse(404, undefined, 'Plugin target not found')
+      },
+    },
+  ]
+}

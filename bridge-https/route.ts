@@ -1,0 +1,68 @@
+import type { TSchema } from 'typebox'
+import type { Track } from '../lifecycle/track.ts'
+import type { Permission, User } from '../users/user.ts'
+import type { Answer } from './answer.ts'
+import type { BodySchemas } from './body.ts'
+
+/** A request, as far as routes need it. */
+export interface Call {
+  /** Decoded parameters of the path. */
+  params: Record<string, string>
+  /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
+  body: unknown
+  /** Whoever is on the other side, behind a load balancer as well. */
+  address: string
+  /** Wall clock and `performance.now()` at the arrival of the last byte. */
+  at: number
+  started: number
+  /** Counts the request for the life cycle of its track; routes that ask for a token are counted without it. */
+  count(): void
+}
+
+/** An answer in the description. */
+export interface Described {
+  description: string
+  /** Content type to schema; a schema alone is JSON. */
+  schema?: TSchema
+  mediaType?: string
+}
+
+interface RouteBase {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** As the description writes it: `/topics/{topicName}`. */
+  path: string
+  id: string
+  summary: string
+  description?: string
+  tag: string
+  /** Retires with this track. */
+  track?: Track
+  body?: BodySchemas
+  /** The handler judges the bytes itself, by the rules of the schema and more. */
+  rawBody?: boolean
+  params?: Record<string, { description: string; enum?: readonly string[] }>
+  /** Statuses of success, and errors beyond those that follow from the rest of the route. */
+  answers: Record<number, Described>
+}
+
+/** A route for everybody. */
+export interface OpenRoute extends RouteBase {
+  permission?: undefined
+  /** Whether a bearer token of another kind opens it. */
+  admits?: (bearer: string) => Promise<boolean>
+  handle(call: Call): Promise<Answer> | Answer
+}
+
+/** A route for users with a permission. */
+export interface GuardedRoute extends RouteBase {
+  permission: Permission
+  handle(call: Call, user: User): Promise<Answer> | Answer
+}
+
+/** One row of the HTTPS API: it is served, described and retired from this. */
+export type Route = OpenRoute | GuardedRoute
+
+/** How counters and metrics name a route. */
+export function labelOf({ method, path }: Route): string {
+  return `${method} ${path}`
+}

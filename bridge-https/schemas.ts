@@ -1,0 +1,226 @@
+import Type, { type Static, type TSchema } from 'typebox'
+import type { TrackEvent } from '../event/schema.ts'
+import { maxWebhookUrlLength } from '../push/webhook-url.ts'
+import { passwordLength } from '../users/passwords.ts'
+
+/*
+ * The bodies of this door (service.md §2.7 to §2.9, design.md §9). One schema checks requests and is the
+ * description of requests and answers. Schemas with an `$id` become components.
+ */
+
+const email = (description: string) => Type.String({ format: 'email', maxLength: 254, description })
+const trace = Type.Null({ description: 'Deprecated, always null', deprecated: true })
+const count = (description: string) =>
+  Type.Integer({ minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER, description })
+const instant = (description: string) => Type.String({ format: 'date-time', description })
+
+export type LogInBody = Static<typeof LogInBody>
+export const LogInBody = Type.Object(
+  {
+    email: email('an e-mail address'),
+    password: Type.String({ maxLength: passwordLength.max, description: 'a password' }),
+  },
+  { examples: [{ email: 'studio@kuestenfunk.example', password: 'correct horse battery' }] },
+)
+
+export type RefreshBody = Static<typeof RefreshBody>
+export const RefreshBody = Type.Object({
+  refreshToken: Type.String({ maxLength: 8192, description: 'the refreshToken of a log-in' }),
+})
+
+export type AskResetBody = Static<typeof AskResetBody>
+export const AskResetBody = Type.Object(
+  { email: email('an e-mail address') },
+  { title: 'Ask for a link', examples: [{ email: 'studio@kuestenfunk.example' }] },
+)
+
+export type UseResetBody = Static<typeof UseResetBody>
+export const UseResetBody = Type.Object(
+  {
+    token: Type.String({ maxLength: 200, description: 'the token of the link' }),
+    password: Type.String({
+      minLength: passwordLength.min,
+      maxLength: passwordLength.max,
+      description: `a password of ${passwordLength.min} to ${passwordLength.max} characters`,
+    }),
+  },
+  { title: 'Choose a password' },
+)
+
+export const LogInAnswer = Type.Object(
+  {
+    token: Type.String({ description: 'Access token (JWT), goes into the header Authorization' }),
+    refreshToken: Type.String({ description: 'Brings a new token, until the password changes' }),
+    expiresIn: Type.Integer({ description: 'Seconds that the token is valid' }),
+    expires: instant('When the token expires'),
+    user: Type.Object({
+      user_id: Type.String(),
+      email: Type.String(),
+      email_verified: Type.Boolean(),
+      institution: Type.String({ description: 'urn:org:institution:<id>' }),
+    }),
+    trace,
+  },
+  { $id: 'LogIn', title: 'LogIn' },
+)
+
+export const TraceAnswer = Type.Object({ trace }, { $id: 'Trace', title: 'Trace' })
+
+export const PublishAnswer = Type.Object(
+  {
+    statuses: Type.Object(
+      {
+        published: count('Livestreams the event went out to'),
+        blocked: count('Services the user may not publish for'),
+        failed: count('Topics created now: send the event again'),
+      },
+      { description: 'Numbers of services' },
+    ),
+    event: Type.Unsafe<Static<typeof TrackEvent>>({
+      $ref: 'TrackEvent',
+      description: 'As stored, with its id. Each accepted service carries its topic.',
+    }),
+    trace,
+  },
+  { $id: 'PublishResult', title: 'PublishResult' },
+)
+
+export const Topic = Type.Object(
+  {
+    type: Type.Literal('PUBSUB'),
+    id: Type.String({ description: 'urn:org:permanent-livestream:<id>' }),
+    name: Type.String({ description: 'de.org.hub.<stage>.<percent-encoded id>' }),
+    path: Type.String({ description: 'projects/<project>/topics/<name>' }),
+    labels: Type.Record(Type.String(), Type.String(), {
+      description: 'What the livestream feed says of it; empty for a livestream it does not know',
+    }),
+  },
+  { $id: 'Topic', title: 'Topic' },
+)
+
+export type SubscribeBody = Static<typeof SubscribeBody>
+export const SubscribeBody = Type.Object(
+  {
+    type: Type.Literal('PUBSUB', { description: 'PUBSUB' }),
+    method: Type.Literal('PUSH', { description: 'PUSH' }),
+    url: Type.String({
+      maxLength: maxWebhookUrlLength,
+      description: 'a public https URL with a valid certificate',
+    }),
+    contact: email('an e-mail address for problems with the subscription'),
+    topic: Type.String({ maxLength: 500, description: 'the id of a topic' }),
+  },
+  {
+    examples: [
+      {
+        type: 'PUBSUB',
+        method: 'PUSH',
+        url: 'https://hooks.kuestenfunk.example/events',
+        contact: 'studio@kuestenfunk.example',
+        topic: 'urn:org:permanent-livestream:4638c4eac849c618',
+      },
+    ],
+  },
+)
+
+export const Subscription = Type.Object(
+  {
+    type: Type.Literal('PUBSUB'),
+    method: Type.Literal('PUSH'),
+    name: Type.String({ description: 'de.org.hub.subscription.<subscription-id>' }),
+    path: Type.String({ description: 'projects/<project>/subscriptions/<name>' }),
+    topic: Type.Object({ id: Type.String(), name: Type.String(), path: Type.String() }),
+    ackDeadlineSeconds: count('Seconds the receiver has for its answer'),
+    retryPolicy: Type.Union([Type.String(), Type.Null()]),
+    serviceAccount: Type.String({ description: 'The claim email of its pushes; compare it' }),
+    url: Type.String(),
+    contact: Type.String(),
+    institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
+  },
+  { $id: 'Subscription', title: 'Subscription' },
+)
+
+export const Deleted = Type.Object({ valid: Type.Boolean(), trace }, { $id: 'Deleted', title: 'Deleted' })
+
+export type ReplayBody = Static<typeof ReplayBody>
+export const ReplayBody = Type.Object(
+  {
+    subscription: Type.String({ maxLength: 500, description: 'the name of a subscription' }),
+    messageId: Type.Optional(
+      Type.String({ maxLength: 200, description: 'one message; without it all that were given up' }),
+    ),
+  },
+  { title: 'Replay' },
+)
+
+export const ReplayAnswer = Type.Object(
+  { replayed: count('Messages that are sent again'), trace },
+  { $id: 'Replayed', title: 'Replayed' },
+)
+
+export type PushBody = Static<typeof PushBody>
+export const PushBody = Type.Object(
+  {
+    message: Type.Object(
+      {
+        data: Type.String({ description: 'base64 of JSON' }),
+        attributes: Type.Optional(Type.Record(Type.String(), Type.String())),
+        messageId: Type.String({ maxLength: 200, description: 'the id of the message' }),
+        publishTime: Type.Optional(Type.String()),
+      },
+      { description: 'a message in the wire format of pushes' },
+    ),
+    subscription: Type.String({ maxLength: 500, description: 'the name of a subscription' }),
+  },
+  { title: 'Push' },
+)
+
+export const ServiceInfo = Type.Object(
+  { service: Type.String(), version: Type.String(), stage: Type.String(), status: Type.Literal('ok') },
+  { $id: 'ServiceInfo', title: 'ServiceInfo' },
+)
+
+export const Health = Type.Object(
+  {
+    status: Type.Union([Type.Literal('ok'), Type.Literal('unavailable')]),
+    store: Type.Boolean(),
+    feed: Type.Boolean(),
+  },
+  { $id: 'Health', title: 'Health' },
+)
+
+const ErrorItem = Type.Object(
+  {
+    path: Type.String({ description: 'Place in the request, such as .body.start' }),
+    message: Type.String(),
+    errorCode: Type.String({ description: 'Stable; the message may change' }),
+  },
+  { $id: 'ErrorItem', title: 'ErrorItem' },
+)
+const message = Type.String({ description: 'For people' })
+
+export const ErrorWithItems = Type.Object(
+  { message, errors: Type.Array(Type.Unsafe({ $ref: 'ErrorItem' }), { minItems: 1 }), trace },
+  { $id: 'ErrorWithItems', title: 'ErrorWithItems', additionalProperties: false },
+)
+
+export const PlainError = Type.Object(
+  { message, trace },
+  { $id: 'Error', title: 'Error', additionalProperties: false },
+)
+
+/** Schemas that are named in the description, apart from those of events. */
+export const namedSchemas: readonly TSchema[] = [
+  LogInAnswer,
+  TraceAnswer,
+  PublishAnswer,
+  Topic,
+  Subscription,
+  Deleted,
+  ReplayAnswer,
+  ServiceInfo,
+  Health,
+  ErrorItem,
+  ErrorWithItems,
+  PlainError,
+]

@@ -1,0 +1,120 @@
+import type { IncomingMessage } from 'node:http'
+import { Duplex } from 'node:stream'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { type ErrorStatus, envelope } from './answer.ts'
+
+/** Where MQTT over WebSocket is served (design.md §3). */
+export const websocketPath = '/mqtt'
+
+/** MQTT 3.1.1 §6: the only sub-protocol. */
+const subProtocol = 'mqtt'
+
+/** Largest WebSocket message; it may hold several MQTT packets, whose own limit the broker holds. */
+const maxMessageBytes = 1024 * 1024
+
+/** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
+export function createWebSocketDoor(parts: {
+  accept: (stream: Duplex, remoteAddress: string) => void
+  /** False when there are as many MQTT connections as there may be. */
+  hasRoom: () => boolean
+}) {
+  const { accept, hasRoom } = parts
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    // A compressed message may be a thousand times as long as it looks.
+    perMessageDeflate: false,
+    maxPayload: maxMessageBytes,
+    handleProtocols: () => subProtocol,
+  })
+  server.on('wsClientError', (_error, socket) => answerRaw(socket, 400))
+
+  return {
+    /** Takes over the socket of an upgrade request, or refuses it. */
+    upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, remoteAddress: string): void {
+      socket.on('error', () => socket.destroy())
+      const status = whyNot(request)
+      if (status !== undefined) {
+        answerRaw(socket, status)
+        return
+      }
+      server.handleUpgrade(request, socket, head, (websocket) => {
+        accept(new WebSocketStream(websocket), remoteAddress)
+      })
+    },
+  }
+
+  function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
+    if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
+    if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
+    const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
+    if (!offered.includes(subProtocol)) return 400 // [MQTT-6.0.0-3]
+    return hasRoom() ? undefined : 503
+  }
+}
+
+/** Answers on a socket that no HTTP response stands for, and closes it. */
+export function answerRaw(
+  socket: Duplex,
+  status: ErrorStatus,
+  errors?: Parameters<typeof envelope>[1],
+): void {
+  if (!socket.writable) return void socket.destroy()
+  const body = JSON.stringify(envelope(status, errors))
+  const lines = [
+    `HTTP/1.1 ${status} Refused`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    '',
+    body,
+  ]
+  socket.end(lines.join('\r\n'), () => socket.destroy())
+}
+
+/** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */
+class WebSocketStream extends Duplex {
+  readonly #websocket: WebSocket
+
+  constructor(websocket: WebSocket) {
+    super()
+    this.#websocket = websocket
+    websocket.binaryType = 'nodebuffer'
+    websocket.on('message', (data, isBinary) => {
+      // [MQTT-6.0.0-1]
+      if (!isBinary || !Buffer.isBuffer(data)) return void this.destroy()
+      if (!this.push(data)) websocket.pause()
+    })
+    websocket.on('error', () => this.destroy())
+    websocket.on('close', () => {
+      this.push(null)
+      this.destroy()
+    })
+  }
+
+  override _read(): void {
+    if (this.#websocket.isPaused) this.#websocket.resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#websocket.send(chunk, done)
+  }
+
+  /** What was written in one go becomes one message. */
+  override _writev(
+    chunks: { chunk: Buffer; encoding: BufferEncoding }[],
+    done: (error?: Error | null) => void,
+  ): void {
+    this.#websocket.send(Buffer.concat(chunks.map(({ chunk }) => chunk)), done)
+  }
+
+  override _final(done: (error?: Error | null) => void): void {
+    this.#websocket.close(1000)
+    done()
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#websocket.terminate()
+    done(error)
+  }
+}

@@ -1,0 +1,204 @@
+import type { Message } from '../event/message.ts'
+import { type Change, keepsStored, type Store } from '../store/store.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { MqttConnection } from './connection.ts'
+import { bodyChange, bodyKey, entryChange, queueKey, readQueues, sequencesPerMs } from './queue-store.ts'
+import { farFutureMs } from './retained.ts'
+import { markSent, maxInFlight, type QueueEntry, queueEntry, type Session } from './session.ts'
+import type { Qos } from './wire.ts'
+
+export type Queues = Awaited<ReturnType<typeof openQueues>>
+
+/** A message taken into a session's queue, not stored yet. */
+export interface Planned {
+  session: Session
+  entry: QueueEntry
+  /** Where it goes at once; undefined: it waits for its turn. */
+  connection: MqttConnection | undefined
+  /** Waiting entries it took the place of. */
+  replaced: readonly QueueEntry[]
+}
+
+/**
+ * The queues of persistent sessions: what was accepted for a client and is not acknowledged by it. They are
+ * changed in memory at once; the changes returned are for the caller to commit, or to `revert`.
+ */
+export async function openQueues(parts: {
+  store: Store
+  clock: () => number
+  queueLimit: number
+  metrics: Metrics
+}) {
+  const { store, clock, queueLimit, metrics } = parts
+  const references = new Map<number, number>()
+  const restored = await readQueues(store)
+  /** Planned, and not stored yet: nobody else may send them, or find them missing. */
+  const underway = new Set<QueueEntry>()
+  const finishedBefore: Change[] = []
+  let lastSequence = 0
+
+  return {
+    nextSequence,
+    plan,
+    remove,
+
+    /** Gives a session loaded from the store the queue it had. */
+    resume(session: Session): void {
+      for (const entry of restored.get(session.clientId) ?? []) {
+        // Its packet identifier was used again: only the store had not heard yet that it was acknowledged.
+        const done = entry.packetId === undefined ? undefined : session.inFlight.get(entry.packetId)
+        adopt(session, entry)
+        if (typeof done === 'object') finishedBefore.push(...remove(session, done))
+        if (entry.packetId !== undefined) session.inFlight.set(entry.packetId, entry)
+      }
+      restored.delete(session.clientId)
+    },
+
+    /** Drops stored queues that no session asked for; call once, when all sessions are loaded. */
+    async dropOrphans(): Promise<void> {
+      const changes: Change[] = [...finishedBefore]
+      for (const [clientId, entries] of restored) {
+        for (const { sequence } of entries)
+          changes.push({ del: queueKey(clientId, sequence) }, ...release(sequence))
+      }
+      for await (const [key] of store.range('body/')) {
+        if (!references.has(Number(key.slice('body/'.length)))) changes.push({ del: key })
+      }
+      restored.clear()
+      await store.commit(changes)
+    },
+
+    bodyChange,
+
+    /** Takes back what was planned when it could not be stored. */
+    revert(planned: readonly Planned[]): void {
+      for (const { session, entry, replaced } of planned) {
+        underway.delete(entry)
+        forget(session, entry)
+        for (const before of replaced) adopt(session, before)
+        if (replaced.length > 0) sortQueue(session)
+      }
+    },
+
+    /** What was planned is stored. */
+    stored(entry: QueueEntry): void {
+      underway.delete(entry)
+    },
+
+    isUnderway: (entry: QueueEntry): boolean => underway.has(entry),
+
+    /** The next entries to send, in order; those behind one that is not stored yet wait for it. */
+    sendable(session: Session, count: number): QueueEntry[] {
+      const entries = waitingEntries(session, count)
+      const first = entries.findIndex((entry) => underway.has(entry))
+      return first < 0 ? entries : entries.slice(0, first)
+    },
+
+    /** Forgets the whole queue; the changes that remove it from the store. */
+    clear(session: Session): Change[] {
+      const changes = [...session.queue.values()].flatMap((entry) => remove(session, entry))
+      session.inFlight.clear()
+      return changes
+    },
+  }
+
+  function nextSequence(): number {
+    // Sorts by time across restarts: what a queue holds from before comes first.
+    lastSequence = Math.max(lastSequence + 1, clock() * sequencesPerMs)
+    return lastSequence
+  }
+
+  /**
+   * Takes a message into a session's queue in memory; the changes store it. Undefined when a newer one
+   * for the topic waits already (service.md §6.3: last value wins).
+   */
+  function plan(
+    session: Session,
+    message: Message,
+    sequence: number,
+    qos: Qos,
+    retain: boolean,
+  ): { planned: Planned; changes: Change[] } | undefined {
+    const entry = queueEntry(message, sequence, qos, retain)
+    const replaced: QueueEntry[] = []
+    // Only what is offline is conflated: who is connected gets every event, as fast as it acknowledges.
+    const conflates = entry.keep === 'latest' && session.connection === undefined
+    const before = conflates ? session.latest.get(entry.topic) : undefined
+    if (before) {
+      const order = { time: entry.time, horizon: clock() + farFutureMs }
+      if (keepsStored(before.time, order)) return undefined
+      replaced.push(before)
+    }
+    replaced.push(...overLimit(session, replaced.length))
+    const changes = replaced.flatMap((other) => remove(session, other))
+    adopt(session, entry)
+    underway.add(entry)
+    const sendable = session.waiting === 1 && !session.flushing && session.inFlight.size < maxInFlight
+    const connection = sendable ? session.connection : undefined
+    if (connection) markSent(session, entry)
+    changes.push(entryChange(session, entry))
+    return { planned: { session, entry, connection, replaced }, changes }
+  }
+
+  function adopt(session: Session, entry: QueueEntry): void {
+    session.queue.set(entry.sequence, entry)
+    references.set(entry.sequence, (references.get(entry.sequence) ?? 0) + 1)
+    if (entry.packetId !== undefined) {
+      session.inFlight.set(entry.packetId, entry)
+      return
+    }
+    session.waiting++
+    const latest = session.latest.get(entry.topic)
+    const isLatest = latest === undefined || latest.sequence < entry.sequence
+    if (entry.keep === 'latest' && isLatest) session.latest.set(entry.topic, entry)
+  }
+
+  /** What was taken back stands at the end, and belongs where it was. */
+  function sortQueue(session: Session): void {
+    const entries = [...session.queue.values()].sort((a, b) => a.sequence - b.sequence)
+    session.queue.clear()
+    for (const entry of entries) session.queue.set(entry.sequence, entry)
+  }
+
+  /** The oldest waiting entries that must go for one more to fit, when `leaving` go anyway. */
+  function overLimit(session: Session, leaving: number): QueueEntry[] {
+    const count = session.waiting - leaving + 1 - queueLimit
+    const entries = count > 0 ? waitingEntries(session, count) : []
+    session.dropped += entries.length
+    metrics.messagesDropped.inc({ reason: 'queue-limit' }, entries.length)
+    return entries
+  }
+
+  function waitingEntries(session: Session, count: number): QueueEntry[] {
+    const entries: QueueEntry[] = []
+    for (const entry of session.queue.values()) {
+      if (entries.length >= count) break
+      if (entry.packetId === undefined) entries.push(entry)
+    }
+    return entries
+  }
+
+  /** Takes an entry out in memory; the changes take it out of the store. */
+  function remove(session: Session, entry: QueueEntry): Change[] {
+    const references = forget(session, entry)
+    return [{ del: queueKey(session.clientId, entry.sequence) }, ...references]
+  }
+
+  function forget(session: Session, entry: QueueEntry): Change[] {
+    if (!session.queue.delete(entry.sequence)) return []
+    if (entry.packetId === undefined) session.waiting--
+    else session.inFlight.delete(entry.packetId)
+    if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
+    return release(entry.sequence)
+  }
+
+  function release(sequence: number): Change[] {
+    const left = (references.get(sequence) ?? 1) - 1
+    if (left > 0) {
+      references.set(sequence, left)
+      return []
+    }
+    references.delete(sequence)
+    return [{ del: bodyKey(sequence) }]
+  }
+}

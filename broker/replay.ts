@@ -1,0 +1,146 @@
+import type { Message } from '../event/message.ts'
+import type { Change, Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { MqttConnection } from './connection.ts'
+import type { Outbox } from './outbox.ts'
+import type { Planned } from './queues.ts'
+import type { RetainedMessages, RetainedValue } from './retained.ts'
+import { inFlightWindow, type Session, sendUnstored } from './session.ts'
+import { lowerQos, type Publish, preparePublish, type Qos } from './wire.ts'
+
+export type Replay = ReturnType<typeof createReplay>
+
+/** So many are looked up and stored together; then everybody else gets a turn. */
+const burst = 50
+
+/**
+ * Sends the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of the client. A value
+ * is looked up when its turn comes, so that nothing older than a live message follows it.
+ */
+export function createReplay(parts: {
+  store: Store
+  retained: RetainedMessages
+  outbox: Outbox
+  mayReceive: (session: Session, topic: string) => boolean
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, retained, outbox, mayReceive, log, metrics } = parts
+  /** Filters whose turn comes after the present ones: asking again and again piles nothing up. */
+  const asked = new WeakMap<MqttConnection, Set<string>>()
+
+  return {
+    start(session: Session, filters: ReadonlySet<string>): void {
+      const { connection } = session
+      if (!connection || filters.size === 0) return
+      const waiting = asked.get(connection)
+      if (waiting) {
+        for (const filter of filters) waiting.add(filter)
+        return
+      }
+      asked.set(connection, new Set(filters))
+      void run(session, connection)
+    },
+  }
+
+  async function run(session: Session, connection: MqttConnection): Promise<void> {
+    try {
+      for (;;) {
+        // What is being stored at the moment of the SUBACK is shown before it is looked for.
+        await nextTurn()
+        const filters = asked.get(connection)
+        if (!filters || filters.size === 0 || session.connection !== connection) return
+        asked.set(connection, new Set())
+        await sendAll(session, connection, filters)
+      }
+    } catch (error) {
+      metrics.storeFailures.inc()
+      log.error({ err: error, clientId: session.clientId }, 'retained messages not delivered')
+      connection.cut('error', 'retained messages not delivered')
+    } finally {
+      asked.delete(connection)
+    }
+  }
+
+  async function sendAll(
+    session: Session,
+    connection: MqttConnection,
+    filters: ReadonlySet<string>,
+  ): Promise<void> {
+    const matching = new Map<string, string[]>()
+    for (const filter of filters) {
+      for (const topic of retained.topics(filter))
+        matching.set(topic, [...(matching.get(topic) ?? []), filter])
+    }
+    const due = [...matching].map(([topic, filters]) => ({ topic, filters }))
+    for (let next = 0; next < due.length; ) {
+      await nextTurn()
+      await connection.paced()
+      while (session.inFlight.size + burst > inFlightWindow && connection.isOpen) await pause()
+      if (session.connection !== connection) return
+      next += await send(session, connection, due.slice(next, next + burst))
+    }
+  }
+
+  /** Sends the first of these, as many as the connection should take at once; returns how many that were. */
+  async function send(session: Session, connection: MqttConnection, due: readonly Due[]): Promise<number> {
+    const changes: Change[] = []
+    const planned: [Planned, Publish][] = []
+    let done = 0
+    let bytes = 0
+    for (const { topic, filters } of due) {
+      if (bytes >= connection.paceBytes) break
+      done++
+      // Filters given up meanwhile bring nothing more [MQTT-3.10.4-2].
+      const granted = highest(filters.map((filter) => session.subscriptions.get(filter)))
+      const value = retained.current(topic)
+      if (granted === undefined || !value || !mayReceive(session, topic)) continue
+      const qos = lowerQos(granted, value.qos)
+      const publish = preparePublish(topic, value.payload)
+      bytes += value.payload.length
+      metrics.deliveries.inc()
+      if (session.clean || qos === 0) {
+        sendUnstored(session, publish, qos, true)
+        continue
+      }
+      const message = toMessage(value, qos)
+      const sequence = outbox.nextSequence()
+      const taken = outbox.plan(session, message, sequence, qos, true)
+      if (!taken) continue
+      planned.push([taken.planned, publish])
+      changes.push(...taken.changes, outbox.bodyChange(sequence, message))
+    }
+    try {
+      await store.commit(changes)
+    } catch (error) {
+      outbox.revert(planned.map(([plan]) => plan))
+      throw error
+    }
+    for (const [plan, publish] of planned) outbox.sendPlanned(plan, publish)
+    return done
+  }
+}
+
+interface Due {
+  topic: string
+  /** The new filters that match it. */
+  filters: string[]
+}
+
+function toMessage({ topic, payload, time, expires }: RetainedValue, qos: Qos): Message {
+  return { topic, payload, qos, queue: { keep: 'every', time, ...(expires && { expires }) } }
+}
+
+function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
+  return qos.reduce((best, each) => (best === undefined || (each !== undefined && each > best) ? each : best))
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Acknowledgements come in with the next turns of the event loop. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5))
+}

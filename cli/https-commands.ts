@@ -1,0 +1,175 @@
+import { checkAnnouncement, checkTrack } from '../lifecycle/track.ts'
+import { checkEmail, checkUserRequest } from '../users/user.ts'
+import { type Command, type Input, usage } from './command.ts'
+import { type Printer, valueAt } from './print.ts'
+
+/** Users, signing keys and the life cycle of the HTTPS API. */
+export const httpsCommands: readonly Command[] = [
+  {
+    words: 'users add',
+    summary: 'make a user of the HTTPS API; the link to choose a password is shown once',
+    options: [
+      { flags: '--email <email>', summary: 'e-mail address, the name to log in with', required: true },
+      { flags: '--institution <urn>', summary: 'institution the user belongs to', required: true },
+      {
+        flags: '--permission <permission>',
+        summary: 'publish, subscribe or operate (repeat); without it publish and subscribe',
+        many: true,
+      },
+    ],
+    asks: 'users.add',
+    args(input) {
+      const request = {
+        email: input.text('email'),
+        institution: input.text('institution'),
+        permissions: input.texts('permission'),
+      }
+      const judged = checkUserRequest(request)
+      if ('error' in judged) throw usage(judged.error)
+      return request
+    },
+    print: printReset,
+    json: withoutWarning,
+    warning: warningOf,
+  },
+  {
+    words: 'users list',
+    summary: 'all users of the HTTPS API',
+    asks: 'users.list',
+    print: (result, printer) => printer.list(result, userColumns, 'No users.'),
+  },
+  {
+    words: 'users remove',
+    summary: 'remove a user; its tokens end at once, its subscriptions stay with the institution',
+    parameters: ['<email>'],
+    asks: 'users.remove',
+    args: emailArgument,
+    print: (result, printer) => printer.sentence('Removed', valueAt(result, 'email')),
+  },
+  {
+    words: 'users reset-password',
+    summary: 'make a link to choose a new password; the old one works until it is used',
+    parameters: ['<email>'],
+    asks: 'users.reset-password',
+    args: emailArgument,
+    print: printReset,
+  },
+  {
+    words: 'keys list',
+    summary: 'keys that sign tokens, or signed some that are still valid',
+    asks: 'keys.list',
+    print: (result, printer) => printer.list(result, keyColumns, 'No keys.'),
+  },
+  {
+    words: 'keys rotate',
+    summary: 'sign with a new key from now on',
+    options: [
+      { flags: '--drop-old', summary: 'refuse at once what the old ones signed: everybody logs in again' },
+    ],
+    asks: 'keys.rotate',
+    args: (input) => ({ dropOld: input.flag('dropOld') }),
+    print: (result, printer) => printer.sentence('Signing from now on with', valueAt(result, 'kid')),
+  },
+  {
+    words: 'lifecycle status',
+    summary: 'where the tracks of the HTTPS API stand, and who still uses them',
+    asks: 'lifecycle.status',
+    print: printLifecycle,
+  },
+  {
+    words: 'lifecycle announce',
+    summary: 'give notice that a track (push or publish) retires',
+    parameters: ['<track>'],
+    options: [
+      { flags: '--sunset <date>', summary: 'when it may go, such as 2027-12-31', required: true },
+      { flags: '--link <url>', summary: 'where users read what to do', required: true },
+    ],
+    asks: 'lifecycle.announce',
+    args(input) {
+      const request = { track: input.text('track'), sunset: input.text('sunset'), link: input.text('link') }
+      const judged = checkAnnouncement(request)
+      if ('error' in judged) throw usage(judged.error)
+      return request
+    },
+    print: (result, printer) => printer.properties(withoutTraffic(result)),
+  },
+  {
+    words: 'lifecycle retire',
+    summary: 'end a track whose sunset has passed and that nobody used for 7 days',
+    parameters: ['<track>'],
+    asks: 'lifecycle.retire',
+    args(input) {
+      const track = input.text('track')
+      const wrong = checkTrack(track)
+      if (wrong !== undefined) throw usage(wrong)
+      return { track }
+    },
+    print: (result, printer) => printer.sentence('Retired', valueAt(result, 'track')),
+  },
+]
+
+const userColumns = [
+  ['EMAIL', 'email'],
+  ['USER ID', 'userId'],
+  ['INSTITUTION', 'institutionId'],
+  ['PERMISSIONS', 'permissions'],
+  ['PASSWORD', 'hasPassword'],
+  ['CREATED', 'createdAt'],
+] as const
+
+const keyColumns = [
+  ['KEY', 'kid'],
+  ['CREATED', 'createdAt'],
+  ['REPLACED', 'replacedAt'],
+] as const
+
+const trackColumns = [
+  ['TRACK', 'track'],
+  ['STATE', 'state'],
+  ['ANNOUNCED', 'announcedAt'],
+  ['SUNSET', 'sunset'],
+  ['RETIRED', 'retiredAt'],
+  ['REQUESTS, 7 DAYS', 'requests'],
+] as const
+
+const trafficColumns = [
+  ['DAY', 'day'],
+  ['ROUTE', 'route'],
+  ['REQUESTS', 'requests'],
+] as const
+
+function emailArgument(input: Input): Record<string, unknown> {
+  const email = input.text('email')
+  const wrong = checkEmail(email)
+  if (wrong !== undefined) throw usage(wrong)
+  return { email }
+}
+
+function printReset(result: unknown, printer: Printer): string {
+  return `${printer.properties(withoutWarning(result))}\n\nThe link works once and is shown only now: hand it on.`
+}
+
+function printLifecycle(result: unknown, printer: Printer): string {
+  const tracks = Array.isArray(result) ? result : []
+  const traffic = tracks.flatMap((track) => valueAt(track, 'traffic') ?? [])
+  const summary = printer.list(tracks, trackColumns, 'No tracks.')
+  return `${summary}\n\n${printer.list(traffic, trafficColumns, 'No requests in the last 7 days.')}`
+}
+
+function withoutTraffic(result: unknown): unknown {
+  return without(result, 'traffic')
+}
+
+function withoutWarning(result: unknown): unknown {
+  return without(result, 'warning')
+}
+
+function without(result: unknown, name: string): unknown {
+  if (typeof result !== 'object' || result === null) return result
+  return Object.fromEntries(Object.entries(result).filter(([key]) => key !== name))
+}
+
+function warningOf(result: unknown): string | undefined {
+  const warning = valueAt(result, 'warning')
+  return typeof warning === 'string' ? warning : undefined
+}

@@ -1,0 +1,64 @@
+/** What retires together (service.md §9). */
+export type Track = (typeof tracks)[number]
+export const tracks = ['push', 'publish'] as const
+
+export type TrackState = 'live' | 'deprecated' | 'gone'
+
+/** Where a track stands. Times are ISO 8601. */
+export interface TrackStatus {
+  track: Track
+  state: TrackState
+  announcedAt: string | null
+  /** From then on the track may be retired. */
+  sunset: string | null
+  /** Where users read what to do. */
+  link: string | null
+  retiredAt: string | null
+}
+
+/** An announcement as an operator writes it: nothing is checked yet. */
+export interface AnnouncementRequest {
+  track: string
+  sunset: string
+  link: string
+}
+
+/** Whether there is a track of this name. */
+export function isTrack(text: string): text is Track {
+  return tracks.some((track) => track === text)
+}
+
+/** Why this is no track, or undefined. */
+export function checkTrack(text: string): string | undefined {
+  return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
+}
+
+/** Checks an announcement: its values, or what is wrong in words. Pure: the CLI judges by the same rules. */
+export function checkAnnouncement(
+  request: AnnouncementRequest,
+): { track: Track; sunset: Date; link: string } | { error: string } {
+  const { track, link } = request
+  if (!isTrack(track)) return { error: checkTrack(track) ?? '' }
+  const sunset = parseDate(request.sunset)
+  if (!sunset) {
+    return {
+      error: `sunset must be a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z, not ${JSON.stringify(request.sunset)}`,
+    }
+  }
+  // Brackets and white space would end the value of the Link header (RFC 8288 §3).
+  if (!/^https?:\/\/[!-~]+$/.test(link) || /[<>"]/.test(link) || !URL.canParse(link)) {
+    return { error: `link must be an http or https URL, not ${JSON.stringify(link)}` }
+  }
+  return { track, sunset, link }
+}
+
+/** A date is its first instant in UTC. Dates that do not exist are none. */
+function parseDate(text: string): Date | undefined {
+  const [, date = '', time] =
+    /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
+  const day = new Date(`${date}T00:00:00Z`)
+  // 2026-02-30 is taken for the 2nd of March by some.
+  if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date)) return undefined
+  const instant = time === undefined ? day : new Date(text)
+  return Number.isNaN(instant.getTime()) ? undefined : instant
+}

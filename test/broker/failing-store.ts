@@ -1,0 +1,61 @@
+import type { Change, Store } from '../../store/store.ts'
+
+/** A store that fails, hesitates or waits as a test tells it, in front of a real one. */
+export function createFailingStore() {
+  let failing: (changes: readonly Change[]) => boolean = () => false
+  let failingReads = () => false
+  let holds: (changes: readonly Change[]) => boolean = () => false
+  let held: (() => void)[] = []
+  let arrived = () => {}
+  let refused = 0
+
+  return {
+    wrap: (store: Store): Store => ({
+      ...store,
+      get: (key) => (failingReads() ? Promise.reject(new Error('read error')) : store.get(key)),
+      commit: async (changes) => {
+        if (changes.length > 0 && holds(changes)) {
+          await new Promise<void>((resolve) => {
+            held.push(resolve)
+            arrived()
+          })
+        }
+        if (changes.length > 0 && failing(changes)) {
+          refused++
+          throw new Error('disk full')
+        }
+        await store.commit(changes)
+      },
+    }),
+    /** Refuses commits from now on, all or those that pass. */
+    fail(which: (changes: readonly Change[]) => boolean = () => true): void {
+      failing = which
+    },
+    failReads(which: () => boolean): void {
+      failingReads = which
+    },
+    heal(): void {
+      failing = () => false
+      failingReads = () => false
+    },
+    get refused() {
+      return refused
+    },
+    /** Keeps commits waiting until `release`; resolves when there is one. */
+    hold(which: (changes: readonly Change[]) => boolean = () => true): Promise<void> {
+      holds = which
+      return new Promise((resolve) => {
+        arrived = resolve
+      })
+    },
+    release(): void {
+      holds = () => false
+      for (const resolve of held) resolve()
+      held = []
+    },
+  }
+}
+
+/** Whether a commit touches a key below `prefix`. */
+export const touches = (prefix: string) => (changes: readonly Change[]) =>
+  changes.some((change) => ('put' in change ? change.put : change.del).startsWith(prefix))

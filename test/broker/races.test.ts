@@ -1,0 +1,286 @@
+import { generate } from 'mqtt-packet'
+import t from 'tap'
+import { openBroker, peer, publish, publishes, subscribe, subscriber, texts } from '../conformance/peers.ts'
+import { rawClient } from '../raw-client.ts'
+import { createFailingStore, touches } from './failing-store.ts'
+
+/* What happens when something else happens at the same moment. */
+
+t.test('a message that is being stored while its session comes back is delivered', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const before = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
+  before.socket.destroy()
+  await before.closed()
+  const publisher = await peer(t, broker, 'p')
+  const storing = store.hold(touches('body/'))
+  publisher.send(publish('a', 1))
+  await storing
+  const client = await peer(t, broker, 'c', { clean: false })
+  await client.settled()
+  store.release()
+  await publisher.next('puback')
+  t.equal((await client.next('publish')).topic, 'a')
+  t.equal(await dropped(broker), 0)
+})
+
+t.test('messages that are being stored while the queue is sent keep their order', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const first = await subscriber(t, broker, 'c', { '#': 1 }, { clean: false })
+  first.socket.destroy()
+  await first.closed()
+  const publisher = await peer(t, broker, 'p')
+  for (let id = 1; id <= 150; id++) publisher.send(publish(`${id}`, 1, id))
+  await publisher.next('puback', 149)
+  const client = await peer(t, broker, 'c', { clean: false })
+  await client.next('publish', 99)
+  const storing = store.hold(touches('body/'))
+  for (let id = 151; id <= 160; id++) publisher.send(publish(`${id}`, 1, id))
+  await storing
+  for (let index = 0; index < 150; index++) {
+    const { messageId = 0 } = await client.next('publish', index)
+    client.send({ cmd: 'puback', messageId })
+  }
+  await client.settled()
+  store.release()
+  await client.next('publish', 159)
+  t.same(
+    publishes(client).map(({ topic }) => Number(topic)),
+    Array.from({ length: 160 }, (_, index) => index + 1),
+  )
+  t.equal(await dropped(broker), 0)
+})
+
+t.test('a QoS 2 message is processed once when its client is taken over meanwhile', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const watcher = await subscriber(t, broker, 'w', { a: 0 })
+  const first = await peer(t, broker, 'p', { clean: false })
+  const storing = store.hold(touches('incoming/'))
+  first.send(publish('a', 2, 5))
+  await storing
+  const second = await peer(t, broker, 'p', { clean: false })
+  second.send(publish('a', 2, 5, { dup: true }))
+  await second.settled()
+  store.release()
+  await second.next('pubrec')
+  await watcher.settled()
+  t.same(texts(watcher), ['a a'])
+})
+
+t.test('a client that leaves during its log-in blocks its client id for nobody', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const storing = store.hold(touches('session/'))
+  const first = await rawClient(t, broker.port)
+  first.send(connect('c'))
+  await storing
+  const waiting = await rawClient(t, broker.port)
+  waiting.send(connect('c'))
+  for (const client of [first, waiting]) {
+    client.socket.destroy()
+    await client.closed()
+  }
+  store.fail(touches('session/'))
+  store.release()
+  await gone(broker)
+  store.heal()
+  const third = await rawClient(t, broker.port)
+  t.equal((await third.connect({ clientId: 'c', clean: false })).returnCode, 0)
+})
+
+t.test(
+  'a will is not published when its client left before the CONNACK, not even after a restart',
+  async (t) => {
+    const directory = t.testdir()
+    const store = createFailingStore()
+    const broker = await openBroker(t, { directory, wrapStore: store.wrap })
+    const watcher = await subscriber(t, broker, 'w', { will: 1 }, { clean: false })
+    const storing = store.hold(touches('will/'))
+    const client = await rawClient(t, broker.port)
+    const will = { topic: 'will', payload: Buffer.from('gone'), qos: 1 as const, retain: false }
+    client.send(connect('c', { will }))
+    await storing
+    client.socket.destroy()
+    await client.closed()
+    await gone(broker, 1)
+    store.release()
+    await watcher.settled()
+    await broker.close()
+    const after = await openBroker(t, { directory })
+    const again = await peer(t, after, 'w', { clean: false })
+    await again.settled()
+    t.same(texts(again), [])
+  },
+)
+
+t.test('a revocation finds clients that wait for their log-in', async (t) => {
+  const store = createFailingStore()
+  let authenticated = 0
+  const broker = await openBroker(t, {
+    wrapStore: store.wrap,
+    access: {
+      authenticate: () => {
+        authenticated++
+        return broker.everybody
+      },
+    },
+  })
+  const storing = store.hold(touches('session/'))
+  const clients = await Promise.all([1, 2, 3].map(() => rawClient(t, broker.port)))
+  for (const client of clients) client.send(connect('c', { username: 'u', password: Buffer.from('p') }))
+  await storing
+  while (authenticated < 3) await new Promise((resolve) => setImmediate(resolve))
+  broker.broker.disconnectUser('everybody')
+  store.release()
+  await Promise.all(clients.map((client) => client.closed()))
+  await gone(broker)
+  t.same(broker.broker.clients(), [])
+})
+
+t.test('a dropped session takes nothing more in', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const client = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
+  const storing = store.hold(touches('session/'))
+  const dropping = broker.broker.dropSession('c')
+  await storing
+  subscribe(client, 2, { b: 1 })
+  await client.closed()
+  store.release()
+  t.equal(await dropping, true)
+  const publisher = await peer(t, broker, 'p')
+  publisher.send(publish('a', 1, 1), publish('b', 1, 2))
+  await publisher.next('puback', 1)
+  t.same(await keysBelow(broker.store, 'queue/'), [])
+})
+
+t.test('received identifiers of a dropped session mean nothing to the next one', async (t) => {
+  const directory = t.testdir()
+  const store = createFailingStore()
+  const broker = await openBroker(t, { directory, wrapStore: store.wrap })
+  const client = await peer(t, broker, 'p', { clean: false })
+  const storing = store.hold(touches('incoming/'))
+  client.send(publish('a', 2, 5))
+  await storing
+  await broker.broker.dropSession('p')
+  store.release()
+  const next = await peer(t, broker, 'p', { clean: false })
+  await next.settled()
+  await broker.close()
+  const after = await openBroker(t, { directory })
+  const watcher = await subscriber(t, after, 'w', { a: 0 })
+  const again = await peer(t, after, 'p', { clean: false })
+  again.send(publish('a', 2, 5, { payload: 'new' }))
+  await again.next('pubrec')
+  await watcher.settled()
+  t.same(texts(watcher), ['a new'])
+})
+
+t.test('a session that comes back at the moment of its expiry is resumed or new, and works', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { sessionExpiryMs: 0 } })
+  const before = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
+  before.socket.destroy()
+  await before.closed()
+  await gone(broker)
+  const storing = store.hold(touches('session/'))
+  const sweeping = broker.broker.sessions.sweep()
+  await storing
+  const client = await rawClient(t, broker.port)
+  client.send(connect('c'))
+  store.release()
+  t.equal((await client.next('connack')).sessionPresent, false)
+  t.equal(await sweeping, 1)
+  subscribe(client, 1, { a: 1 })
+  await client.next('suback')
+  client.send(publish('a', 1))
+  await client.next('publish')
+  t.equal(await broker.broker.sessions.sweep(), 0)
+})
+
+t.test('a reconnect during redelivery starts a new one, in order', async (t) => {
+  const broker = await openBroker(t)
+  const first = await subscriber(t, broker, 'c', { '#': 1 }, { clean: false })
+  first.socket.destroy()
+  await first.closed()
+  const publisher = await peer(t, broker, 'p')
+  for (let id = 1; id <= 300; id++) publisher.send(publish(`${id}`, 1, id))
+  await publisher.next('puback', 299)
+  let client = await peer(t, broker, 'c', { clean: false })
+  for (let round = 0; round < 20; round++) {
+    client = await peer(t, broker, 'c', { clean: false })
+    if (round % 2 === 0) await client.next('publish', round)
+  }
+  const seen: number[] = []
+  for (let index = 0; index < 300; index++) {
+    const { topic, messageId = 0 } = await client.next('publish', index)
+    seen.push(Number(topic))
+    client.send({ cmd: 'puback', messageId })
+  }
+  t.same(
+    seen,
+    Array.from({ length: 300 }, (_, index) => index + 1),
+  )
+})
+
+t.test('what was sent before the end of a connection counts, also above the publish rate', async (t) => {
+  const broker = await openBroker(t, { limits: { publishRate: 500 } })
+  const watcher = await subscriber(t, broker, 'w', { '#': 0 })
+  const count = 1200
+  const packets = Array.from({ length: count }, (_, index) => generate(publish(`${index}`, 0)))
+  const client = await rawClient(t, broker.port)
+  client.send(connect('p', { clean: true }), ...packets, generate({ cmd: 'disconnect' }))
+  client.socket.end()
+  await watcher.next('publish', count - 1)
+  t.same(
+    publishes(watcher).map(({ topic }) => topic),
+    Array.from({ length: count }, (_, index) => `${index}`),
+  )
+})
+
+t.test('a large packet right behind the CONNECT waits for the log-in', async (t) => {
+  const broker = await openBroker(t, { limits: { maxConnectBytes: 1000 } })
+  const client = await rawClient(t, broker.port)
+  client.send(connect('p'), publish('a', 1, 1, { payload: 'x'.repeat(300_000) }))
+  await client.next('puback')
+})
+
+t.test('a slow store does not run out the keep alive', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { maxPacketBytes: 2_000_000 } })
+  await subscriber(t, broker, 'w', { a: 1 }, { clean: false })
+  const publisher = await peer(t, broker, 'p', { keepalive: 1 })
+  const idle = await peer(t, broker, 'idle', { keepalive: 2 })
+  const storing = store.hold(touches('body/'))
+  publisher.send(publish('a', 1, 1, { payload: 'x'.repeat(1_500_000) }))
+  await storing
+  await idle.closed()
+  t.notOk(publisher.isClosed, 'nobody reads what it sends')
+  store.release()
+  await publisher.next('puback')
+})
+
+function connect(clientId: string, fields = {}): Buffer {
+  const base = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: false, keepalive: 0 } as const
+  return generate({ ...base, clientId, ...fields })
+}
+
+type Plain = Awaited<ReturnType<typeof openBroker>>
+
+/** Resolves when no more than `left` connections are open. */
+async function gone(broker: Plain, left = 0): Promise<void> {
+  while (broker.broker.connectionCount() > left) await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function dropped({ metrics }: Plain): Promise<number> {
+  const { values } = await metrics.messagesDropped.get()
+  return values.reduce((sum, { value }) => sum + value, 0)
+}
+
+async function keysBelow(store: Plain['store'], prefix: string): Promise<string[]> {
+  const keys: string[] = []
+  for await (const [key] of store.range(prefix)) keys.push(key)
+  return keys
+}

@@ -1,0 +1,341 @@
+import { once } from 'node:events'
+import t from 'tap'
+import { createReceiving } from '../../broker/receiving.ts'
+import {
+  openBroker,
+  type Peer,
+  peer,
+  publish,
+  publishes,
+  subscribe,
+  subscriber,
+} from '../conformance/peers.ts'
+import type { PlainBroker } from '../plain-broker.ts'
+import { rawClient } from '../raw-client.ts'
+import { createFailingStore, touches } from './failing-store.ts'
+
+/* A store that refuses, hesitates or is gone: nothing is acknowledged, nobody is lost, it recovers by itself. */
+
+const unhandled: unknown[] = []
+process.on('unhandledRejection', (reason) => unhandled.push(reason))
+
+t.test(
+  'whatever needs the store is not acknowledged while it refuses, and works again afterwards',
+  async (t) => {
+    const store = createFailingStore()
+    const broker = await openBroker(t, { wrapStore: store.wrap })
+    const attempts: [what: string, attempt: (client: Peer) => void, done: Parameters<Peer['next']>[0]][] = [
+      ['PUBLISH at QoS 1', (client) => client.send(publish('a', 1, 1)), 'puback'],
+      ['PUBLISH at QoS 2', (client) => client.send(publish('a', 2, 2)), 'pubrec'],
+      ['PUBREL', (client) => client.send({ cmd: 'pubrel', messageId: 2 }), 'pubcomp'],
+      ['SUBSCRIBE', (client) => subscribe(client, 3, { b: 1 }), 'suback'],
+      [
+        'UNSUBSCRIBE',
+        (client) => client.send({ cmd: 'unsubscribe', messageId: 4, unsubscriptions: ['b'] }),
+        'unsuback',
+      ],
+    ]
+    await subscriber(t, broker, 'w', { a: 1 }, { clean: false })
+    for (const [what, attempt, done] of attempts) {
+      const client = await peer(t, broker, 'c', { clean: false })
+      const before = await failures(broker)
+      store.fail()
+      attempt(client)
+      await client.closed()
+      t.same(
+        client.packets.map(({ cmd }) => cmd),
+        ['connack'],
+        `${what}: no answer`,
+      )
+      store.heal()
+      const again = await peer(t, broker, 'c', { clean: false })
+      attempt(again)
+      await again.next(done)
+      if (!what.startsWith('PUBLISH')) t.ok((await failures(broker)) > before, `${what}: counted`)
+    }
+    const messages = new Set(broker.lines.filter(({ level }) => level === 50).map(({ msg }) => msg))
+    t.ok(messages.has('subscription not stored') && messages.has('end of subscription not stored'))
+    t.ok(messages.has('release of a QoS 2 message not stored'))
+  },
+)
+
+t.test('a log-in that cannot be stored is answered with 3, and leaves no trace', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { sessionExpiryMs: 0 } })
+  for (const before of ['new', 'kept']) {
+    store.fail(touches('session/'))
+    const refused = await rawClient(t, broker.port)
+    t.equal((await refused.connect({ clientId: 'c', clean: false })).returnCode, 3, before)
+    await refused.closed()
+    store.heal()
+    if (before === 'new') t.equal(broker.broker.sessions.get('c'), undefined)
+    else t.equal(await broker.broker.sessions.sweep(), 1, 'it expires as before')
+    const client = await rawClient(t, broker.port)
+    t.match(await client.connect({ clientId: 'c', clean: false }), { returnCode: 0, sessionPresent: false })
+    client.socket.destroy()
+    await client.closed()
+    while (broker.broker.connectionCount() > 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+})
+
+t.test('a slow store delays acknowledgements and nothing else', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const live = await subscriber(t, broker, 'live', { '#': 0 })
+  await subscriber(t, broker, 'kept', { a: 1 }, { clean: false })
+  const publisher = await peer(t, broker, 'p')
+  const storing = store.hold(touches('body/'))
+  publisher.send(publish('a', 1, 1))
+  await storing
+  publisher.send(publish('b', 0))
+  t.equal((await live.next('publish')).topic, 'b', 'what needs no store goes on')
+  await publisher.settled()
+  t.notOk(publisher.packets.some(({ cmd }) => cmd === 'puback'))
+  store.release()
+  await publisher.next('puback')
+  await live.next('publish', 1)
+})
+
+t.test('acknowledgements that could not be stored are stored later, without further traffic', async (t) => {
+  const directory = t.testdir()
+  const store = createFailingStore()
+  const broker = await openBroker(t, { directory, wrapStore: store.wrap })
+  const client = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
+  client.send(publish('a', 1))
+  const { messageId = 0 } = await client.next('publish')
+  const failed = new Promise<void>((resolve) => {
+    store.fail((changes) => {
+      if (touches('queue/')(changes)) resolve()
+      return touches('queue/')(changes)
+    })
+  })
+  client.send({ cmd: 'puback', messageId })
+  await failed
+  store.heal()
+  t.notOk(client.isClosed, 'the client need not know')
+  while ((await count(broker, 'queue/')) > 0) await once(process.stdout, 'never', soon()).catch(() => {})
+  t.ok((await failures(broker)) > 0)
+})
+
+t.test('a queue that cannot be read cuts its client off, and is there when it comes back', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const first = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
+  first.socket.destroy()
+  const publisher = await peer(t, broker, 'p')
+  publisher.send(publish('a', 1))
+  await publisher.next('puback')
+  for (let round = 0; round < 3; round++) {
+    store.failReads(() => true)
+    const cut = await peer(t, broker, 'c', { clean: false })
+    await cut.closed()
+    store.heal()
+    // In the second round the message is in flight: it is repeated instead of sent.
+    const client = await peer(t, broker, 'c', { clean: false })
+    t.match(await client.next('publish'), { topic: 'a', dup: round > 0 })
+    client.socket.destroy()
+    await client.closed()
+  }
+})
+
+t.test('a failing commit leaves the order of a queue as it was', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { queueLimit: 3 } })
+  const first = await subscriber(t, broker, 'c', { '#': 1 }, { clean: false })
+  first.socket.destroy()
+  await first.closed()
+  const publisher = await peer(t, broker, 'p')
+  for (let id = 1; id <= 3; id++) publisher.send(publish(`${id}`, 1, id))
+  await publisher.next('puback', 2)
+  store.fail(touches('body/'))
+  publisher.send(publish('refused', 1, 4))
+  await publisher.closed()
+  store.heal()
+  const client = await peer(t, broker, 'c', { clean: false })
+  await client.next('publish', 2)
+  await client.settled()
+  t.same(
+    publishes(client).map(({ topic }) => topic),
+    ['1', '2', '3'],
+  )
+})
+
+t.test('a store that is closed refuses and crashes nothing', async (t) => {
+  const broker = await openBroker(t)
+  await subscriber(t, broker, 'w', { a: 1 }, { clean: false })
+  const publisher = await peer(t, broker, 'p')
+  const watching = await peer(t, broker, 'x')
+  await broker.store.close()
+  publisher.send(publish('a', 1))
+  await publisher.closed()
+  t.notOk(publisher.packets.some(({ cmd }) => cmd === 'puback'))
+  const refused = await rawClient(t, broker.port)
+  t.equal((await refused.connect({ clientId: 'n', clean: false })).returnCode, 3)
+  await watching.settled()
+})
+
+t.test('waiting acknowledgements hold nothing of those before', async (t) => {
+  const nothing = (): never => {
+    throw new Error('not called')
+  }
+  const { store, metrics } = await openBroker(t)
+  const log = { error: nothing } as never
+  const receiving = createReceiving({
+    store,
+    wills: { leftOver: async () => [] } as never,
+    incomingWindow: 1,
+    clock: Date.now,
+    log,
+    metrics,
+  })
+  await receiving.start(async () => true)
+  const arrived = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1, started: 0 }
+  const link = {
+    connection: { nextPublish: () => arrived, finished: () => {} },
+    session: { clientId: 'c' },
+    acknowledged: Promise.resolve(),
+  }
+  for (let index = 0; index < 3; index++) await receiving.publish(link as never)
+  t.equal(await link.acknowledged, undefined)
+})
+
+t.test(
+  'with a store that fails at random nothing acknowledged is lost, and nothing goes unhandled',
+  async (t) => {
+    const store = createFailingStore()
+    const broker = await openBroker(t, { wrapStore: store.wrap })
+    const random = createRandom(42)
+    const watchers = await Promise.all(
+      ['w1', 'w2'].map(async (id, index) => {
+        const client = await subscriber(t, broker, id, { '#': index === 0 ? 1 : 2 }, { clean: false })
+        client.socket.destroy()
+        await client.closed()
+        return id
+      }),
+    )
+    store.fail(() => random() < 0.15)
+    store.failReads(() => random() < 0.1)
+    const arrived = new Map(watchers.map((id) => [id, new Set<string>()]))
+    let done = false
+    const reading = watchers.map((id) => readUntil(t, broker, id, arrived.get(id) ?? new Set(), () => done))
+    const acknowledged = new Set<string>()
+    const publishing = Array.from({ length: 4 }, (_, index) =>
+      publishAll(t, broker, `p${index}`, 150, acknowledged),
+    )
+    await Promise.all(publishing)
+    store.heal()
+    t.equal(acknowledged.size, 600)
+    done = true
+    await Promise.all(reading)
+    for (const [id, topics] of arrived) {
+      t.same(
+        [...acknowledged].filter((topic) => !topics.has(topic)),
+        [],
+        `${id} has every message that was acknowledged`,
+      )
+    }
+    t.ok(store.refused > 50, `${store.refused} commits refused`)
+    for (const id of watchers) t.equal(broker.broker.sessions.get(id)?.queue.size, 0, 'and nothing is left')
+  },
+)
+
+t.test('no rejection went unhandled', async (t) => {
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(unhandled, [])
+})
+
+/** Publishes each message until it is acknowledged, over as many connections as that takes. */
+async function publishAll(
+  t: Tap,
+  broker: PlainBroker,
+  clientId: string,
+  total: number,
+  acknowledged: Set<string>,
+): Promise<void> {
+  let client: Peer | undefined
+  for (let number = 1; number <= total; number++) {
+    const topic = `${clientId}/${number}`
+    const qos = number % 2 === 0 ? 2 : 1
+    while (!acknowledged.has(topic)) {
+      client = client && !client.isClosed ? client : await logIn(t, broker, clientId)
+      client.send(publish(topic, qos, number, { dup: true }))
+      const answer = await answerOf(client, qos === 1 ? 'puback' : 'pubrec', number)
+      if (!answer) continue
+      acknowledged.add(topic)
+      if (qos === 2) client.send({ cmd: 'pubrel', messageId: number })
+    }
+  }
+}
+
+async function logIn(t: Tap, broker: PlainBroker, clientId: string): Promise<Peer> {
+  for (;;) {
+    const client = await rawClient(t, broker.port)
+    if ((await client.connect({ clientId, clean: false })).returnCode === 0) return client
+    await client.closed()
+  }
+}
+
+/** True once it came, false when the connection was closed before. */
+async function answerOf(client: Peer, cmd: string, messageId: number): Promise<boolean> {
+  const has = () => client.packets.some((packet) => packet.cmd === cmd && packet.messageId === messageId)
+  while (!has() && !client.isClosed)
+    await Promise.race([once(client.socket, 'data'), once(client.socket, 'close')])
+  return has()
+}
+
+/** Reads and acknowledges, over as many connections as that takes, until nothing is left. */
+async function readUntil(
+  t: Tap,
+  broker: PlainBroker,
+  clientId: string,
+  topics: Set<string>,
+  isDone: () => boolean,
+): Promise<void> {
+  while (!isDone() || (broker.broker.sessions.get(clientId)?.queue.size ?? 0) > 0) {
+    const client = await logIn(t, broker, clientId)
+    let next = 0
+    const take = () => {
+      for (; next < client.packets.length; next++) {
+        const packet = client.packets[next]
+        if (packet?.cmd === 'pubrel') client.send({ cmd: 'pubcomp', messageId: packet.messageId ?? 0 })
+        if (packet?.cmd !== 'publish') continue
+        topics.add(packet.topic)
+        client.send({ cmd: packet.qos === 2 ? 'pubrec' : 'puback', messageId: packet.messageId ?? 0 })
+      }
+    }
+    take()
+    while (!client.isClosed && !(isDone() && broker.broker.sessions.get(clientId)?.queue.size === 0)) {
+      await once(client.socket, 'data', soon()).catch(() => {})
+      take()
+    }
+    client.socket.destroy()
+    await client.closed()
+  }
+}
+
+type Tap = Parameters<typeof rawClient>[0]
+
+function soon(): { signal: AbortSignal } {
+  return { signal: AbortSignal.timeout(20) }
+}
+
+async function failures({ metrics }: PlainBroker): Promise<number> {
+  return (await metrics.storeFailures.get()).values[0]?.value ?? 0
+}
+
+async function count({ store }: PlainBroker, prefix: string): Promise<number> {
+  let entries = 0
+  for await (const _ of store.range(prefix)) entries++
+  return entries
+}
+
+/** Mulberry32: the same numbers in every run. */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

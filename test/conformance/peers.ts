@@ -1,0 +1,68 @@
+import type { IPublishPacket } from 'mqtt-packet'
+import type { Test } from 'tap'
+import { type PlainBroker, startPlainBroker } from '../plain-broker.ts'
+import { rawClient } from '../raw-client.ts'
+
+export type Peer = Awaited<ReturnType<typeof rawClient>>
+
+/** A broker open to everybody, closed with the test. */
+export async function openBroker(t: Test, options: Parameters<typeof startPlainBroker>[0] = {}) {
+  const broker = await startPlainBroker(options)
+  t.teardown(broker.close)
+  return broker
+}
+
+/** A client that has logged in. */
+export async function peer(t: Test, { port }: PlainBroker, clientId: string, fields = {}): Promise<Peer> {
+  const client = await rawClient(t, port)
+  await client.connect({ clientId, ...fields })
+  return client
+}
+
+/** A client that has logged in and subscribed. */
+export async function subscriber(
+  t: Test,
+  broker: PlainBroker,
+  clientId: string,
+  filters: Record<string, 0 | 1 | 2>,
+  fields = {},
+): Promise<Peer> {
+  const client = await peer(t, broker, clientId, fields)
+  subscribe(client, 1, filters)
+  await client.next('suback')
+  return client
+}
+
+export function subscribe(client: Peer, messageId: number, filters: Record<string, 0 | 1 | 2>): void {
+  const subscriptions = Object.entries(filters).map(([topic, qos]) => ({ topic, qos }))
+  client.send({ cmd: 'subscribe', messageId, subscriptions })
+}
+
+/** A PUBLISH whose payload is its topic unless told otherwise. */
+export function publish(
+  topic: string,
+  qos: 0 | 1 | 2,
+  messageId = 1,
+  fields: Partial<IPublishPacket> = {},
+): IPublishPacket {
+  return { cmd: 'publish', topic, payload: topic, qos, messageId, retain: false, dup: false, ...fields }
+}
+
+export const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex')
+
+/** What a client was sent, as `topic payload`, in order. */
+export function texts(client: Peer): string[] {
+  return publishes(client).map(({ topic, payload }) => `${topic} ${payload}`)
+}
+
+export function publishes(client: Peer): IPublishPacket[] {
+  return client.packets.filter((packet) => packet.cmd === 'publish')
+}
+
+/** Sends bytes and expects the connection to be closed without another packet. */
+export async function closesAfter(t: Test, client: Peer, bytes: Buffer, why: string): Promise<void> {
+  const before = client.packets.length
+  client.send(bytes)
+  await client.closed()
+  t.equal(client.packets.length, before, why)
+}

@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:https'
+import type { Test } from 'tap'
+import type { TestHub } from '../start-hub.ts'
+import { type Json, readDescription } from './description.ts'
+
+export type Api = Awaited<ReturnType<typeof openApi>>
+
+export interface Answer {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+  json: Json
+}
+
+export const password = 'correct horse battery'
+
+interface Sent {
+  body?: unknown
+  token?: string | undefined
+  headers?: Record<string, string>
+}
+
+/** The HTTPS API of a node. Every answer is checked against the description the node gives of itself. */
+export async function openApi(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) {
+  const send = openClient(t, hub)
+  const description = readDescription((await send('GET', '/openapi.json')).json)
+
+  return {
+    description,
+    /** A request whose answer is not looked at, for pages. */
+    raw: send,
+
+    /** One request. `body` is sent as JSON, text and bytes as they are. */
+    async call(method: string, path: string, how: Sent = {}): Promise<Answer> {
+      const answer = await send(method, path, how)
+      const problem = description.problemOf({
+        method,
+        path,
+        status: answer.status,
+        type: String(answer.headers['content-type']),
+        body: answer.json,
+      })
+      if (problem !== undefined) {
+        t.fail(`${method} ${path} answered ${answer.status} ${answer.text.slice(0, 300)}: ${problem}`)
+      }
+      return answer
+    },
+  }
+}
+
+/** Sends requests to a node, and judges nothing. `body` is sent as JSON, text and bytes as they are. */
+export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) {
+  const agent = new Agent({ keepAlive: true, ca: readFileSync(hub.caPath), maxSockets: 16 })
+  t.teardown(() => agent.destroy())
+  return (method: string, path: string, how: Sent = {}): Promise<Answer> => {
+    const { body, token, headers = {} } = how
+    const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+    return new Promise((resolve, reject) => {
+      const sent = request(
+        {
+          host: 'localhost',
+          port: hub.httpsPort,
+          path,
+          method,
+          agent,
+          headers: {
+            ...(token !== undefined && { authorization: `Bearer ${token}` }),
+            ...(payload !== undefined && {
+              'content-type': 'application/json',
+              'content-length': Buffer.byteLength(payload),
+            }),
+            ...headers,
+          },
+        },
+        (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('end', () => {
+            const text = Buffer.concat(chunks).toString()
+            resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json: parse(text) })
+          })
+        },
+      )
+      sent.on('error', reject)
+      sent.end(payload)
+    })
+  }
+}
+
+/** A user with a password, and the tokens of its log-in. */
+export async function addUser(
+  hub: TestHub,
+  api: Api,
+  institution: string,
+  options: { email?: string; permissions?: string[] } = {},
+) {
+  const { email = `user-${++users}@radio.example`, permissions = [] } = options
+  const added = await hub.ask<{ userId: string; resetToken: string }>('users.add', {
+    ...{ email, institution, permissions },
+  })
+  await api.call('POST', '/auth/reset', { body: { token: added.resetToken, password } })
+  const login = await api.call('POST', '/auth/login', { body: { email, password } })
+  return {
+    email,
+    userId: added.userId,
+    token: String(login.json.token),
+    refreshToken: String(login.json.refreshToken),
+  }
+}
+
+let users = 0
+
+function parse(text: string): Json {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,100 @@
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+
+/** A JSON Schema or a part of a description, as far as tests look into it. */
+export type Json = Record<string, unknown>
+
+/** One operation of the description. */
+export interface Operation {
+  method: string
+  /** `/topics/{topicName}` */
+  path: string
+  parameters: { name: string; schema: Json }[]
+  /** Schema of the JSON body, if there is one. */
+  body: Json | undefined
+  /** Whether it asks for a bearer token. */
+  isGuarded: boolean
+  statuses: string[]
+}
+
+/** Reads an OpenAPI document and judges answers by it. */
+export function readDescription(document: Json) {
+  const ajv = new Ajv2020.default({ strict: false, allErrors: true })
+  formats.default(ajv)
+  ajv.addSchema({ $id: 'openapi', components: document.components })
+  const validators = new Map<string, ValidateFunction>()
+  const operations = Object.entries(object(document.paths)).flatMap(([path, item]) =>
+    Object.entries(object(item)).map(([method, operation]) =>
+      read(method.toUpperCase(), path, object(operation)),
+    ),
+  )
+
+  return {
+    document,
+    operations,
+
+    /** What is wrong with an answer, or undefined. */
+    problemOf(answer: {
+      method: string
+      path: string
+      status: number
+      type: string
+      body: unknown
+    }): string | undefined {
+      const method = answer.method === 'HEAD' ? 'GET' : answer.method
+      const operation = operations.find((one) => one.method === method && matches(one.path, answer.path))
+      // The router knows no other: whatever is not described is not there.
+      if (!operation) return answer.status === 404 ? undefined : `${answer.status} is not described at all`
+      const response = object(object(operationOf(operation).responses)[answer.status])
+      if (Object.keys(response).length === 0) return `status ${answer.status} is not described`
+      const [type = '', media] = Object.entries(object(response.content))[0] ?? []
+      if (answer.method === 'HEAD') return undefined
+      if (!answer.type.startsWith(type)) return `${answer.type} instead of ${type}`
+      const schema = object(media).schema
+      if (schema === undefined) return undefined
+      const validate = validatorOf(`${method} ${operation.path} ${answer.status}`, object(schema))
+      return validate(answer.body) ? undefined : ajv.errorsText(validate.errors)
+    },
+
+    /** Whether a body is one of those the operation describes. */
+    isDescribed: ({ method, path, body }: Operation, value: unknown): boolean =>
+      body === undefined || validatorOf(`${method} ${path} body`, body)(value) === true,
+  }
+
+  function validatorOf(key: string, schema: Json): ValidateFunction {
+    const known = validators.get(key) ?? ajv.compile(absolute(schema))
+    validators.set(key, known)
+    return known
+  }
+
+  function operationOf({ method, path }: Operation): Json {
+    return object(object(object(document.paths)[path])[method.toLowerCase()])
+  }
+}
+
+function read(method: string, path: string, operation: Json): Operation {
+  const content = object(object(object(operation.requestBody).content)['application/json'])
+  const parameters = Array.isArray(operation.parameters) ? operation.parameters : []
+  return {
+    method,
+    path,
+    parameters: parameters.map(({ name, schema }) => ({ name: String(name), schema: object(schema) })),
+    body: content.schema === undefined ? undefined : object(content.schema),
+    isGuarded: Array.isArray(operation.security) && operation.security.length > 0,
+    statuses: Object.keys(object(operation.responses)),
+  }
+}
+
+function absolute(schema: Json): Json {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"openapi#/components'))
+}
+
+function matches(template: string, path: string): boolean {
+  const pattern = template.replace(/[.]/g, '\\.').replace(/\{\w+\}/g, '[^/]+')
+  return new RegExp(`^${pattern}$`).test(path.split('?')[0] ?? '')
+}
+
+/** The value as an object; an empty one if it is none. */
+export function object(value: unknown): Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
+}

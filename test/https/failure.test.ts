@@ -1,0 +1,144 @@
+import { join } from 'node:path'
+import pino from 'pino'
+import t from 'tap'
+import { eventRoutes } from '../../bridge-https/event-routes.ts'
+import { createLegacyNames } from '../../bridge-https/legacy-names.ts'
+import { listenHttps } from '../../bridge-https/listener.ts'
+import { pubsubRoutes } from '../../bridge-https/pubsub-routes.ts'
+import type { Route } from '../../bridge-https/route.ts'
+import { createCertificates } from '../../certs/certificates.ts'
+import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { createLifecycle } from '../../lifecycle/lifecycle.ts'
+import { createTraffic } from '../../lifecycle/traffic.ts'
+import { createPushSubscriptions } from '../../push/subscriptions.ts'
+import { openEmbeddedStore } from '../../store/embedded.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createPasswords } from '../../users/passwords.ts'
+import { createSigningKeys } from '../../users/signing-keys.ts'
+import { createTokens } from '../../users/tokens.ts'
+import { createUsers } from '../../users/users.ts'
+import { temporaryDirectory } from '../start-hub.ts'
+import { openClient } from './api.ts'
+
+t.test('what goes wrong inside is a 500 that says little, and is finished before the end', async (t) => {
+  const home = await temporaryDirectory(t)
+  const clock = Date.now
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  const store = await openEmbeddedStore(join(home, 'store'))
+  const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
+  const lifecycle = await createLifecycle({ store, traffic, clock, stage: 'test' })
+  const users = await createUsers({
+    store,
+    passwords: createPasswords(),
+    clock,
+    knownInstitution: () => true,
+  })
+  const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
+  const tokens = createTokens({
+    keys,
+    users,
+    clock,
+    issuer: () => 'https://hub.example',
+    serviceAccount: 'a@b',
+  })
+  const tls = await ensureDevelopmentCertificates(join(home, 'certs'), [])
+  const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
+  const added = await users.add({ email: 'a@b.example', institution: 'urn:org:institution:1' })
+  if ('error' in added) throw new Error(added.error)
+  const user = await users.setPassword(added.token, 'correct horse')
+  const { token } = user ? await tokens.issue(user) : { token: '' }
+
+  let proceed = () => {}
+  const held = new Promise<void>((resolve) => {
+    proceed = resolve
+  })
+  let reached = () => {}
+  const arrived = new Promise<void>((resolve) => {
+    reached = resolve
+  })
+  const subscriptions = await createPushSubscriptions({ store, serviceAccount: 'a@b', clock })
+  const worked: unknown[] = []
+  const base = { method: 'GET', tag: 'Test', summary: '', answers: {} } as const
+  const routes: Route[] = [
+    ...eventRoutes({
+      names: createLegacyNames({ stage: 'test', project: 'hub' }),
+      pipeline: { submitLegacy: async () => ({ outcome: 'failed' }) },
+      waitFor: async () => 0,
+    }),
+    ...pubsubRoutes({
+      ...{ subscriptions, tokens, publicUrl: () => 'https://hub.example' },
+      replay: async () => 2,
+      work: async (message) => message.subscription === 'plugin' && worked.push(message) > 0,
+    }),
+    {
+      ...base,
+      path: '/broken',
+      id: 'broken',
+      handle() {
+        throw new Error('secret detail')
+      },
+    },
+    {
+      ...base,
+      path: '/held',
+      id: 'held',
+      async handle() {
+        reached()
+        await held
+        return { status: 200, body: { done: true } }
+      },
+    },
+  ]
+  const listener = await listenHttps({
+    ...{ certificates, routes, lifecycle, tokens, log, host: '127.0.0.1', port: 0 },
+    maxConnections: 10,
+    maxConnectionsPerAddress: 0,
+    strictTransport: true,
+    openapi: () => ({}),
+    accept: () => t.fail('no websocket'),
+    hasRoom: () => true,
+    metrics: createMetrics(),
+  })
+  t.teardown(async () => {
+    await listener.close()
+    certificates.close()
+    await traffic.close()
+    await store.close()
+  })
+  const send = openClient(t, { httpsPort: listener.port, caPath: tls.ca ?? '' })
+
+  const broken = await send('GET', '/broken')
+  t.equal(broken.status, 500)
+  t.same(broken.json, { message: 'Internal server error', trace: null })
+  t.match(broken.headers['strict-transport-security'], /max-age/)
+  t.match(
+    lines.find(({ msg }) => msg === 'request failed'),
+    { err: { message: 'secret detail' }, reqId: broken.headers['x-request-id'] },
+  )
+  const event = await send('POST', '/events/de.org.hub.v1.radio.track.playing', { token, body: {} })
+  t.equal(event.status, 500)
+  t.same(event.json, { message: 'Internal server error', trace: null })
+
+  const own = await tokens.issueService('https://hub.example/pubsub')
+  const message = { message: { data: 'e30=', messageId: '1' }, subscription: 'plugin' }
+  const done = await send('POST', '/pubsub', { token: own, body: message })
+  t.equal(done.status, 201)
+  t.same(done.json, { trace: null })
+  t.same(worked, [message], 'work of the hub itself is handed on')
+  const other = { ...message, subscription: 'other' }
+  const unknown = await send('POST', '/pubsub', { token: own, body: other })
+  t.equal(unknown.status, 404)
+  t.same(unknown.json, { message: 'Plugin target not found', trace: null })
+  const elsewhere = await tokens.issueService('https://hooks.example/pubsub')
+  t.equal((await send('POST', '/pubsub', { token: elsewhere, body: message })).status, 403)
+
+  const slow = send('GET', '/held')
+  await arrived
+  const stopped = listener.stop()
+  await t.rejects(send('GET', '/broken', { headers: { connection: 'close' } }), { code: 'ECONNREFUSED' })
+  proceed()
+  t.same((await slow).json, { done: true }, 'what was asked before is answered')
+  await stopped
+  await listener.close()
+})

@@ -1,0 +1,207 @@
+import t from 'tap'
+import { deriveLivestreamId, derivePublisherId } from '../../event/urn.ts'
+import { connect } from '../clients.ts'
+import { institutions, playing, playingTopic, serviceOf, station } from '../events.ts'
+import { startTestHub } from '../start-hub.ts'
+import { addUser, openApi } from './api.ts'
+
+const playingPath = '/events/de.org.hub.v1.radio.track.playing'
+const nextPath = '/events/de.org.hub.v1.radio.track.next'
+const [own = '', foreign = ''] = institutions
+
+/** The least an event may consist of (service.md §4.1 rule 2). */
+const minimum = {
+  type: 'music',
+  start: '2026-01-31T12:00:00+01:00',
+  length: 214,
+  title: 'Ebbe und Flut',
+  playlistItemId: 'kw1-1',
+  services: [
+    {
+      type: 'PermanentLivestream',
+      externalId: station().externalId,
+      publisherId: station().publisher.externalId,
+    },
+  ],
+}
+
+t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const publish = (body: unknown, path = playingPath) => api.call('POST', path, { token, body })
+  const { id } = station()
+  const name = `de.org.hub.test.${encodeURIComponent(id)}`
+
+  await t.test('the first event of a livestream creates its topic and is not published', async (t) => {
+    const { status, json } = await publish(minimum)
+    t.equal(status, 201)
+    t.match(json, {
+      statuses: { published: 0, blocked: 0, failed: 1 },
+      event: {
+        ...minimum,
+        event: 'de.org.hub.v1.radio.track.playing',
+        id: /^\d+$/,
+        services: [
+          {
+            id,
+            publisherId: station().publisher.id,
+            topic: { id, name, status: 'TOPIC_CREATED', messageId: null },
+          },
+        ],
+      },
+      trace: null,
+    })
+    t.same(Object.keys(json).sort(), ['event', 'statuses', 'trace'])
+  })
+
+  await t.test('the same again is published, and seen over MQTT', async (t) => {
+    const { status, json } = await publish(minimum)
+    t.equal(status, 201)
+    t.match(json, {
+      statuses: { published: 1, blocked: 0, failed: 0 },
+      event: { services: [{ topic: { id, name, status: 'MESSAGE_SENT', messageId: /^\d+$/ } }] },
+      trace: null,
+    })
+    const { topic, json: seen } = await app.received.until(() => true)
+    t.equal(topic, playingTopic(station()))
+    t.match(seen, { ...minimum, services: [{ id, publisherId: station().publisher.id }] })
+    t.notOk(JSON.stringify(seen).includes('MESSAGE_SENT'), 'the topic is for the publisher only')
+    t.equal(app.received.all.length, 1, 'and nothing of the first')
+  })
+
+  await t.test('next events have the same rules', async (t) => {
+    const { json } = await publish({ ...minimum, event: 'de.org.hub.v1.radio.track.next' }, nextPath)
+    t.match(json, { statuses: { published: 1 } })
+    const { topic } = await app.received.until((one) => one.topic.endsWith('/track/next'))
+    t.equal(topic, `radio/${id}/track/next`)
+  })
+
+  await t.test('a topic that MQTT created needs no repetition', async (t) => {
+    const other = station(0, 1)
+    const publisher = await connect(t, hub, await hub.publisher([own]))
+    await publisher.client.publishAsync(`inbox/${own}`, JSON.stringify(playing(other)), { qos: 1 })
+    const { json } = await publish(playing(other))
+    t.match(json, { statuses: { published: 1, blocked: 0, failed: 0 } })
+    const topics = await api.call('GET', '/topics', { token })
+    t.match(topics.json, [{ type: 'PUBSUB' }, { type: 'PUBSUB' }])
+  })
+
+  await t.test('a livestream the feed does not know gets its derived id', async (t) => {
+    const externalId = 'crid://kuestenfunk.example/new'
+    const body = { ...minimum, services: [{ ...minimum.services[0], externalId }] }
+    t.match((await publish(body)).json, {
+      statuses: { failed: 1 },
+      event: { services: [{ id: deriveLivestreamId('PermanentLivestream', externalId) }] },
+    })
+    t.match((await publish(body)).json, { statuses: { published: 1 } })
+  })
+
+  await t.test('a foreign or wrong publisher is blocked, with 201', async (t) => {
+    const theirs = station(1)
+    for (const service of [
+      serviceOf(theirs),
+      { ...minimum.services[0], publisherId: theirs.publisher.id },
+      { ...minimum.services[0], publisherId: 'nobody' },
+      { ...minimum.services[0], publisherId: derivePublisherId('nobody') },
+      { ...serviceOf(theirs), publisherId: station().publisher.id, institutionId: own },
+      { ...minimum.services[0], institutionId: foreign },
+    ]) {
+      const { status, json } = await publish({ ...minimum, title: 'blocked', services: [service] })
+      t.equal(status, 201)
+      t.match(json, { statuses: { published: 0, blocked: 1, failed: 0 }, event: { services: [service] } })
+    }
+    const { json } = await publish(minimum)
+    await app.received.until((one) => one.json.id === Object(json.event).id)
+    t.notOk(app.received.all.some((one) => one.json.title === 'blocked'))
+  })
+
+  await t.test('each service has its own verdict', async (t) => {
+    const services = [
+      minimum.services[0],
+      { ...minimum.services[0], externalId: 'crid://kuestenfunk.example/newer' },
+      serviceOf(station(1)),
+    ]
+    const { json } = await publish({ ...minimum, services })
+    t.match(json, {
+      statuses: { published: 1, blocked: 1, failed: 1 },
+      event: {
+        services: [{ topic: { status: 'MESSAGE_SENT' } }, { topic: { status: 'TOPIC_CREATED' } }, {}],
+      },
+    })
+  })
+
+  await t.test('an id of the publisher is replaced', async (t) => {
+    const { json } = await publish({ ...minimum, id: 'mine' })
+    t.match(json, { event: { id: /^\d+$/ } })
+  })
+
+  await t.test('every missing required field is a 400 that names it', async (t) => {
+    for (const field of ['type', 'start', 'length', 'title', 'services', 'playlistItemId']) {
+      const { status, json } = await publish({ ...minimum, [field]: undefined })
+      t.equal(status, 400, field)
+      t.match(json, {
+        message: /./,
+        errors: [{ path: `.body.${field}`, message: /./, errorCode: 'required.openapi.validation' }],
+        trace: null,
+      })
+      t.same(Object.keys(json), ['message', 'errors', 'trace'])
+    }
+  })
+
+  await t.test('the event of the body must be that of the path', async (t) => {
+    const { status, json } = await publish({ ...minimum, event: 'de.org.hub.v1.radio.track.next' })
+    t.equal(status, 400)
+    t.match(json.errors, [{ path: '.body.event', errorCode: 'event.name' }])
+  })
+
+  await t.test('only the two track events have a path', async (t) => {
+    for (const name of [
+      'de.org.hub.v1.radio.control',
+      'de.org.hub.v1.radio.text',
+      'x',
+      'constructor',
+      'a%2Fb',
+      '%2e%2e',
+    ]) {
+      const { status, json } = await publish(minimum, `/events/${name}`)
+      t.equal(status, 400, name)
+      t.match(json.errors, [{ path: '.params.eventName', errorCode: 'event.name' }])
+    }
+  })
+
+  await t.test('events reach the budget and the metrics', async (t) => {
+    const status = await hub.ask<{ budget: { count: number }; counters: Record<string, number> }>('status')
+    t.ok(status.budget.count >= 4)
+    t.ok((status.counters['hub_events_total{outcome=published}'] ?? 0) >= 4)
+  })
+})
+
+t.test('above the publish rate there is a 429 that says when to go on', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '1' })
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, () => api.call('POST', playingPath, { token, body: minimum })),
+  )
+  const refused = answers.filter(({ status }) => status === 429)
+  t.ok(refused.length >= 2)
+  for (const { json, headers } of refused) {
+    t.match(json, { message: /./, trace: null })
+    t.match(headers['retry-after'], /^\d+$/)
+  }
+})
+
+t.test('without a feed every service is blocked', async (t) => {
+  const hub = await startTestHub(t, { HUB_FEED: '/nowhere/feed.json' })
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  t.match((await api.call('POST', playingPath, { token, body: minimum })).json, {
+    statuses: { published: 0, blocked: 1, failed: 0 },
+  })
+  const health = await api.call('GET', '/health')
+  t.equal(health.status, 503)
+  t.same(health.json, { status: 'unavailable', store: true, feed: false })
+})

@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { connect, connectPublisher, closed as disconnected } from '../clients.ts'
+import { institutions, playing, playingTopic, station } from '../events.ts'
+import { type Issued, startTestHub, type TestHub } from '../start-hub.ts'
+
+const [own = ''] = institutions
+
+function overWebSocket(hub: TestHub, options = {}) {
+  return { protocol: 'wss', port: hub.httpsPort, path: '/mqtt', ...options } as const
+}
+
+t.test('MQTT over WebSocket has the rules of MQTT over TLS', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.publisher([own])
+  const app = await connect(t, hub, await hub.subscriber('radio/+/track/#'), overWebSocket(hub))
+  const [granted] = await app.client.subscribeAsync('radio/+/track/playing', { qos: 1 })
+  t.equal(granted?.qos, 1)
+  const denied = await app.client.subscribeAsync('radio/#', { qos: 1 }).catch((error) => error.message)
+  t.match(denied, /Unspecified error|128|denied/i)
+
+  const direct = await connectPublisher(t, hub, login, own)
+  const report = await direct.publish(playing(station()))
+  const live = await app.received.until(() => true)
+  t.equal(live.json.id, report.id)
+  t.equal(live.topic, playingTopic(station()))
+
+  const late = await connect(t, hub, await hub.subscriber('radio/#'), overWebSocket(hub))
+  await late.client.subscribeAsync('radio/#')
+  t.equal((await late.received.until(() => true)).packet.retain, true)
+
+  const publisher = await connect(t, hub, login, overWebSocket(hub))
+  await publisher.client.subscribeAsync(`feedback/${own}`, { qos: 1 })
+  // Larger than one WebSocket frame of most clients, and than one TLS record.
+  const event = playing(station(), { title: 'x'.repeat(300_000) })
+  await publisher.client.publishAsync(`inbox/${own}`, JSON.stringify(event), { qos: 2 })
+  t.equal((await publisher.received.until(() => true)).json.outcome, 'published')
+  t.equal(
+    String((await app.received.until(({ json }) => json.title === event.title)).json.title).length,
+    300_000,
+  )
+
+  const wrong: Issued = { username: login.username, password: 'wrong' }
+  await t.rejects(connect(t, hub, wrong, overWebSocket(hub)), { code: 4 })
+  await t.rejects(connect(t, hub, login, overWebSocket(hub, { protocolVersion: 5 })))
+  const clients = await hub.ask<{ username: string; address: string }[]>('clients.list')
+  t.equal(clients.filter(({ address }) => address === '127.0.0.1').length, 4)
+
+  await hub.ask('credentials.revoke', { username: login.username })
+  await disconnected(publisher.client)
+  t.pass('a revoked credential is disconnected here as well')
+})
+
+t.test('other upgrades are refused', async (t) => {
+  const hub = await startTestHub(t)
+  t.equal(await outcome(t, hub, '/mqtt', []), 400, 'no sub-protocol [MQTT-6.0.0-3]')
+  t.equal(await outcome(t, hub, '/mqtt', ['mqttv3.1']), 400)
+  t.equal(await outcome(t, hub, '/mqtt', ['chat', 'superchat']), 400)
+  t.equal(await outcome(t, hub, '/other', ['mqtt']), 404)
+  t.equal(await outcome(t, hub, '/mqtt/', ['mqtt']), 404)
+  t.equal(await outcome(t, hub, '/mqtt', ['chat', 'mqtt']), 'mqtt', 'one of several')
+  t.equal(await outcome(t, hub, '/mqtt?x=1', ['mqtt']), 'mqtt')
+})
+
+t.test('text frames and huge messages end the connection', async (t) => {
+  const hub = await startTestHub(t)
+  const text = await open(t, hub)
+  text.send('hello')
+  await closed(text)
+  const huge = await open(t, hub)
+  huge.send(Buffer.alloc(1024 * 1024 + 1))
+  await closed(huge)
+  t.pass('both closed')
+  const { client } = await connect(t, hub, await hub.subscriber('radio/#'), overWebSocket(hub))
+  t.ok(client.connected, 'nobody else is affected')
+})
+
+t.test('MQTT over WebSocket counts as MQTT, and ends with the hub', async (t) => {
+  const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS: '1' })
+  const websocket = await open(t, hub)
+  const { connections } = await hub.ask<{ connections: number }>('status')
+  t.equal(connections, 1)
+  const ended = closed(websocket)
+  await hub.close()
+  await ended
+  t.pass('closed')
+})
+
+function start(t: Test, hub: TestHub, path: string, protocols: string[]): WebSocket {
+  const websocket = new WebSocket(`wss://localhost:${hub.httpsPort}${path}`, protocols, {
+    ca: readFileSync(hub.caPath),
+  })
+  t.teardown(() => websocket.terminate())
+  return websocket
+}
+
+/** The sub-protocol that was agreed on, or the status of the refusal. */
+function outcome(t: Test, hub: TestHub, path: string, protocols: string[]): Promise<number | string> {
+  const websocket = start(t, hub, path, protocols)
+  return new Promise((resolve, reject) => {
+    websocket.once('open', () => resolve(websocket.protocol))
+    websocket.once('unexpected-response', (_request, response) => {
+      response.resume()
+      t.match(response.headers['content-type'], /^application\/json/)
+      resolve(response.statusCode ?? 0)
+    })
+    websocket.once('error', reject)
+  })
+}
+
+async function open(t: Test, hub: TestHub): Promise<WebSocket> {
+  const websocket = start(t, hub, '/mqtt', ['mqtt'])
+  await new Promise((resolve, reject) => websocket.once('open', resolve).once('error', reject))
+  websocket.on('error', () => {})
+  return websocket
+}
+
+function closed(websocket: WebSocket): Promise<unknown> {
+  return new Promise((resolve) => websocket.once('close', resolve))
+}

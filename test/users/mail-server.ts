@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import type { Test } from 'tap'
+
+export interface Mail {
+  from: string
+  to: string[]
+  text: string
+}
+
+/** A mail server that takes everything (RFC 5321, as little of it as a client needs). Ends with the test. */
+export async function startMailServer(t: Test) {
+  const mails: Mail[] = []
+  const sockets = new Set<Socket>()
+  let wake = () => {}
+  let read = 0
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    serve(socket, (mail) => {
+      mails.push(mail)
+      wake()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+
+  return {
+    port: typeof address === 'object' && address ? address.port : 0,
+    count: () => mails.length,
+    /** The next mail that was not asked for before. */
+    async next(): Promise<Mail> {
+      for (;;) {
+        const mail = mails[read]
+        if (mail) {
+          read++
+          return mail
+        }
+        await new Promise<void>((resolve) => {
+          wake = resolve
+        })
+      }
+    },
+  }
+}
+
+function serve(socket: Socket, received: (mail: Mail) => void): void {
+  let mail: Mail = { from: '', to: [], text: '' }
+  let inText = false
+  const answer = (line: string) => socket.write(`${line}\r\n`)
+  answer('220 test')
+  createInterface({ input: socket }).on('line', (line) => {
+    if (inText) {
+      if (line !== '.') {
+        // Quoted-printable breaks long lines with an equals sign at their end.
+        mail.text = mail.text.endsWith('=') ? mail.text.slice(0, -1) + line : `${mail.text}\n${line}`
+        return
+      }
+      inText = false
+      received({ ...mail, text: mail.text.replaceAll('=3D', '=') })
+      mail = { from: '', to: [], text: '' }
+      answer('250 ok')
+      return
+    }
+    const address = /<(.*?)>/.exec(line)?.[1] ?? ''
+    if (/^MAIL/i.test(line)) mail.from = address
+    if (/^RCPT/i.test(line)) mail.to.push(address)
+    inText = /^DATA/i.test(line)
+    if (/^QUIT/i.test(line)) socket.end('221 bye\r\n')
+    else answer(inText ? '354 go on' : '250 ok')
+  })
+}

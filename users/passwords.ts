@@ -1,0 +1,97 @@
+import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+
+export type Passwords = ReturnType<typeof createPasswords>
+
+/** Shortest and longest password a user may choose, characters. */
+export const passwordLength = { min: 10, max: 1024 }
+
+/** Work factors of new hashes: about 0.2 s and 32 MiB each. Stored with every hash, so that they may grow. */
+const work = { logN: 15, r: 8, p: 3 }
+/** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many log in. */
+const concurrency = 1
+/** Beyond this the hub is too busy to answer in time. */
+const maxWaiting = 50
+
+/** Thrown when so many passwords wait to be checked that nobody would be served in time. */
+export class TooBusy extends Error {
+  override name = 'TooBusy'
+}
+
+/** Passwords chosen by people: scrypt, one at a time (design.md §5). */
+export function createPasswords() {
+  const waiting: (() => void)[] = []
+  let running = 0
+
+  return {
+    /** The salted hash of a password, with its work factors. */
+    async hash(password: string): Promise<string> {
+      const salt = randomBytes(16)
+      const key = await inTurn(() => derive(password, salt, work))
+      return [
+        'scrypt',
+        work.logN,
+        work.r,
+        work.p,
+        salt.toString('base64url'),
+        key.toString('base64url'),
+      ].join('$')
+    },
+
+    /** Whether a password fits. Without a hash it costs the same time and does not. */
+    async verify(password: string, stored: string | undefined): Promise<boolean> {
+      const { salt, key, factors } = parse(stored ?? nobody) ?? parse(nobody) ?? unreadable
+      const actual = await inTurn(() => derive(password, salt, factors))
+      return stored !== undefined && actual.length === key.length && timingSafeEqual(actual, key)
+    },
+  }
+
+  async function inTurn<T>(task: () => Promise<T>): Promise<T> {
+    if (running >= concurrency) {
+      if (waiting.length >= maxWaiting) throw new TooBusy('too many passwords wait to be checked')
+      await new Promise<void>((resolve) => waiting.push(resolve))
+    } else {
+      running++
+    }
+    try {
+      return await task()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else running--
+    }
+  }
+}
+
+type Factors = typeof work
+
+function derive(password: string, salt: Buffer, { logN, r, p }: Factors): Promise<Buffer> {
+  // The same characters typed on different systems are the same password.
+  const text = password.normalize('NFKC')
+  const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r }
+  return new Promise((resolve, reject) => {
+    scrypt(text, salt, keyBytes, options, (error, key) => (error ? reject(error) : resolve(key)))
+  })
+}
+
+const keyBytes = 32
+
+function parse(stored: string): { salt: Buffer; key: Buffer; factors: Factors } | undefined {
+  const [scheme, logN, r, p, salt = '', key = ''] = stored.split('$')
+  if (scheme !== 'scrypt') return undefined
+  return {
+    salt: Buffer.from(salt, 'base64url'),
+    key: Buffer.from(key, 'base64url'),
+    factors: { logN: Number(logN), r: Number(r), p: Number(p) },
+  }
+}
+
+/** Stands in for a user without password, so that the same work is done. Nobody knows a password for it. */
+const unreadable = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
+const nobody = [
+  'scrypt',
+  work.logN,
+  work.r,
+  work.p,
+  unreadable.salt.toString('base64url'),
+  unreadable.key.toString('base64url'),
+].join('$')

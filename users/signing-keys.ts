@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto'
+import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
+import { createCollection } from '../store/collection.ts'
+import type { Store } from '../store/store.ts'
+
+export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
+
+/** A key as operators see it. */
+export interface SigningKeyView {
+  kid: string
+  createdAt: string
+  /** Since when it signs nothing any more, or null: it signs. */
+  replacedAt: string | null
+}
+
+interface StoredKey extends SigningKeyView {
+  privateJwk: JWK
+  publicJwk: JWK
+}
+
+/** The only algorithm of our tokens; whatever a token claims about itself (RFC 8725 §3.1). */
+export const algorithm = 'RS256'
+
+/**
+ * The keys that sign tokens and pushes. The newest one signs; those it replaced still verify for `keepMs`,
+ * until nothing they signed is valid any more. Private parts stay in the store (data directory, mode 0700).
+ */
+export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
+  const { store, clock, keepMs } = parts
+  const collection = await createCollection<StoredKey>(store, 'signing-key')
+  let signing = newest() ?? (await make())
+  let privateKey = await importJWK(signing.privateJwk, algorithm)
+
+  return {
+    /** What signs now. */
+    current: () => ({ kid: signing.kid, key: privateKey }),
+
+    /** The public key of that name, if tokens it signed are still accepted. */
+    async find(kid: string | undefined) {
+      const stored = kid === undefined ? undefined : collection.get(kid)
+      return stored && isKept(stored) ? importJWK(stored.publicJwk, algorithm) : undefined
+    },
+
+    /** The public keys, for receivers of pushes (RFC 7517). */
+    jwks: () => ({ keys: [...collection.values()].filter(isKept).map(({ publicJwk }) => publicJwk) }),
+
+    list: (): SigningKeyView[] =>
+      [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
+
+    /** Makes a new key that signs from now on. `dropOld`: what the others signed is refused at once. */
+    async rotate({ dropOld = false } = {}): Promise<SigningKeyView> {
+      const replacedAt = new Date(clock()).toISOString()
+      const old = [...collection.values()]
+      signing = await make()
+      privateKey = await importJWK(signing.privateJwk, algorithm)
+      for (const key of old) {
+        if (dropOld || !isKept(key)) await collection.delete(key.kid)
+        else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt })
+      }
+      return shown(signing)
+    },
+  }
+
+  function newest(): StoredKey | undefined {
+    return [...collection.values()]
+      .filter(({ replacedAt }) => replacedAt === null)
+      .sort(byCreation)
+      .at(-1)
+  }
+
+  async function make(): Promise<StoredKey> {
+    const pair = await generateKeyPair(algorithm, { modulusLength: 2048, extractable: true })
+    const kid = randomUUID()
+    const key: StoredKey = {
+      kid,
+      createdAt: new Date(clock()).toISOString(),
+      replacedAt: null,
+      privateJwk: await exportJWK(pair.privateKey),
+      publicJwk: { ...(await exportJWK(pair.publicKey)), kid, use: 'sig', alg: algorithm },
+    }
+    await collection.put(kid, key)
+    return key
+  }
+
+  function isKept({ replacedAt }: StoredKey): boolean {
+    return replacedAt === null || Date.parse(replacedAt) + keepMs > clock()
+  }
+}
+
+function shown({ kid, createdAt, replacedAt }: StoredKey): SigningKeyView {
+  return { kid, createdAt, replacedAt }
+}
+
+function byCreation(a: StoredKey | SigningKeyView, b: StoredKey | SigningKeyView): number {
+  return a.createdAt < b.createdAt ? -1 : 1
+}
