@@ -52,7 +52,10 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
   // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
   await chmod(storeDir, 0o700)
   const store = await openEmbeddedStore(storeDir, (movedTo, err) => {
-    log.fatal({ err, movedTo }, 'the store was damaged: it is moved aside, and the node starts with an empty one')
+    log.fatal(
+      { err, movedTo },
+      'the store was damaged: it is moved aside, and the node starts with an empty one',
+    )
   })
 
   const feed = await createFeedSource({
@@ -134,6 +137,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     publicUrl: () => publicUrl,
     mqttPort: () => mqttPort,
     accept: broker.accept,
+    maxPacketBytes: config.maxPacket,
     hasRoom: () => broker.connectionCount() < config.maxConnections,
     feed: feed.current,
     logIn: createLogIn({ users, failures: config.loginFailures }),

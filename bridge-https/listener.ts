@@ -64,6 +64,7 @@ export async function listenHttps(parts: {
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
   hasRoom: () => boolean
+  maxPacketBytes: number
   log: Log
   metrics: Metrics
 }) {

@@ -9,22 +9,24 @@ export const websocketPath = '/mqtt'
 /** MQTT 3.1.1 §6: the only sub-protocol. */
 const subProtocol = 'mqtt'
 
-/** Largest WebSocket message; it may hold several MQTT packets, whose own limit the broker holds. */
-const maxMessageBytes = 1024 * 1024
+/** A WebSocket message of this size is always taken: it may hold several MQTT packets. */
+const usualMessageBytes = 1024 * 1024
 
 /** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
 export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   /** False when there are as many MQTT connections as there may be. */
   hasRoom: () => boolean
+  /** Largest MQTT packet; the broker holds it, here it must only fit. */
+  maxPacketBytes: number
 }) {
-  const { accept, hasRoom } = parts
+  const { accept, hasRoom, maxPacketBytes } = parts
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     // A compressed message may be a thousand times as long as it looks.
     perMessageDeflate: false,
-    maxPayload: maxMessageBytes,
+    maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
     handleProtocols: () => subProtocol,
   })
   server.on('wsClientError', (_error, socket) => answerRaw(socket, 400))

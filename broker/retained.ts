@@ -15,6 +15,9 @@ export interface RetainedValue {
   payload: Buffer
 }
 
+/** Values side by side on one topic: a publisher that invents names without end must fill nobody's memory. */
+const maxSlots = 100
+
 /** An event time further ahead than this never keeps newer arrivals out (design.md §7), milliseconds. */
 export const farFutureMs = 10 * 60 * 1000
 
@@ -26,6 +29,8 @@ export const farFutureMs = 10 * 60 * 1000
  */
 export async function openRetained(store: Store, clock: () => number) {
   const root = createNode()
+  /** Pushed out of memory, not out of the store yet. */
+  let pushedOut: Place[] = []
   for await (const [, value] of store.range(prefix)) {
     const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(value)
     // A copy of its own, or the whole chunk read from the store would stay in memory.
@@ -80,14 +85,19 @@ export async function openRetained(store: Store, clock: () => number) {
     /** Removes values whose time is over. */
     async sweep(): Promise<void> {
       const now = clock()
-      const over = [...values(root)].filter((value) => value.expires !== undefined && value.expires <= now)
+      const expired = [...values(root)].filter((value) => value.expires !== undefined && value.expires <= now)
+      // A name that has come back since is not taken away again.
+      const absent = pushedOut.filter(({ topic, slot }) => !nodeOf(topic)?.slots.has(slot))
+      const over = [...expired, ...absent]
       // A newer state of the same name may be on its way into the store: it stays.
       const changes = over.map((value) => ({
         del: keyOf(value),
         order: { time: value.time, horizon: Infinity },
       }))
+      const pushed = pushedOut.length
       await store.commit(changes)
-      for (const value of over) {
+      pushedOut = pushedOut.slice(pushed)
+      for (const value of expired) {
         if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)
       }
     },
@@ -112,6 +122,11 @@ export async function openRetained(store: Store, clock: () => number) {
     node.topic = value.topic
     node.slots.delete(value.slot) // slots stay in the order of arrival, which decides between equal times
     node.slots.set(value.slot, value)
+    for (const oldest of node.slots.values()) {
+      if (node.slots.size <= maxSlots) break
+      node.slots.delete(oldest.slot)
+      pushedOut.push({ topic: oldest.topic, slot: oldest.slot, time: oldest.time })
+    }
   }
 
   function forget(value: RetainedValue): void {
@@ -132,6 +147,9 @@ export async function openRetained(store: Store, clock: () => number) {
 
 const prefix = 'retained/'
 
+/** Where a value lies, without its payload. */
+type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
+
 interface Node {
   children: Map<string, Node>
   slots: Map<string, RetainedValue>
@@ -147,7 +165,7 @@ function toValue({ topic, payload, qos, retained }: Message): RetainedValue | un
 }
 
 /** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */
-function keyOf({ topic, slot }: RetainedValue): string {
+function keyOf({ topic, slot }: Pick<Place, 'topic' | 'slot'>): string {
   return `${prefix}${topic}\n${JSON.stringify(slot)}`
 }
 

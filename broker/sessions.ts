@@ -57,8 +57,8 @@ export async function openSessions(parts: {
       try {
         await commitRemoval(removed, clean ? [] : [recordChange(session)])
       } catch (error) {
-        // Nobody was told of it.
-        if (sessions.get(clientId) === session) sessions.delete(clientId)
+        // Nobody was told of it; unless the next log-in has it already.
+        if (session.owner === owner && sessions.get(clientId) === session) sessions.delete(clientId)
         throw error
       }
       return { session, resumed: false }
@@ -140,8 +140,10 @@ export async function openSessions(parts: {
       await store.commit([recordChange(session)])
     } catch (error) {
       // Refused: offline as before, or it would never expire.
-      session.owner = undefined
-      session.disconnectedAt = clock()
+      if (session.owner === owner) {
+        session.owner = undefined
+        session.disconnectedAt = clock()
+      }
       throw error
     }
     return { session, resumed: true }

@@ -31,13 +31,15 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
   })
   if (!child.stdout) throw new Error('no output')
   const lines = createInterface({ input: child.stdout })
-  const ready = await new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>((resolve, reject) => {
-    lines.on('line', (line) => {
-      const entry = JSON.parse(line)
-      if (entry.msg === 'hub ready') resolve(entry)
-    })
-    child.once('exit', (code) => reject(new Error(`the hub ended with ${code}: ${errors}`)))
-  })
+  const ready = await new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>(
+    (resolve, reject) => {
+      lines.on('line', (line) => {
+        const entry = JSON.parse(line)
+        if (entry.msg === 'hub ready') resolve(entry)
+      })
+      child.once('exit', (code) => reject(new Error(`the hub ended with ${code}: ${errors}`)))
+    },
+  )
 
   return {
     mqttPort: ready.mqttPort,

@@ -10,7 +10,7 @@ const work = { logN: 15, r: 8, p: 3 }
 /** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many log in. */
 const concurrency = 1
 /** Beyond this the hub is too busy to answer in time. */
-const maxWaiting = 50
+const defaultMaxWaiting = 50
 
 /** Thrown when so many passwords wait to be checked that nobody would be served in time. */
 export class TooBusy extends Error {
@@ -18,7 +18,7 @@ export class TooBusy extends Error {
 }
 
 /** Passwords chosen by people: scrypt, one at a time (design.md §5). */
-export function createPasswords() {
+export function createPasswords({ maxWaiting = defaultMaxWaiting } = {}) {
   const waiting: (() => void)[] = []
   let running = 0
 

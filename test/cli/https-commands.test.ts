@@ -4,7 +4,7 @@ import { httpsCommands } from '../../cli/https-commands.ts'
 import { createPrinter } from '../../cli/print.ts'
 
 /** What is sent when this is typed; throws what `hubctl` exits with 2 for. */
-async function sent(words: string, given: Record<string, string | string[] | boolean> = {}) {
+async function sent(words: string, given: Record<string, string | readonly string[] | boolean> = {}) {
   const input: Input = {
     text: (name) => String(given[name] ?? ''),
     optional: (name) => (given[name] === undefined ? undefined : String(given[name])),

@@ -98,6 +98,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     openapi: () => ({}),
     accept: () => t.fail('no websocket'),
     hasRoom: () => true,
+    maxPacketBytes: 1024,
     metrics: createMetrics(),
   })
   t.teardown(async () => {

@@ -10,7 +10,7 @@ import { type Issued, startTestHub, temporaryDirectory } from '../start-hub.ts'
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 const livestreams = 10_000
-const perEvent = 500
+const perEvent = 20
 
 t.test('10,000 retained livestreams reach new subscribers completely, and delay nobody', async (t) => {
   const home = await temporaryDirectory(t)
