@@ -13,9 +13,6 @@ import { type Call, labelOf, type Route } from './route.ts'
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
-/** Path parameters are names and URNs. */
-export const maxParamLength = 512
-
 /** Serves the routes with Fastify: life cycle, log-in, body, handler, in this order, each may answer. */
 export function serveRoutes(
   app: App,

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Lifecycle } from '../lifecycle/lifecycle.ts'
 import type { PushSubscriptions } from '../push/subscriptions.ts'
@@ -21,6 +22,9 @@ import { type PubsubParts, pubsubRoutes } from './pubsub-routes.ts'
 import type { Route } from './route.ts'
 import { subscriptionRoutes } from './subscription-routes.ts'
 import { topicRoutes } from './topic-routes.ts'
+
+/** How long mails may take to leave when the hub stops, milliseconds. */
+const mailMs = 2_000
 
 type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
 
@@ -85,7 +89,8 @@ export async function startBridge(
     /** Stops accepting; resolves when what was asked is answered. */
     async stop(): Promise<void> {
       await listener.stop()
-      await Promise.all(background)
+      // A mail server that hangs does not keep the hub from stopping.
+      await Promise.race([Promise.all(background), setTimeout(mailMs, undefined, { ref: false })])
     },
     close: listener.close,
   }

@@ -36,6 +36,7 @@ export function eventRoutes(parts: {
       rawBody: true,
       answers: {
         201: { description: 'Judged; see `statuses`', schema: PublishAnswer },
+        404: { description: 'The path cannot be decoded', schema: PlainError },
         413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
         429: {
           description: 'Too many events; the header Retry-After says when to go on',

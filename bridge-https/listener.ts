@@ -12,24 +12,24 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tokens } from '../users/tokens.ts'
 import { httpsError, refuse } from './answer.ts'
-import { maxParamLength, send, serveRoutes } from './api.ts'
+import { send, serveRoutes } from './api.ts'
 import { boundConnections, type ReadAddress } from './connections.ts'
 import type { Route } from './route.ts'
 import { answerRaw, createWebSocketDoor } from './websocket.ts'
 
 /** Bounds of one connection and one request, milliseconds and bytes. */
-const limits = {
+const usualLimits = {
   handshakeMs: 10_000,
   headersMs: 10_000,
   /** From the first byte to the last of the body. */
   requestMs: 30_000,
   keepAliveMs: 65_000,
   headerBytes: 16 * 1024,
+  /** Between two looks for what is too slow. */
+  checkMs: 1_000,
 }
 /** How long requests may take to finish when the hub stops, milliseconds. */
 const drainMs = 5_000
-/** Between two looks for requests that are too slow, milliseconds. */
-const checkMs = 1_000
 
 /** Scripts and styles of our own only; the page of the API description needs styles in its elements. */
 const policy = {
@@ -64,11 +64,13 @@ export async function listenHttps(parts: {
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
   hasRoom: () => boolean
+  limits?: Partial<typeof usualLimits>
   maxPacketBytes: number
   log: Log
   metrics: Metrics
 }) {
   const { certificates, routes, openapi, lifecycle, tokens, log, metrics } = parts
+  const limits = { ...usualLimits, ...parts.limits }
   const minVersion = 'TLSv1.2'
   const loggerInstance: FastifyBaseLogger = log
   const app = Fastify<Server>({
@@ -81,20 +83,21 @@ export async function listenHttps(parts: {
     forceCloseConnections: 'idle',
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
-    routerOptions: { maxParamLength },
+    // The header is bounded, and with it every part of a path: routes judge names of any length.
+    routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...certificates.current(),
       minVersion,
       handshakeTimeout: limits.handshakeMs,
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headersMs,
-      connectionsCheckingInterval: checkMs,
+      connectionsCheckingInterval: limits.checkMs,
       // A request without Host is answered like every other.
       requireHostHeader: false,
       noDelay: true,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // Names that cannot be decoded or are too long are names of nothing.
+    // Names that cannot be decoded are names of nothing.
     frameworkErrors: (_error, _request, reply) => void send(reply, refuse(404)),
   })
   const server: Server = app.server
@@ -118,9 +121,10 @@ export async function listenHttps(parts: {
   const underWay = createUnderWay()
   app.addHook('onRequest', async (request, reply) => {
     underWay.begin()
+    // Also comes when the client went away.
+    reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
   })
-  app.addHook('onResponse', async () => underWay.end())
   // The document is ours; the plugin only brings the page its copy.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {

@@ -78,13 +78,14 @@ t.test('a client that leaves during its log-in blocks its client id for nobody',
   await storing
   const waiting = await rawClient(t, broker.port)
   waiting.send(connect('c'))
-  for (const client of [first, waiting]) {
-    client.socket.destroy()
-    await client.closed()
-  }
+  await openConnections(broker, 2)
+  waiting.socket.destroy()
+  await gone(broker, 1)
+  first.socket.destroy()
+  await gone(broker)
   store.fail(touches('session/'))
   store.release()
-  await gone(broker)
+  await new Promise((resolve) => setImmediate(resolve))
   store.heal()
   const third = await rawClient(t, broker.port)
   t.equal((await third.connect({ clientId: 'c', clean: false })).returnCode, 0)
@@ -109,11 +110,34 @@ t.test(
     await watcher.settled()
     await broker.close()
     const after = await openBroker(t, { directory })
-    const again = await peer(t, after, 'w', { clean: false })
-    await again.settled()
-    t.same(texts(again), [])
+    t.equal(after.broker.sessions.get('w')?.queue.size, 0)
   },
 )
+
+t.test('a log-in that fails leaves the session to the one that came behind it', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  let logIns = 0
+  store.fail((changes) => touches('session/')(changes) && ++logIns === 1)
+  const storing = store.hold(touches('session/'))
+  const first = await rawClient(t, broker.port)
+  first.send(connect('c'))
+  await storing
+  first.socket.destroy()
+  await gone(broker)
+  const second = await rawClient(t, broker.port)
+  second.send(connect('c'))
+  while (broker.broker.sessions.get('c')?.owner?.destroyed !== false) {
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  store.release()
+  await second.next('connack')
+  subscribe(second, 1, { a: 1 })
+  await second.next('suback')
+  second.send(publish('a', 1))
+  await second.next('publish')
+  t.ok(broker.broker.sessions.get('c'), 'it is still known')
+})
 
 t.test('a revocation finds clients that wait for their log-in', async (t) => {
   const store = createFailingStore()
@@ -272,6 +296,10 @@ type Plain = Awaited<ReturnType<typeof openBroker>>
 /** Resolves when no more than `left` connections are open. */
 async function gone(broker: Plain, left = 0): Promise<void> {
   while (broker.broker.connectionCount() > left) await new Promise((resolve) => setImmediate(resolve))
+}
+
+async function openConnections(broker: Plain, count: number): Promise<void> {
+  while (broker.broker.connectionCount() < count) await new Promise((resolve) => setImmediate(resolve))
 }
 
 async function dropped({ metrics }: Plain): Promise<number> {

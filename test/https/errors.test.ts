@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { connect, type TLSSocket } from 'node:tls'
+import { connect } from 'node:tls'
 import { gzipSync } from 'node:zlib'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { institutions, playing, station } from '../events.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
+import { startTestHub } from '../start-hub.ts'
 import { addUser, openApi } from './api.ts'
+import { exchange, secured } from './raw.ts'
 
 const [own = ''] = institutions
 const events = '/events/de.org.hub.v1.radio.track.playing'
@@ -229,24 +230,4 @@ t.test('TLS 1.1 is refused, connections of one address are bounded', async (t) =
 function envelope(status: number, errorCode?: string): RegExp {
   const errors = errorCode === undefined ? '' : `"errors":\\[\\{.*"errorCode":"${errorCode}"\\}\\],`
   return new RegExp(`^HTTP/1\\.1 ${status} .*\\r\\n\\r\\n\\{"message":"[^"]+",${errors}"trace":null\\}$`, 's')
-}
-
-/** Sends bytes and resolves with all that comes back until the other side closes. */
-async function exchange(t: Test, hub: TestHub, text: string | Buffer): Promise<string> {
-  const socket = await secured(
-    connect({ host: 'localhost', port: hub.httpsPort, ca: readFileSync(hub.caPath) }),
-  )
-  t.teardown(() => socket.destroy())
-  socket.write(text)
-  let answer = ''
-  for await (const chunk of socket) answer += chunk
-  return answer
-}
-
-function secured(socket: TLSSocket): Promise<TLSSocket> {
-  return new Promise((resolve, reject) => {
-    socket.once('secureConnect', () => resolve(socket))
-    socket.once('error', reject)
-    socket.once('close', () => reject(new Error('closed')))
-  })
 }

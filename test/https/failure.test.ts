@@ -19,6 +19,7 @@ import { createTokens } from '../../users/tokens.ts'
 import { createUsers } from '../../users/users.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openClient } from './api.ts'
+import { exchange } from './raw.ts'
 
 t.test('what goes wrong inside is a 500 that says little, and is finished before the end', async (t) => {
   const home = await temporaryDirectory(t)
@@ -99,6 +100,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     accept: () => t.fail('no websocket'),
     hasRoom: () => true,
     maxPacketBytes: 1024,
+    limits: { headersMs: 150, requestMs: 300, checkMs: 50 },
     metrics: createMetrics(),
   })
   t.teardown(async () => {
@@ -107,7 +109,8 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     await traffic.close()
     await store.close()
   })
-  const send = openClient(t, { httpsPort: listener.port, caPath: tls.ca ?? '' })
+  const hub = { httpsPort: listener.port, caPath: tls.ca ?? '' }
+  const send = openClient(t, hub)
 
   const broken = await send('GET', '/broken')
   t.equal(broken.status, 500)
@@ -133,6 +136,13 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   t.same(unknown.json, { message: 'Plugin target not found', trace: null })
   const elsewhere = await tokens.issueService('https://hooks.example/pubsub')
   t.equal((await send('POST', '/pubsub', { token: elsewhere, body: message })).status, 403)
+
+  // Headers that do not end, and a body that does not come.
+  const late = /^HTTP\/1\.1 408 .*\r\n\r\n\{"message":"The request took too long","trace":null\}$/s
+  t.match(await exchange(t, hub, 'GET / HTTP/1.1\r\nhost: x\r\n'), late)
+  const head = `POST /pubsub HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${own}\r\ncontent-type: application/json\r\n`
+  t.match(await exchange(t, hub, `${head}content-length: 100\r\n\r\n{`), late)
+  t.match(await exchange(t, hub, `${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`), late)
 
   const slow = send('GET', '/held')
   await arrived

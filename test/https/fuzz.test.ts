@@ -46,6 +46,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
       "' or 1=1",
     ],
   ]
+  const created = [String(subscription.name)]
   const statuses = new Map<string, number>()
   let requests = 0
 
@@ -68,6 +69,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
     'POST /events/{eventName} 201',
     'POST /subscriptions 201',
     'GET /subscriptions/{name} 200',
+    'DELETE /subscriptions/{name} 200',
   ]) {
     t.ok(statuses.has(expected), expected)
   }
@@ -79,6 +81,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
       requests++
       const key = `${operation.method} ${operation.path} ${status}`
       statuses.set(key, (statuses.get(key) ?? 0) + 1)
+      if (status === 201 && typeof json.name === 'string') created.push(json.name)
       const type = String(headers['content-type'])
       const problem = description.problemOf({ ...operation, path, status, type, body: jsonOf(text, json) })
       if (problem !== undefined) throw new Error(`${status} ${text.slice(0, 200)}: ${problem}`)
@@ -115,8 +118,9 @@ t.test(`${runs} requests from the description find nothing that it does not allo
   function pathOf({ path, parameters }: Operation): fc.Arbitrary<string> {
     const values = parameters.map(({ schema }) =>
       fc.oneof(
-        { weight: 3, arbitrary: fitting(schema).map(String) },
-        { weight: 2, arbitrary: fc.constantFrom(...known) },
+        { weight: 'enum' in schema ? 20 : 2, arbitrary: fitting(schema).map(String) },
+        { weight: 1, arbitrary: fc.constantFrom(...known) },
+        { weight: 2, arbitrary: fc.nat().map((at) => created[at % created.length] ?? '') },
         fc.string({ minLength: 1, unit: 'grapheme' }),
       ),
     )

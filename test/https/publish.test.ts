@@ -165,6 +165,7 @@ t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
       'constructor',
       'a%2Fb',
       '%2e%2e',
+      'x'.repeat(5_000),
     ]) {
       const { status, json } = await publish(minimum, `/events/${name}`)
       t.equal(status, 400, name)

@@ -55,14 +55,15 @@ t.test('topics (service.md §4.1, §2.8)', async (t) => {
     'de.org.hub.test.',
     '..%2f..%2fhealth',
     '__proto__',
+    'x'.repeat(5_000),
   ]) {
     const { status, json } = await get(other)
     t.equal(status, 404, other)
     t.same(json, absent)
   }
-  for (const other of ['%zz', '%', 'x'.repeat(600)]) {
+  for (const other of ['%zz', '%', '%ff']) {
     const { status, json } = await get(other)
-    t.equal(status, 404, other.slice(0, 5))
+    t.equal(status, 404, other)
     t.same(json, { message: 'Not found', trace: null })
   }
   const { token: theirs } = await addUser(hub, api, foreign)

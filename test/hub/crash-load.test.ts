@@ -19,7 +19,7 @@ const window = 12
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
 
-t.test(`${rounds} rounds of kill -9 under load lose nothing that was acknowledged`, async (t) => {
+t.test(`kill -9 under load, up to ${rounds} times, loses nothing that was acknowledged`, async (t) => {
   const home = await temporaryDirectory(t)
   const env = { HUB_PUBLISH_RATE: '0', HUB_QUEUE_LIMIT: '1000000' }
   const first = await spawnHub(t, home, env)
