@@ -77,8 +77,8 @@ export function filterMatches(filter: string, topic: string): boolean {
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // A topic has at least one level, therefore these two match the same topics.
-  const inner = requested === '#' ? '+/#' : requested
+  // No topic is empty: where the parent level of `#` would be, the filter matches only what lies below.
+  const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 
   const outerLevels = permitted.split('/')

@@ -210,9 +210,10 @@ t.test('containment is exact: it agrees with trying every topic', async () => {
       return filterContains(permitted, requested) === expected
     }),
     {
-      numRuns: 400,
+      numRuns: 2000,
       examples: [
         ['+/#', '#'],
+        ['/+/#', '/#'],
         ['#', '+/#'],
         ['a/#', 'a'],
         ['+', '$s'],
