@@ -13,10 +13,10 @@ import { readProxyHeader } from './broker/proxy-protocol.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { type Config, maskedConfig } from './config/config.ts'
+import { createDeliveries } from './deliveries.ts'
 import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
-import { createPushSubscriptions } from './push/subscriptions.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, version } from './status.ts'
 import { openEmbeddedStore } from './store/embedded.ts'
@@ -93,11 +93,22 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     log,
     metrics,
   })
+  // The port is part of it, and known only when it is open.
+  let publicUrl = config.publicUrl ?? ''
+  const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
+  const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
+  const tokens = createTokens({
+    ...{ keys, users, clock },
+    issuer: () => publicUrl,
+    serviceAccount: config.serviceAccount,
+  })
+  const deliveries = await createDeliveries({ config, store, tokens, keys, clock, log, metrics })
   const topics = await createTopics(store)
   const pipeline = createPipeline({
     topics,
     feed: feed.current,
     distribute: broker.distribute,
+    work: deliveries.planner,
     announce: broker.announce,
     nextEventId: createEventIds(clock),
     clock,
@@ -107,16 +118,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
-  // The port is part of it, and known only when it is open.
-  let publicUrl = config.publicUrl ?? ''
   let mqttPort = config.mqttPort
-  const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
-  const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
-  const tokens = createTokens({
-    ...{ keys, users, clock },
-    issuer: () => publicUrl,
-    serviceAccount: config.serviceAccount,
-  })
   const traffic = await createTraffic({
     ...{ store, clock },
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
@@ -142,14 +144,13 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     feed: feed.current,
     logIn: createLogIn({ users, failures: config.loginFailures }),
     resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
-    subscriptions: await createPushSubscriptions({ store, serviceAccount: config.serviceAccount, clock }),
+    subscriptions: deliveries.subscriptions,
+    deliveries,
     checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate }),
     health: createHealth({ store, feed, clock }),
-    // Nothing is delivered yet: there is nothing to replay, and no plugin target to work for.
-    replay: async () => 0,
-    work: async () => false,
   })
   publicUrl ||= `https://localhost:${bridge.port}`
+  await deliveries.start()
 
   const admin = await startAdminSocket({
     path: join(config.dataDir, 'admin.sock'),
@@ -168,6 +169,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
       resetUrl: (token) => resetUrl(publicUrl, token),
       keys,
       lifecycle,
+      queues: deliveries,
     }),
     log,
   })
@@ -196,11 +198,13 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
 
     async close(): Promise<void> {
       mqtt.close()
+      const delivered = deliveries.stop()
       await bridge.stop()
       certificates.close()
       feed.close()
       credentials.close()
       await broker.close()
+      await delivered
       await bridge.close()
       await admin.close()
       await traffic.close()

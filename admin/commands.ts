@@ -4,12 +4,13 @@ import { type EventClass, isEventClass } from '../event/kind.ts'
 import { accepted, optionalNumber, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
+import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
 import { type Commands, refusal } from './socket.ts'
 
 type Awaitable<T> = T | Promise<T>
 
 /** The parts of a node that commands ask and change. */
-export interface CommandParts extends HttpsCommandParts {
+export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
   credentials: Credentials
   audit: Audit
   status(): Awaitable<unknown>
@@ -120,6 +121,7 @@ export function createCommands(parts: CommandParts): Commands {
     },
 
     ...createHttpsCommands(parts),
+    ...createQueueCommands(parts),
 
     check: async (args) => {
       const institution = text(args, 'institution')

@@ -1,7 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Lifecycle } from '../lifecycle/lifecycle.ts'
-import type { PushSubscriptions } from '../push/subscriptions.ts'
 import type { LogIn } from '../users/log-in.ts'
 import type { ResetMail } from '../users/reset-mail.ts'
 import type { SigningKeys } from '../users/signing-keys.ts'
@@ -12,6 +11,7 @@ import type { Pipeline } from '../validator/pipeline.ts'
 import type { Topics } from '../validator/topics.ts'
 import { describeMqtt } from './asyncapi.ts'
 import { authRoutes } from './auth-routes.ts'
+import { type DeliveryParts, deliveryRoutes } from './delivery-routes.ts'
 import { descriptionRoutes } from './description-routes.ts'
 import { eventRoutes } from './event-routes.ts'
 import { type HealthCheck, healthRoutes } from './health-routes.ts'
@@ -34,7 +34,8 @@ type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi
  */
 export async function startBridge(
   parts: ListenerParts &
-    Pick<PubsubParts, 'replay' | 'work'> & {
+    Pick<PubsubParts, 'subscriptions' | 'deliveries'> &
+    DeliveryParts & {
       stage: string
       project: string
       version: string
@@ -48,7 +49,7 @@ export async function startBridge(
       tokens: Tokens
       keys: SigningKeys
       resetMail: ResetMail | undefined
-      subscriptions: PushSubscriptions
+      subscriptions: Parameters<typeof subscriptionRoutes>[0]['subscriptions']
       lifecycle: Lifecycle
       checkUrl: (url: string) => Promise<string | undefined>
       health: HealthCheck
@@ -74,6 +75,7 @@ export async function startBridge(
     ...eventRoutes({ ...parts, names, waitFor: createRate(parts.publishRate) }),
     ...topicRoutes({ ...parts, names }),
     ...subscriptionRoutes({ ...parts, names }),
+    ...deliveryRoutes(parts),
     ...pubsubRoutes(parts),
     ...healthRoutes(parts),
     ...descriptionRoutes({

@@ -1,25 +1,26 @@
+import type { ErrorItem } from '../event/error.ts'
 import type { PushSubscriptions } from '../push/subscriptions.ts'
 import type { Tokens } from '../users/tokens.ts'
 import { refuse } from './answer.ts'
+import { compileBody } from './body.ts'
 import type { Route } from './route.ts'
-import { PlainError, PushBody, ReplayAnswer, ReplayBody, TraceAnswer } from './schemas.ts'
-
-/** A message in the wire format of pushes (service.md §6.2). */
-export type PushedMessage = PushBody
+import { PlainError, PluginWork, PushBody, ReplayAnswer, ReplayBody, TraceAnswer } from './schemas.ts'
 
 /** What stands behind the two routes. */
 export interface PubsubParts {
-  subscriptions: PushSubscriptions
+  subscriptions: Pick<PushSubscriptions, 'get'>
   tokens: Tokens
   publicUrl: () => string
-  /** Sends messages that were given up once more; how many. */
-  replay: (subscription: string, messageId: string | undefined) => Promise<number>
-  /** Does one item of plugin work; false when there is no target for it. */
-  work: (message: PushedMessage) => Promise<boolean>
+  deliveries: {
+    /** Sends messages that were given up once more; how many. */
+    replay(subscription: string, messageId: string | undefined): Promise<number>
+    /** Takes one item of plugin work; false when there is no target for it. */
+    work(messageId: string, item: PluginWork): Promise<boolean>
+  }
 }
 
 /** Plugin work pushed by the hub itself, and replay by hand (design.md §9). */
-export function pubsubRoutes({ subscriptions, tokens, publicUrl, replay, work }: PubsubParts): Route[] {
+export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: PubsubParts): Route[] {
   const base = { path: '/pubsub', tag: 'Subscriptions', track: 'push' } as const
   return [
     {
@@ -38,7 +39,10 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, replay, work }:
         if (!subscriptions.get(institutionId, subscription)) {
           return refuse(404, undefined, 'Subscription not found')
         }
-        return { status: 200, body: { replayed: await replay(subscription, messageId), trace: null } }
+        return {
+          status: 200,
+          body: { replayed: await deliveries.replay(subscription, messageId), trace: null },
+        }
       },
     },
     {
@@ -50,14 +54,24 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, replay, work }:
       admits: (bearer) => tokens.isService(bearer, `${publicUrl()}/pubsub`),
       body: [PushBody],
       answers: {
-        201: { description: 'Done', schema: TraceAnswer },
+        201: { description: 'Queued for its target', schema: TraceAnswer },
         404: { description: 'There is no target for it', schema: PlainError },
       },
       async handle({ body }) {
-        return (await work(body as PushBody))
+        const { messageId, data } = (body as PushBody).message
+        const read = readPluginWork(Buffer.from(data, 'base64'))
+        if ('errors' in read) return refuse(400, read.errors.map(belowData))
+        return (await deliveries.work(messageId, read.value as PluginWork))
           ? { status: 201, body: { trace: null } }
           : refuse(404, undefined, 'Plugin target not found')
       },
     },
   ]
+}
+
+const readPluginWork = compileBody([PluginWork])
+
+/** The work lies in the data of the message. */
+function belowData(error: ErrorItem): ErrorItem {
+  return { ...error, path: error.path.replace('.body', '.body.message.data') }
 }

@@ -175,6 +175,38 @@ export const PushBody = Type.Object(
   { title: 'Push' },
 )
 
+/** What a message with plugin work carries in its data. */
+export type PluginWork = Static<typeof PluginWork>
+export const PluginWork = Type.Object(
+  {
+    action: Type.String({ pattern: '^plugins\\.[^/]{1,64}\\.event$', description: 'plugins.<type>.event' }),
+    event: Type.Record(Type.String(), Type.Unknown(), { description: 'an event' }),
+    plugin: Type.Record(Type.String(), Type.Unknown(), { description: 'an entry of its plugins' }),
+    institutionId: Type.String({ maxLength: 200, description: 'an institution URN' }),
+  },
+  { title: 'PluginWork' },
+)
+
+export const Delivery = Type.Object(
+  {
+    messageId: Type.String({ description: 'Id of the event, or of a test message' }),
+    time: instant('When it was tried'),
+    status: Type.Union([Type.Integer(), Type.Null()], {
+      description: 'Status of the answer; null: none came',
+    }),
+    duration: Type.Integer({ description: 'Milliseconds' }),
+    reason: Type.Union([Type.String(), Type.Null()], {
+      description: 'Why it was not acknowledged; null: it was',
+    }),
+  },
+  { $id: 'Delivery', title: 'Delivery' },
+)
+
+export const TestAnswer = Type.Object(
+  { delivered: Type.Boolean(), delivery: Type.Unsafe({ $ref: 'Delivery' }), trace },
+  { $id: 'TestResult', title: 'TestResult' },
+)
+
 export const ServiceInfo = Type.Object(
   { service: Type.String(), version: Type.String(), stage: Type.String(), status: Type.Literal('ok') },
   { $id: 'ServiceInfo', title: 'ServiceInfo' },
@@ -218,6 +250,8 @@ export const namedSchemas: readonly TSchema[] = [
   Subscription,
   Deleted,
   ReplayAnswer,
+  Delivery,
+  TestAnswer,
   ServiceInfo,
   Health,
   ErrorItem,

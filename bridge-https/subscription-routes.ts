@@ -8,7 +8,7 @@ import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from
 
 /** Push subscriptions: every user of an institution manages all of them (service.md §1). */
 export function subscriptionRoutes(parts: {
-  subscriptions: PushSubscriptions
+  subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'>
   topics: Pick<Topics, 'get'>
   names: LegacyNames
   /** Why events cannot be sent to a URL, or undefined. */

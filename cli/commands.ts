@@ -5,6 +5,7 @@ import { type Command, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
 import { httpsCommands } from './https-commands.ts'
 import { type Printer, valueAt } from './print.ts'
+import { queueCommands } from './queue-commands.ts'
 
 /** All commands, in the order of the help (design.md §4). */
 export const commands: readonly Command[] = [
@@ -120,6 +121,7 @@ export const commands: readonly Command[] = [
     print: printCheck,
     succeeded: (result) => valueAt(result, 'outcome') === 'published',
   },
+  ...queueCommands,
   ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
   {
     words: 'audit',

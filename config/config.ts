@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type, { type Static, type TObject, type TUnsafe } from 'typebox'
 import { parseJson } from '../event/json.ts'
-import { mask } from './mask.ts'
+import { mask, show } from './mask.ts'
+import { crossProblems } from './rules.ts'
 
 /** The livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
@@ -34,6 +35,7 @@ const defaults = {
   publishRate: 100, // events per second and credential; 0: no limit
   outgoingBuffer: 1_048_576, // bytes per subscriber
   queueLimit: 1_000, // messages per offline session
+  workQueueLimit: 10_000, // messages per webhook or plugin target
   sessionExpiry: 604_800, // seconds
   proxyProtocol: false,
   logLevel: 'info',
@@ -43,7 +45,12 @@ const defaults = {
 /** A target of the plugin queue (design.md §10). Its further fields belong to the target. */
 export type PluginTarget = Static<typeof pluginTarget> & Record<string, unknown>
 const pluginTarget = Type.Object(
-  { type: text(), autoEnable: Type.Optional(flag()), url: httpsUrl() },
+  {
+    type: formatted('name', 'letters, digits, dots, dashes and underscores, at most 64'),
+    autoEnable: Type.Optional(flag()),
+    url: Type.Optional(httpsUrl()),
+    driver: Type.Optional(text()),
+  },
   { additionalProperties: true, description: 'an object with type and url' },
 )
 
@@ -92,6 +99,7 @@ const settings = {
   publishRate: whole(0),
   outgoingBuffer: whole(1),
   queueLimit: whole(1),
+  workQueueLimit: whole(2),
   sessionExpiry: whole(1),
   proxyProtocol: flag(),
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
@@ -219,29 +227,6 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   return `${label(place.join('.'))}: ${show(name, data)}, expected ${parentSchema?.description}`
 }
 
-/** Rules between settings. The layers may still hold wrong values here. */
-function crossProblems(merged: Merged): string[] {
-  const problems: string[] = []
-  if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {
-    problems.push('HUB_PUSH_ALLOW_PRIVATE: true, expected false on stage prod')
-  }
-  if (merged.redisUrl !== undefined && merged.publicUrl === undefined) {
-    problems.push(
-      'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of HUB_REDIS_URL',
-    )
-  }
-  if (merged.tlsCert !== undefined && merged.tlsKey === undefined) {
-    problems.push('HUB_TLS_KEY: unset, expected the path of the key that belongs to HUB_TLS_CERT')
-  }
-  if (merged.tlsKey !== undefined && merged.tlsCert === undefined) {
-    problems.push('HUB_TLS_CERT: unset, expected the path of the certificate that belongs to HUB_TLS_KEY')
-  }
-  if ((merged.smtp?.user === undefined) !== (merged.smtp?.password === undefined)) {
-    problems.push('smtp: expected user and password, or neither of them')
-  }
-  return problems
-}
-
 /** Fills in what follows from other settings. */
 function complete(merged: Merged, cwd: string): Config {
   const { publicUrl, tlsCert, tlsKey, tlsCa, pushCa, smtp, ...rest } = merged
@@ -253,6 +238,10 @@ function complete(merged: Merged, cwd: string): Config {
     ...(tlsCert !== undefined && { tlsCert: resolve(cwd, tlsCert) }),
     ...(tlsKey !== undefined && { tlsKey: resolve(cwd, tlsKey) }),
     ...(tlsCa !== undefined && { tlsCa: resolve(cwd, tlsCa) }),
+    plugins: rest.plugins.map((target) => ({
+      ...target,
+      ...(target.driver !== undefined && { driver: resolve(cwd, target.driver) }),
+    })),
     ...(pushCa !== undefined && { pushCa: resolve(cwd, pushCa) }),
     ...(smtp !== undefined && {
       smtp: { ...smtp, secure: smtp.secure ?? false, port: smtp.port ?? (smtp.secure ? 465 : 587) },
@@ -300,12 +289,6 @@ function hasProtocol(value: string, protocol: string): boolean {
 
 function isUrl(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(value)
-}
-
-/** A value as a problem names it. */
-function show(name: string, value: unknown): string {
-  const shown = JSON.stringify(mask(name, value))
-  return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown
 }
 
 // The description of a setting is what a problem says was expected.

@@ -23,3 +23,9 @@ function maskUrl(text: string): string {
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*[:/].*@|^([a-z][a-z0-9+.-]*:\/\/).*@/is, '$1$2***@')
     .replace(/([?&][^=&#]*(?:password|secret|token|key|sig)[^=&#]*=)[^&#]*/gi, `$1${masked}`)
 }
+
+/** A value as a problem names it. */
+export function show(name: string, value: unknown): string {
+  const shown = JSON.stringify(mask(name, value))
+  return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown
+}

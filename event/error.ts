@@ -1,10 +1,10 @@
-/** What a refused event comes to. */
-export type RefusedOutcome = 'invalid' | 'blocked' | 'failed'
+/** What an event comes to that has an error; `published`: it is only a warning. */
+export type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
 interface ErrorKind {
   /** What is wrong in general; an item appends its detail. The wording may improve, the code is stable. */
   readonly sentence: string
-  readonly outcome: RefusedOutcome
+  readonly outcome: ErrorOutcome
   /**
    * Status of an HTTPS answer that consists of this error. 201: the verdict stands in `statuses`
    * (service.md §7, business outcomes).
@@ -46,6 +46,11 @@ export const errorTable = {
     httpStatus: 201,
   },
   'service.failed': { sentence: 'The service could not store the event', outcome: 'failed', httpStatus: 500 },
+  'plugin.unknown': {
+    sentence: 'There is no plugin target of this type',
+    outcome: 'published',
+    httpStatus: 201,
+  },
   'topic.invalid': { sentence: 'This can never be a topic here', outcome: 'invalid', httpStatus: 400 },
   'topic.denied': { sentence: 'The topic is not permitted', outcome: 'blocked', httpStatus: 403 },
   'feed.unavailable': {
@@ -80,7 +85,7 @@ export function errorItem(code: ErrorCode, path: string, detail?: string): Error
 }
 
 /** What an event comes to that has this error. */
-export function outcomeOf(errorCode: string): RefusedOutcome {
+export function outcomeOf(errorCode: string): ErrorOutcome {
   return kindOfError(errorCode).outcome
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createCollection } from '../store/collection.ts'
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
@@ -20,13 +20,22 @@ export interface PushSubscription {
   createdAt: string
   /** User id. */
   createdBy: string
+  /** Set: its endpoint wanted nothing more. Nothing is queued for it until it is enabled again. */
+  disabledAt?: string
+}
+
+const namePrefix = 'de.org.hub.subscription.'
+
+/** Whether it is, or was, the name of a subscription. */
+export function isSubscriptionName(text: string): boolean {
+  return text.startsWith(namePrefix)
 }
 
 const ackDeadlineSeconds = 20
 /** Of one institution. More than anybody has livestreams times partners. */
 const maxPerInstitution = 2_000
 
-/** The push subscriptions, in the store and mirrored in memory. Their delivery is not decided here. */
+/** The push subscriptions, in the store and mirrored in memory. */
 export async function createPushSubscriptions(parts: {
   store: Store
   serviceAccount: string
@@ -34,6 +43,9 @@ export async function createPushSubscriptions(parts: {
 }) {
   const { store, serviceAccount, clock } = parts
   const collection = await createCollection<PushSubscription>(store, 'subscription')
+  /** Names by topic: asked for every event. */
+  const topics = new Map<string, Set<string>>()
+  for (const subscription of collection.values()) index(subscription)
 
   return {
     /** Undefined: the institution has too many. */
@@ -42,7 +54,7 @@ export async function createPushSubscriptions(parts: {
     ): Promise<PushSubscription | undefined> {
       if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
       const subscription: PushSubscription = {
-        name: `de.org.hub.subscription.${randomUUID()}`,
+        name: namePrefix + randomUUID(),
         ...request,
         serviceAccount,
         ackDeadlineSeconds,
@@ -50,6 +62,7 @@ export async function createPushSubscriptions(parts: {
         createdAt: new Date(clock()).toISOString(),
       }
       await collection.put(subscription.name, subscription)
+      index(subscription)
       return subscription
     },
 
@@ -57,25 +70,63 @@ export async function createPushSubscriptions(parts: {
     ofInstitution,
 
     /** One of an institution; undefined also when it belongs to another. */
-    get: find,
+    get: ofInstitutionNamed,
 
-    async remove(institutionId: string, name: string): Promise<boolean> {
-      return find(institutionId, name) !== undefined && collection.delete(name)
+    /** One of any institution. */
+    find: (name: string): PushSubscription | undefined => collection.get(name),
+
+    list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
+
+    /** `alongside` is stored with it. */
+    async remove(institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> {
+      const subscription = ofInstitutionNamed(institutionId, name)
+      if (!subscription || !(await collection.delete(name, alongside))) return false
+      const names = topics.get(subscription.topicId)
+      names?.delete(name)
+      if (names?.size === 0) topics.delete(subscription.topicId)
+      return true
+    },
+
+    /** Nothing is queued for it any more. */
+    async disable(name: string): Promise<void> {
+      const subscription = collection.get(name)
+      if (!subscription || subscription.disabledAt !== undefined) return
+      await collection.put(name, { ...subscription, disabledAt: new Date(clock()).toISOString() })
+    },
+
+    /** True when it was disabled. */
+    async enable(name: string): Promise<boolean> {
+      const { disabledAt, ...subscription } = collection.get(name) ?? {}
+      if (disabledAt === undefined || !('name' in subscription)) return false
+      await collection.put(name, subscription)
+      return true
     },
 
     /** Those that get the events of a livestream. */
     ofTopic: (topicId: string): PushSubscription[] =>
-      [...collection.values()].filter((subscription) => subscription.topicId === topicId),
+      [...(topics.get(topicId) ?? [])].flatMap((name) => {
+        const subscription = collection.get(name)
+        return subscription && subscription.disabledAt === undefined ? [subscription] : []
+      }),
+  }
+
+  function index({ name, topicId }: PushSubscription): void {
+    const names = topics.get(topicId) ?? new Set()
+    topics.set(topicId, names.add(name))
   }
 
   function ofInstitution(institutionId: string): PushSubscription[] {
     return [...collection.values()]
       .filter((subscription) => subscription.institutionId === institutionId)
-      .sort((a, b) => (a.createdAt < b.createdAt ? -1 : 1))
+      .sort(byCreation)
   }
 
-  function find(institutionId: string, name: string): PushSubscription | undefined {
+  function ofInstitutionNamed(institutionId: string, name: string): PushSubscription | undefined {
     const subscription = collection.get(name)
     return subscription?.institutionId === institutionId ? subscription : undefined
   }
+}
+
+function byCreation(a: PushSubscription, b: PushSubscription): number {
+  return a.createdAt < b.createdAt ? -1 : 1
 }

@@ -24,13 +24,17 @@ export async function checkWebhookUrl(
   if (url.protocol !== 'https:') return `expected https, not ${url.protocol.slice(0, 20)}`
   if (url.username !== '' || url.password !== '') return 'expected no user name and password in it'
   if (options.allowPrivate) return undefined
-  // The parser has written every spelling of an IPv4 address (0x7f000001, 127.1) as four numbers.
-  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  const host = hostOf(url)
   if (isIP(host) !== 0) return isPublicAddress(host) ? undefined : 'the address is not a public one'
   if (!host.includes('.') || privateSuffix.test(host)) return 'the name is not a public one'
   const addresses = await (options.resolve ?? resolvePublicly)(host)
   if (addresses.every(isPublicAddress)) return undefined
   return 'the name leads to an address that is not public'
+}
+
+/** The host as an address or a name; the parser has written every spelling of an IPv4 address as four numbers. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 }
 
 /** Whether an address is one of the open internet: not private, loopback, link-local, multicast or reserved. */
@@ -42,7 +46,7 @@ export function isPublicAddress(address: string): boolean {
 const privateSuffix = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/
 
 /** Asks the name servers directly: a lookup of the system would hold a thread that the store needs. */
-async function resolvePublicly(name: string): Promise<readonly string[]> {
+export async function resolvePublicly(name: string): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: 1 })
   const nothing = (): string[] => []
   const found = await Promise.all([

@@ -44,6 +44,14 @@ export function createMetrics() {
     messagesDropped: counter('hub_messages_dropped_total', 'Messages a subscriber did not get', ['reason']),
     httpsRequests: counter('hub_https_requests_total', 'HTTPS requests answered', ['route', 'status']),
     logins: counter('hub_logins_total', 'Log-ins of users over HTTPS', ['outcome']),
+    workAttempts: counter('hub_work_attempts_total', 'Deliveries to webhooks and plugin targets', ['result']),
+    workSeconds: new Histogram({
+      name: 'hub_work_attempt_seconds',
+      help: 'Time until a webhook or plugin target had answered',
+      buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+      registers,
+    }),
+    workDropped: counter('hub_work_dropped_total', 'Work lost to the limit of a queue'),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
 
     /** Shows the days until the certificate expires, asked anew each time. */
@@ -64,7 +72,7 @@ export function createMetrics() {
     async snapshot(): Promise<Record<string, number>> {
       const values: Record<string, number> = {}
       for (const metric of await registry.getMetricsAsJSON()) {
-        if (metric.name === 'hub_budget_seconds') continue
+        if (metric.name.endsWith('_seconds')) continue
         for (const { labels, value } of metric.values) {
           const suffix = Object.entries(labels).map(([name, label]) => `${name}=${label}`)
           values[suffix.length > 0 ? `${metric.name}{${suffix.join()}}` : metric.name] = value

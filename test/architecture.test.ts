@@ -17,10 +17,12 @@ const folders: Record<string, string[]> = {
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
   users: ['event', 'store', 'telemetry'],
-  push: ['store'],
+  work: ['store', 'telemetry'],
+  push: ['event', 'store', 'work'],
+  plugins: ['event', 'telemetry', 'push', 'work'],
   lifecycle: ['store'],
   broker: ['event', 'store', 'telemetry', 'acl', 'certs', 'validator'],
-  'bridge-https': ['event', 'telemetry', 'certs', 'validator', 'users', 'push', 'lifecycle'],
+  'bridge-https': ['event', 'telemetry', 'certs', 'validator', 'users', 'push', 'work', 'lifecycle'],
   admin: ['event', 'store', 'telemetry', 'config', 'acl', 'lifecycle'],
   cli: ['event', 'acl', 'config', 'users', 'lifecycle'],
 }
@@ -29,7 +31,16 @@ const folders: Record<string, string[]> = {
 const seesTypesOfAll = ['admin']
 
 /** Files that put the parts together, and folders that start whole nodes. */
-const assemblers = ['hub.ts', 'server.ts', 'status.ts', 'welcome.ts', 'test', 'demo', 'bench']
+const assemblers = [
+  'hub.ts',
+  'deliveries.ts',
+  'server.ts',
+  'status.ts',
+  'welcome.ts',
+  'test',
+  'demo',
+  'bench',
+]
 
 /** Packages that belong to one folder. */
 const packageOwners: [packages: RegExp, owner: string][] = [

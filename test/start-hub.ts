@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { call } from '../cli/connection.ts'
@@ -56,6 +57,10 @@ export async function startTestHub(t: Test, env: Record<string, string> = {}, di
     /** Lines of the log so far. */
     lines,
     ask,
+    /** Asks again and again until it holds. */
+    async until(holds: () => Promise<boolean>): Promise<void> {
+      while (!(await holds())) await setTimeout(20)
+    },
     close,
     publisher: (institutions: string[], classes: string[] = []): Promise<Issued> =>
       ask('credentials.add', { role: 'publisher', label: 'test', institutions, classes }),

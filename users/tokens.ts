@@ -55,9 +55,9 @@ export function createTokens(parts: {
     /** The user a refresh token was made for. Void after a change of the password and removal of the user. */
     userOfRefresh: (token: string): Promise<User | undefined> => holder(token, 'refresh'),
 
-    /** A token of the hub itself for one receiver (design.md §10). */
-    issueService(audience: string): Promise<string> {
-      const claims = { sub: serviceAccount, email: serviceAccount, email_verified: true }
+    /** A token of the hub itself for one receiver (design.md §10), in the name of this account. */
+    issueService(audience: string, account = serviceAccount): Promise<string> {
+      const claims = { sub: account, email: account, email_verified: true }
       return sign('service', claims, audience, Math.floor(clock() / 1000))
     },
 

@@ -5,10 +5,11 @@ import { checkShape } from '../event/shape.ts'
 import { deriveLivestreamId, derivePublisherId, isPublisherUrn } from '../event/urn.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Arrival, Distribute } from './arrival.ts'
+import type { Arrival } from './arrival.ts'
 import { maxPayloadBytes } from './decide.ts'
 import type { Feed } from './feed.ts'
 import { radioMessages } from './messages.ts'
+import type { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
 
 /** What became of an event over HTTPS (service.md §2.7, §4.1). */
@@ -30,13 +31,13 @@ export type LegacyResult =
 export function createLegacySubmit(parts: {
   feed: () => Feed | undefined
   topics: Topics
-  distribute: Distribute
+  store: ReturnType<typeof createStoring>
   nextEventId: () => string
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, distribute, nextEventId, clock, log, metrics } = parts
+  const { feed, topics, store, nextEventId, clock, log, metrics } = parts
 
   return async (
     request: { payload: Buffer; eventName: string; institutionId: string },
@@ -52,7 +53,8 @@ export function createLegacySubmit(parts: {
     const { event, kind, time } = shape
     const verdicts = event.services.map((service) => judgeService(service, request.institutionId, feed()))
     const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
-    const { created, changes } = topics.missing(ids, now)
+    const missing = topics.missing(ids, now)
+    const { created } = missing
     const fresh = new Set(created.map((topic) => topic.id))
     const published = [...new Set(ids)].filter((id) => !fresh.has(id))
 
@@ -61,16 +63,22 @@ export function createLegacySubmit(parts: {
     // Only what was accepted goes out: a blocked service has no place on the air of others.
     const services = completed.filter(({ id: livestreamId }) => published.includes(livestreamId ?? ''))
     const stored: HubEvent = { ...event, id, services }
-    const messages = radioMessages(stored, { kind, time, livestreamIds: published, now })
+    const payload = Buffer.from(JSON.stringify(stored))
+    const { institutionId, payload: source } = request
+    const accepted = { event: stored, id, kind, payload, source, institutionId, livestreamIds: published }
     try {
-      await distribute(messages, [...changes, ...(arrival.alongside ?? [])])
+      await store({
+        messages: radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
+        topics: missing,
+        accepted: published.length > 0 ? accepted : undefined,
+        alongside: arrival.alongside,
+      })
     } catch (error) {
       metrics.storeFailures.inc()
       metrics.events.inc({ outcome: 'failed' })
       log.error({ err: error, event: kind.name }, 'event not stored')
       return { outcome: 'failed' }
     }
-    topics.show(created)
     const blocked = verdicts.filter((verdict) => 'blocked' in verdict)
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : 'blocked' })
     for (const verdict of blocked) metrics.eventErrors.inc({ code: verdict.blocked })

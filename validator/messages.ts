@@ -9,6 +9,8 @@ import { radioTopic } from '../event/topic.ts'
  */
 export function radioMessages(
   event: HubEvent,
+  /** The event as JSON. */
+  payload: Buffer,
   of: {
     kind: EventKind
     /** Event time, milliseconds since the epoch. */
@@ -19,14 +21,13 @@ export function radioMessages(
     now: number
   },
 ): Message[] {
-  const payload = Buffer.from(JSON.stringify(event))
   const rules = rulesOf(event, of)
   return of.livestreamIds.map((id) => ({ topic: radioTopic(id, of.kind), payload, qos: 1, ...rules }))
 }
 
 function rulesOf(
   event: HubEvent,
-  { kind, time, expires, now }: Parameters<typeof radioMessages>[1],
+  { kind, time, expires, now }: Parameters<typeof radioMessages>[2],
 ): Pick<Message, 'retained' | 'queue'> {
   const until = expires === undefined ? {} : { expires }
   switch (kind.class) {

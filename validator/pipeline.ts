@@ -8,7 +8,9 @@ import type { Feed } from './feed.ts'
 import { createLegacySubmit } from './legacy.ts'
 import { radioMessages } from './messages.ts'
 import { describeOutcome, feedbackMessage, type Report } from './report.ts'
+import { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
+import type { Accepted, WorkPlanner } from './work.ts'
 
 export type Pipeline = ReturnType<typeof createPipeline>
 
@@ -17,6 +19,7 @@ export function createPipeline(parts: {
   feed: () => Feed | undefined
   topics: Topics
   distribute: Distribute
+  work: WorkPlanner
   /** Delivers without storing: for the report that the store failed. */
   announce: (messages: readonly Message[]) => void
   nextEventId: () => string
@@ -24,7 +27,8 @@ export function createPipeline(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, distribute, announce, nextEventId, clock, log, metrics } = parts
+  const { feed, topics, work, announce, nextEventId, clock, log, metrics } = parts
+  const store = createStoring(parts)
 
   return {
     /**
@@ -33,9 +37,9 @@ export function createPipeline(parts: {
      */
     async submit(submission: Submission, arrival: Arrival): Promise<Report> {
       const decision = decide(submission, feed(), clock())
-      const { report, messages } = complete(decision, arrival)
+      const { report, messages, accepted } = complete(decision, submission, arrival)
       const feedback = feedbackMessage(submission.institutionId, report)
-      return settle(report, [...messages, feedback], [submission.institutionId], arrival)
+      return settle(report, [...messages, feedback], [submission.institutionId], arrival, accepted)
     },
 
     /**
@@ -59,18 +63,25 @@ export function createPipeline(parts: {
     },
 
     /** Takes one event of the HTTPS door the whole way, by the legacy rules. Never rejects. */
-    submitLegacy: createLegacySubmit(parts),
+    submitLegacy: createLegacySubmit({ ...parts, store }),
 
     /** Dry run: the report `submit` would make and the topics it would publish to; changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const now = clock()
-      const { report, messages } = complete(decide(submission, feed(), now), { at: now, started: 0 })
+      const { report, messages } = complete(decide(submission, feed(), now), submission, {
+        at: now,
+        started: 0,
+      })
       return { ...report, id: null, topics: messages.map((message) => message.topic) }
     },
   }
 
   /** The decision as its report and the messages for the radio tree. */
-  function complete(decision: Decision, arrival: Arrival): { report: Report; messages: Message[] } {
+  function complete(
+    decision: Decision,
+    { payload: source, institutionId }: Submission,
+    arrival: Arrival,
+  ): { report: Report; messages: Message[]; accepted?: Accepted } {
     const receivedAt = arrival.at
     if (decision.outcome !== 'published') {
       const { outcome, errors, value } = decision
@@ -86,10 +97,12 @@ export function createPipeline(parts: {
       }),
     }
     const livestreamIds = [...new Set(decision.livestreams.map((livestream) => livestream.id))]
-    const messages = radioMessages(event, { ...decision, livestreamIds, now: receivedAt })
+    const payload = Buffer.from(JSON.stringify(event))
+    const warnings = work.warnings(event)
     return {
-      report: describeOutcome('published', event, { id, livestreams: livestreamIds, receivedAt }),
-      messages,
+      report: describeOutcome('published', event, { id, livestreams: livestreamIds, warnings, receivedAt }),
+      messages: radioMessages(event, payload, { ...decision, livestreamIds, now: receivedAt }),
+      accepted: { event, id, kind: decision.kind, payload, source, institutionId, livestreamIds },
     }
   }
 
@@ -98,12 +111,12 @@ export function createPipeline(parts: {
     messages: readonly Message[],
     institutions: readonly string[],
     arrival: Arrival,
+    accepted?: Accepted,
   ): Promise<Report> {
-    const reached = report.outcome === 'published' ? report.services : []
-    const { created, changes } = topics.missing(reached, arrival.at)
+    const { alongside } = arrival
+    const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
     try {
-      await distribute(messages, [...changes, ...(arrival.alongside ?? [])])
-      topics.show(created)
+      await store({ messages, topics: missing, accepted, alongside })
     } catch (error) {
       metrics.storeFailures.inc()
       metrics.events.inc({ outcome: 'failed' })

@@ -16,6 +16,8 @@ export interface Report {
   eventTime: string | null
   services: string[]
   errors: ErrorItem[]
+  /** What of a published event could not be done; absent when there is nothing to say. */
+  warnings?: ErrorItem[]
   receivedAt: string
   trace: null
 }
@@ -27,12 +29,19 @@ export interface Report {
 export function describeOutcome(
   outcome: Report['outcome'],
   value: unknown,
-  details: { id?: string; livestreams?: string[]; errors?: ErrorItem[]; receivedAt: number },
+  details: {
+    id?: string
+    livestreams?: string[]
+    errors?: ErrorItem[]
+    warnings?: ErrorItem[]
+    receivedAt: number
+  },
 ): Report {
   const event = isRecord(value) ? value : {}
   const given = Array.isArray(event.services) ? event.services : []
   const services = details.livestreams ?? unique(given.map(serviceName))
   const kind = kindOf(textOf(event.event) ?? '')
+  const { errors = [], warnings = [] } = details
   return {
     outcome,
     statuses: {
@@ -46,7 +55,8 @@ export function describeOutcome(
     name: kind?.class === 'control' ? textOf(event.name) : null,
     eventTime: textOf(event[kind?.timeField ?? 'start']),
     services,
-    errors: details.errors ?? [],
+    errors,
+    ...(warnings.length > 0 && { warnings }),
     receivedAt: new Date(details.receivedAt).toISOString(),
     trace: null,
   }

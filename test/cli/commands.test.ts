@@ -218,6 +218,12 @@ async function start(t: Test) {
     sessions: { list: () => [], drop: async (clientId) => known(clientId) },
     retained: { list: (filter) => [filter], clear: async (topic) => known(topic) },
     ...{ users, keys, lifecycle },
+    queues: {
+      list: () => [{ name: 'known' }],
+      deadLetters: () => [{ messageId: '17' }],
+      attempts: async () => [],
+      replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),
+    },
     resetUrl: (token) => `https://hub.example/#${token}`,
     check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
   }

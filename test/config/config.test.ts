@@ -29,6 +29,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     publishRate: 100,
     outgoingBuffer: 1048576,
     queueLimit: 1000,
+    workQueueLimit: 10_000,
     sessionExpiry: 604800,
     proxyProtocol: false,
     logLevel: 'info',
@@ -161,13 +162,13 @@ t.test('all problems are reported at once, one line each', async (t) => {
   const problems = problemsOf({ HUB_CONFIG, HUB_MQTT_PORT: 'a\nb', HUB_LOG_LEVEL: 'loud', HUB_TLS_KEY: 'x' })
   t.strictSame(problems, [
     `stage in ${HUB_CONFIG}: 3, expected one of test, prod`,
-    `plugins.0.url in ${HUB_CONFIG}: missing, expected an https URL`,
     `plugins.1 in ${HUB_CONFIG}: "x", expected an object with type and url`,
-    `plugins.2.type in ${HUB_CONFIG}: "", expected a text that is not empty`,
+    `plugins.2.type in ${HUB_CONFIG}: "", expected letters, digits, dots, dashes and underscores, at most 64`,
     `plugins.2.url in ${HUB_CONFIG}: "http://x", expected an https URL`,
     'HUB_MQTT_PORT: "a\\nb", expected a whole number, from 0 to 65535',
     'HUB_LOG_LEVEL: "loud", expected one of fatal, error, warn, info, debug, trace, silent',
     'HUB_TLS_CERT: unset, expected the path of the certificate that belongs to HUB_TLS_KEY',
+    'plugins.0.url: missing, expected an https URL, or driver, the path of one',
   ])
 })
 

@@ -69,8 +69,11 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     }),
     ...pubsubRoutes({
       ...{ subscriptions, tokens, publicUrl: () => 'https://hub.example' },
-      replay: async () => 2,
-      work: async (message) => message.subscription === 'plugin' && worked.push(message) > 0,
+      deliveries: {
+        replay: async () => 2,
+        work: async (messageId, item) =>
+          item.action === 'plugins.dts.event' && worked.push({ messageId, item }) > 0,
+      },
     }),
     {
       ...base,
@@ -125,15 +128,23 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   t.same(event.json, { message: 'Internal server error', trace: null })
 
   const own = await tokens.issueService('https://hub.example/pubsub')
-  const message = { message: { data: 'e30=', messageId: '1' }, subscription: 'plugin' }
+  const item = { action: 'plugins.dts.event', event: {}, plugin: {}, institutionId: 'urn:org:institution:1' }
+  const pushed = (work: object) => ({
+    message: { data: Buffer.from(JSON.stringify(work)).toString('base64'), messageId: '1' },
+    subscription: 'plugin',
+  })
+  const message = pushed(item)
   const done = await send('POST', '/pubsub', { token: own, body: message })
   t.equal(done.status, 201)
   t.same(done.json, { trace: null })
-  t.same(worked, [message], 'work of the hub itself is handed on')
-  const other = { ...message, subscription: 'other' }
+  t.same(worked, [{ messageId: '1', item }], 'work of the hub itself is handed on')
+  const other = pushed({ ...item, action: 'plugins.other.event' })
   const unknown = await send('POST', '/pubsub', { token: own, body: other })
   t.equal(unknown.status, 404)
   t.same(unknown.json, { message: 'Plugin target not found', trace: null })
+  const wrong = await send('POST', '/pubsub', { token: own, body: pushed({ ...item, event: 1 }) })
+  t.equal(wrong.status, 400)
+  t.match(wrong.json.errors, [{ path: '.body.message.data.event', errorCode: 'type.openapi.validation' }])
   const elsewhere = await tokens.issueService('https://hooks.example/pubsub')
   t.equal((await send('POST', '/pubsub', { token: elsewhere, body: message })).status, 403)
 

@@ -7,6 +7,7 @@ import { deriveLivestreamId, derivePublisherId } from '../../event/urn.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacySubmit, judgeService } from '../../validator/legacy.ts'
+import { createStoring } from '../../validator/storing.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { playing } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
@@ -87,14 +88,19 @@ async function startLegacy(t: Test) {
   t.teardown(() => store.close())
   const distributed: Message[] = []
   let failure: Error | undefined
+  const topics = await createTopics(store)
   const submit = createLegacySubmit({
     feed: () => feed,
-    topics: await createTopics(store),
-    async distribute(messages, alongside = []) {
-      if (failure) throw failure
-      await store.commit(alongside)
-      distributed.push(...messages)
-    },
+    topics,
+    store: createStoring({
+      topics,
+      async distribute(messages, alongside = []) {
+        if (failure) throw failure
+        await store.commit(alongside)
+        distributed.push(...messages)
+      },
+      work: { warnings: () => [], plan: () => ({ changes: [], stored() {}, failed() {} }) },
+    }),
     nextEventId: () => '17',
     clock: Date.now,
     log: pino({ level: 'silent' }),

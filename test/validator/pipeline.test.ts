@@ -7,6 +7,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
 import { createPipeline } from '../../validator/pipeline.ts'
 import type { Topics } from '../../validator/topics.ts'
+import type { WorkPlanner } from '../../validator/work.ts'
 import { control, data, playing, serviceOf } from '../events.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 
@@ -23,6 +24,11 @@ const everyTopicExists: Topics = {
   show: () => {},
 }
 
+const nothingToDo: WorkPlanner = {
+  warnings: () => [],
+  plan: () => ({ changes: [], stored() {}, failed() {} }),
+}
+
 /** A pipeline whose distribution only takes notes. */
 function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) {
   const { hasFeed = true, storeError } = options
@@ -35,6 +41,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
   const pipeline = createPipeline({
     feed: () => (hasFeed ? feed : undefined),
     topics: everyTopicExists,
+    work: nothingToDo,
     async distribute(messages, alongside) {
       distributed.push({ messages, alongside })
       if (storeError) throw storeError

@@ -1,0 +1,42 @@
+import { text, unknown } from './arguments.ts'
+import type { Audit } from './audit.ts'
+import type { Commands } from './socket.ts'
+
+/** The work queues of a node, as far as commands ask for them. */
+export interface QueueCommandParts {
+  queues: {
+    list(): readonly { name: string }[]
+    deadLetters(name: string): readonly unknown[]
+    attempts(name: string): Promise<readonly unknown[]>
+    replay(name: string, messageId: string | undefined): Promise<number>
+  }
+}
+
+/** The queues of webhooks and plugin targets (design.md §4, §10). */
+export function createQueueCommands({ queues, audit }: QueueCommandParts & { audit: Audit }): Commands {
+  return {
+    'queues.list': async () => queues.list(),
+    'queues.dead-letters': async (args) => queues.deadLetters(existing(text(args, 'name'))),
+    'queues.attempts': async (args) => queues.attempts(existing(text(args, 'name'))),
+    'queues.replay': async (args, who) => {
+      const name = existing(text(args, 'name'))
+      const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
+      if (messageId !== undefined && !queues.deadLetters(name).some((letter) => idOf(letter) === messageId)) {
+        throw unknown('dead letter', messageId)
+      }
+      const replayed = await queues.replay(name, messageId)
+      const detail = { messageId: messageId ?? null, replayed }
+      await audit.record({ who, action: 'queues.replay', target: name, detail })
+      return { name, replayed }
+    },
+  }
+
+  function existing(name: string): string {
+    if (!queues.list().some((queue) => queue.name === name)) throw unknown('queue', name)
+    return name
+  }
+}
+
+function idOf(letter: unknown): unknown {
+  return Object(letter).messageId
+}

@@ -1,0 +1,67 @@
+import type { Command } from './command.ts'
+import { valueAt } from './print.ts'
+
+/** The queues of webhooks and plugin targets. */
+export const queueCommands: readonly Command[] = [
+  {
+    words: 'queues list',
+    summary: 'what waits for webhooks and plugin targets, and how they answer',
+    asks: 'queues.list',
+    print: (result, printer) => printer.list(result, queueColumns, 'No subscriptions and no plugin targets.'),
+  },
+  {
+    words: 'queues attempts',
+    summary: 'the last deliveries of a queue, newest first',
+    parameters: ['<name>'],
+    asks: 'queues.attempts',
+    args: (input) => ({ name: input.text('name') }),
+    print: (result, printer) => printer.list(result, attemptColumns, 'Nothing was tried yet.'),
+  },
+  {
+    words: 'queues dead-letters',
+    summary: 'what was given up, and why; --json shows every attempt',
+    parameters: ['<name>'],
+    asks: 'queues.dead-letters',
+    args: (input) => ({ name: input.text('name') }),
+    print: (result, printer) => printer.list(result, deadLetterColumns, 'No dead letters.'),
+  },
+  {
+    words: 'queues replay',
+    summary: 'send what was given up once more, all or one message; enables a disabled subscription',
+    parameters: ['<name>', '[message-id]'],
+    asks: 'queues.replay',
+    args(input) {
+      const messageId = input.optional('messageId')
+      return { name: input.text('name'), ...(messageId !== undefined && { messageId }) }
+    },
+    print: (result, printer) =>
+      printer.sentence(`Sending ${valueAt(result, 'replayed')} once more, from`, valueAt(result, 'name')),
+  },
+]
+
+const queueColumns = [
+  ['NAME', 'name'],
+  ['TARGET', 'target'],
+  ['STATE', 'state'],
+  ['PENDING', 'pending'],
+  ['DEAD LETTERS', 'deadLetters'],
+  ['DROPPED', 'dropped'],
+  ['OLDEST', 'oldest'],
+  ['NEXT TRY', 'nextTry'],
+  ['LAST REASON', 'lastReason'],
+] as const
+
+const attemptColumns = [
+  ['TIME', 'time'],
+  ['MESSAGE', 'messageId'],
+  ['STATUS', 'status'],
+  ['MS', 'duration'],
+  ['REASON', 'reason'],
+] as const
+
+const deadLetterColumns = [
+  ['MESSAGE', 'messageId'],
+  ['GIVEN UP', 'givenUpAt'],
+  ['TRIES', 'tries'],
+  ['REASON', 'reason'],
+] as const

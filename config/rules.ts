@@ -1,0 +1,50 @@
+import { show } from './mask.ts'
+
+/** The settings that have to do with each other. */
+interface Settings {
+  stage?: string
+  pushAllowPrivate?: boolean
+  publicUrl?: string
+  redisUrl?: string
+  tlsCert?: string
+  tlsKey?: string
+  smtp?: { user?: string; password?: string }
+  plugins?: unknown
+}
+
+/** Rules between settings. The layers may still hold wrong values here. */
+export function crossProblems(merged: Settings): string[] {
+  const problems: string[] = []
+  if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {
+    problems.push('HUB_PUSH_ALLOW_PRIVATE: true, expected false on stage prod')
+  }
+  if (merged.redisUrl !== undefined && merged.publicUrl === undefined) {
+    problems.push(
+      'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of HUB_REDIS_URL',
+    )
+  }
+  if (merged.tlsCert !== undefined && merged.tlsKey === undefined) {
+    problems.push('HUB_TLS_KEY: unset, expected the path of the key that belongs to HUB_TLS_CERT')
+  }
+  if (merged.tlsKey !== undefined && merged.tlsCert === undefined) {
+    problems.push('HUB_TLS_CERT: unset, expected the path of the certificate that belongs to HUB_TLS_KEY')
+  }
+  problems.push(...pluginProblems(merged.plugins))
+  if ((merged.smtp?.user === undefined) !== (merged.smtp?.password === undefined)) {
+    problems.push('smtp: expected user and password, or neither of them')
+  }
+  return problems
+}
+
+function pluginProblems(plugins: unknown): string[] {
+  const targets = (Array.isArray(plugins) ? plugins : []).map(
+    (target): Record<string, unknown> => Object(target),
+  )
+  return targets.flatMap(({ type, url, driver }, index) => {
+    if (url === undefined && driver === undefined && type !== undefined) {
+      return [`plugins.${index}.url: missing, expected an https URL, or driver, the path of one`]
+    }
+    const isTwice = targets.findIndex((target) => target.type === type) < index && type !== undefined
+    return isTwice ? [`plugins.${index}.type: ${show('type', type)}, expected each type once`] : []
+  })
+}

@@ -1,0 +1,194 @@
+import { readFile } from 'node:fs/promises'
+import type { Config } from './config/config.ts'
+import type { CreateDriver, PluginItem } from './plugins/driver.ts'
+import { loadDriver } from './plugins/driver.ts'
+import { createPlugins } from './plugins/plugins.ts'
+import type { PluginTarget } from './plugins/targets.ts'
+import { createWebhookDriver } from './plugins/webhook-driver.ts'
+import { createPush } from './push/push.ts'
+import { createServiceTokens } from './push/service-tokens.ts'
+import { createPushSubscriptions } from './push/subscriptions.ts'
+import { createWebhooks } from './push/webhook.ts'
+import { version } from './status.ts'
+import type { Store } from './store/store.ts'
+import type { Log } from './telemetry/log.ts'
+import type { Metrics } from './telemetry/metrics.ts'
+import type { SigningKeys } from './users/signing-keys.ts'
+import type { Tokens } from './users/tokens.ts'
+import type { WorkPlanner } from './validator/work.ts'
+import { createAttempts } from './work/attempts.ts'
+import { fingerprintOf } from './work/repetitions.ts'
+import { createRunner } from './work/runner.ts'
+import type { Attempt } from './work/work-item.ts'
+import { createWorkQueues, workLimits } from './work/work-queues.ts'
+
+export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
+
+/** Waits for a plugin target of ours, milliseconds. */
+const pluginDeadlineMs = 20_000
+
+/**
+ * Everything behind the queues (design.md §1): what an accepted event is owed to, and the way there. Loads the
+ * queues; `start` begins to work them off.
+ */
+export async function createDeliveries(parts: {
+  config: Config
+  store: Store
+  tokens: Tokens
+  keys: SigningKeys
+  clock: () => number
+  log: Log
+  metrics: Metrics
+}) {
+  const { config, store, tokens, keys, clock, log, metrics } = parts
+  const { serviceAccount } = config
+  const subscriptions = await createPushSubscriptions({ store, serviceAccount, clock })
+  const limits = { ...workLimits, perQueue: config.workQueueLimit }
+  const queues = await createWorkQueues({ store, clock, limits, metrics })
+  const attempts = createAttempts(store)
+
+  const ca = config.pushCa === undefined ? {} : { ca: await readFile(config.pushCa, 'utf8') }
+  const client = { ...ca, userAgent: `now-playing-hub/${version}` }
+  const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
+  // These URLs come from the operator, whose services may well be in the same house.
+  const targetsOfOperator = createWebhooks({ ...client, allowPrivate: true })
+  const tokenFor = createServiceTokens(tokens.issueService, () => keys.current().kid, clock)
+  const push = createPush({ subscriptions, post: webhooks.post, tokenFor, clock })
+  const plugins = await createPlugins({ targets: config.plugins, driverOf, log })
+
+  const runner = createRunner({
+    ...{ queues, attempts, clock, log, metrics },
+    targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
+    async onGone(queue) {
+      await subscriptions.disable(queue)
+      await queues.giveUpAll(queue, 'the endpoint answered 410')
+    },
+    random: Math.random,
+  })
+  const stopping = new AbortController()
+  const testing = new Set<string>()
+
+  const planner: WorkPlanner = {
+    warnings: plugins.warnings,
+    plan: (accepted) =>
+      queues.plan({
+        messageId: accepted.id,
+        body: accepted.payload,
+        fingerprint: fingerprintOf(accepted.institutionId, accepted.source),
+        groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
+      }),
+  }
+
+  return {
+    planner,
+
+    subscriptions: {
+      ...subscriptions,
+      /** Removes a subscription with everything that was owed to it. */
+      async remove(institutionId: string, name: string): Promise<boolean> {
+        const removed = await subscriptions.remove(institutionId, name, await attempts.drop(name))
+        // Should this fail, the queue goes at the next start: nobody owns it any more.
+        if (removed) await queues.drop(name)
+        return removed
+      },
+    },
+
+    /** The last tries of a queue, newest first. */
+    attempts: attempts.list,
+
+    /** Sends what was given up once more, all or one message; how many. */
+    async replay(queue: string, messageId?: string): Promise<number> {
+      await subscriptions.enable(queue)
+      const count = await queues.replay(queue, messageId)
+      runner.retryNow(queue)
+      return count
+    },
+
+    /**
+     * Sends a test message to a webhook. One that is acknowledged enables the subscription again.
+     * Undefined: a test is under way already.
+     */
+    async test(name: string): Promise<Attempt | undefined> {
+      const subscription = subscriptions.find(name)
+      if (!subscription || testing.has(name)) return undefined
+      testing.add(name)
+      try {
+        const attempt = await push.test(subscription, stopping.signal)
+        await store.commit(await attempts.add(name, attempt))
+        if (attempt.reason === null) {
+          await subscriptions.enable(name)
+          runner.retryNow(name)
+        }
+        return attempt
+      } finally {
+        testing.delete(name)
+      }
+    },
+
+    /** Takes an item of plugin work that was pushed to the hub; false: there is no target for it. */
+    async work(messageId: string, item: PluginItem): Promise<boolean> {
+      const queue = plugins.queueOfAction(item.action)
+      if (queue === undefined) return false
+      const { event, plugin, institutionId } = item
+      const body = Buffer.from(JSON.stringify(event))
+      const planned = queues.plan({
+        messageId,
+        body,
+        fingerprint: fingerprintOf(messageId, body),
+        groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
+      })
+      try {
+        await store.commit(planned.changes)
+      } catch (error) {
+        planned.failed()
+        throw error
+      }
+      planned.stored()
+      return true
+    },
+
+    /** Every queue as operators see it, those that nothing was ever in as well. */
+    list() {
+      const targets = new Map<string, string | null>([
+        ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
+        ...subscriptions.list().map(({ name, url }) => [name, url] as const),
+      ])
+      for (const name of queues.names()) if (!targets.has(name)) targets.set(name, null)
+      return [...targets].map(([name, target]) => {
+        const { state, ...standing } = runner.stateOf(name)
+        const { disabledAt = null } = subscriptions.find(name) ?? {}
+        const shown = disabledAt !== null ? 'disabled' : target === null ? 'no target' : state
+        return { name, target, state: shown, ...queues.lengthOf(name), ...standing, disabledAt }
+      })
+    },
+
+    deadLetters: queues.deadLetters,
+
+    async start(): Promise<void> {
+      for (const name of queues.names()) {
+        if (push.targetOf(name) === 'gone') await queues.drop(name, await attempts.drop(name))
+      }
+      runner.start()
+    },
+
+    /** Starts nothing more; what is under way may end. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      await runner.stop()
+      await plugins.close()
+      webhooks.close()
+      targetsOfOperator.close()
+    },
+  }
+
+  async function driverOf({ driver }: PluginTarget): Promise<CreateDriver> {
+    if (driver !== undefined) return loadDriver(driver)
+    return ({ url = '' }) =>
+      createWebhookDriver({
+        url,
+        deadlineMs: pluginDeadlineMs,
+        post: targetsOfOperator.post,
+        tokenFor: (audience) => tokenFor(audience, serviceAccount),
+      })
+  }
+}

@@ -1,0 +1,97 @@
+import type { EventKind } from '../event/kind.ts'
+import type { HubEvent } from '../event/schema.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Outcome, Target } from '../work/runner.ts'
+import type { NewWork, WorkItem } from '../work/work-item.ts'
+import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
+import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'
+
+/** For one try, milliseconds. */
+const deadlineMs = 20_000
+
+/** The plugin targets of the configuration, each with its queue and its driver. */
+export async function createPlugins(parts: {
+  targets: readonly PluginTarget[]
+  driverOf: (target: PluginTarget) => Promise<CreateDriver>
+  log: Log
+}) {
+  const { targets, driverOf, log } = parts
+  const drivers = new Map<string, PluginDriver>()
+  for (const target of targets) {
+    const create = await driverOf(target)
+    drivers.set(queueOf(target.type), await create(target, { log: log.child({ plugin: target.type }) }))
+  }
+
+  return {
+    queues: targets.map((target) => ({ name: queueOf(target.type), target })),
+
+    warnings: (event: HubEvent) => unknownPlugins(event, targets),
+
+    /** One item for each target, once per event. */
+    groupsFor(accepted: { event: HubEvent; kind: EventKind; institutionId: string }): NewWork['groups'] {
+      const { event, kind, institutionId } = accepted
+      return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
+        scope: queueOf(type),
+        items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
+      }))
+    },
+
+    /** The queue an item of this action belongs to; undefined: there is no such target. */
+    queueOfAction(action: string): string | undefined {
+      const queue = action.replace(/\.event$/, '')
+      return queue !== action && drivers.has(queue) ? queue : undefined
+    },
+
+    /** Undefined: its target is no longer configured, its items wait for it to come back. */
+    targetOf(queue: string): Target | undefined {
+      const driver = drivers.get(queue)
+      if (!driver) return undefined
+      return {
+        endpoint: queue,
+        deliver: (item, body, signal) => attempt(driver, toPluginItem(queue, item, body), item, signal),
+      }
+    },
+
+    async close(): Promise<void> {
+      await Promise.all([...drivers.values()].map((driver) => driver.close?.()))
+    },
+  }
+}
+
+/** Drivers are not ours: whatever they do, this settles, and soon after the deadline. */
+async function attempt(
+  driver: PluginDriver,
+  pluginItem: PluginItem,
+  { messageId, tries }: WorkItem,
+  stopping: AbortSignal,
+): Promise<Outcome> {
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(deadlineMs)])
+  const given = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error(`no answer within ${deadlineMs / 1000} s`)), {
+      once: true,
+    })
+  })
+  try {
+    const delivered = driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
+    return (await Promise.race([delivered, given])) ?? acknowledged
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return { result: 'failed', status: null, reason: reason.slice(0, 200) }
+  }
+}
+
+const acknowledged: Outcome = { result: 'acknowledged', status: null, reason: null }
+
+function toPluginItem(queue: string, item: WorkItem, body: Buffer): PluginItem {
+  const { plugin, institutionId } = item.details
+  return {
+    action: `${queue}.event`,
+    event: JSON.parse(body.toString()),
+    plugin: { ...Object(plugin) },
+    institutionId: String(institutionId),
+  }
+}
+
+function queueOf(type: string): string {
+  return `plugins.${type}`
+}

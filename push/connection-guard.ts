@@ -1,0 +1,48 @@
+import { lookup as lookupBySystem } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
+import { hostOf, isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
+
+/**
+ * The look-up of connections to webhooks: an address that is not public is never connected to, whatever the
+ * name led to when it was checked (DNS rebinding). Addresses written in the URL itself are not looked up: see `isForbiddenHost`.
+ */
+export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
+  const { allowPrivate, resolve = resolvePublicly } = options
+  return (name, { all }, callback) => {
+    find(name).then(
+      (addresses) => {
+        const allowed = allowPrivate ? addresses : addresses.filter(isPublicAddress)
+        const [first] = allowed
+        if (first === undefined) {
+          const reason =
+            addresses.length === 0 ? 'cannot be resolved' : 'leads to an address that is not public'
+          callback(new Error(`the name ${name} ${reason}`), '')
+        } else if (all) {
+          callback(
+            null,
+            allowed.map((address) => ({ address, family: isIP(address) })),
+          )
+        } else callback(null, first, isIP(first))
+      },
+      (error) => callback(error, ''),
+    )
+  }
+
+  async function find(name: string): Promise<readonly string[]> {
+    const addresses = await resolve(name)
+    // Names such as localhost are known to the system only.
+    return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)
+  }
+}
+
+/** Whether the host of a URL is an address that must not be connected to. */
+export function isForbiddenHost(url: URL, allowPrivate: boolean): boolean {
+  const host = hostOf(url)
+  return !allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)
+}
+
+function askSystem(name: string): Promise<string[]> {
+  return new Promise((done) => {
+    lookupBySystem(name, { all: true }, (_error, found) => done(found?.map(({ address }) => address) ?? []))
+  })
+}

@@ -1,0 +1,29 @@
+/** How long a token is shown again before a new one is made, milliseconds: well within its validity of an hour. */
+const reuseMs = 10 * 60_000
+const maxKept = 10_000
+
+/** Tokens of the hub for receivers, made again only now and then: a signature costs more than a delivery. */
+export function createServiceTokens(
+  issue: (audience: string, account: string) => Promise<string>,
+  /** Id of the key that signs now: what the one before signed may be refused. */
+  currentKey: () => string,
+  clock: () => number,
+) {
+  const kept = new Map<string, { token: Promise<string>; until: number; key: string }>()
+
+  return (audience: string, account: string): Promise<string> => {
+    const id = `${account} ${audience}`
+    const found = kept.get(id)
+    const key = currentKey()
+    if (found && found.until > clock() && found.key === key) return found.token
+    const token = issue(audience, account)
+    kept.delete(id)
+    kept.set(id, { token, until: clock() + reuseMs, key })
+    token.catch(() => kept.delete(id))
+    for (const [oldest] of kept) {
+      if (kept.size <= maxKept) break
+      kept.delete(oldest)
+    }
+    return token
+  }
+}

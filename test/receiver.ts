@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../certs/development.ts'
+
+/** One push as it arrived. */
+export interface Pushed {
+  path: string
+  headers: IncomingHttpHeaders
+  body: {
+    message: { data: string; attributes: Record<string, string>; messageId: string; publishTime: string }
+    subscription: string
+  }
+  /** What `data` holds. */
+  event: Record<string, unknown>
+  /** `performance.now()`. */
+  at: number
+  /** Port of the client: the same for requests of one connection. */
+  clientPort: number | undefined
+}
+
+/** How a receiver answers: a status, or whatever it does itself. */
+export type Behaviour = (
+  pushed: Pushed,
+  response: ServerResponse,
+  request: IncomingMessage,
+) => number | undefined
+
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>
+
+/** A webhook receiver on localhost with a certificate of its own CA (`ca`, for HUB_PUSH_CA). */
+export async function startReceiver(t: Test, home: string, options: { port?: number } = {}) {
+  const tls = await ensureDevelopmentCertificates(join(home, 'receiver-certs'), [])
+  const received: Pushed[] = []
+  let behaviour: Behaviour = () => 201
+  const waiting = new Set<() => void>()
+  const server = createServer(
+    { key: readFileSync(tls.key), cert: readFileSync(tls.cert) },
+    async (request, response) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk)
+      const body = JSON.parse(Buffer.concat(chunks).toString())
+      const data = body.message?.data
+      const pushed: Pushed = {
+        path: request.url ?? '',
+        headers: request.headers,
+        body,
+        event: data === undefined ? body : JSON.parse(Buffer.from(data, 'base64').toString()),
+        at: performance.now(),
+        clientPort: request.socket.remotePort,
+      }
+      const status = behaviour(pushed, response, request)
+      received.push(pushed)
+      for (const check of waiting) check()
+      if (status !== undefined) response.writeHead(status).end()
+    },
+  )
+  server.keepAliveTimeout = 30_000
+  server.listen(options.port ?? 0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  let closed = false
+  const close = async () => {
+    if (closed) return
+    closed = true
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
+  t.teardown(close)
+
+  return {
+    port,
+    ca: tls.ca,
+    url: (path = '/hook') => `https://localhost:${port}${path}`,
+    /** Everything that arrived, acknowledged or not. */
+    received,
+    /** From now on. */
+    behave(next: Behaviour): void {
+      behaviour = next
+    },
+    /** Resolves when this holds of what has arrived. */
+    until(isDone: (received: readonly Pushed[]) => boolean): Promise<void> {
+      return new Promise((resolve) => {
+        const check = () => {
+          if (!isDone(received)) return
+          waiting.delete(check)
+          resolve()
+        }
+        waiting.add(check)
+        check()
+      })
+    },
+    close,
+  }
+}
+
+/** Variables of a node that pushes to this receiver. */
+export function pushing(receiver: Receiver): Record<string, string> {
+  return { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: receiver.ca ?? '' }
+}

@@ -1,0 +1,11 @@
+const firstMs = 1_000
+const maxMs = 600_000
+
+/**
+ * Milliseconds until the next try after so many failures in a row: 1 s, doubling up to 600 s (design.md §10), of
+ * which the upper half is left to chance, so that what failed together does not come back together.
+ */
+export function backOff(failures: number, random: () => number): number {
+  const full = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
+  return full / 2 + (random() * full) / 2
+}

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import type { Change, Store } from '../store/store.ts'
+
+/** How long a repetition is recognised, milliseconds: longer than a publisher goes on repeating unasked. */
+const rememberMs = 3_600_000
+/** At most so many are remembered. */
+const maxRemembered = 100_000
+const prefix = 'work-seen/'
+
+/** Something done once: several may wait for it to be stored, the first that succeeds makes it so. */
+export interface Claim {
+  changes: readonly Change[]
+  show: () => void
+  /** How many wait. */
+  pending: number
+}
+
+/**
+ * Remembers what was done for which event, so that a publisher that repeats itself (no acknowledgement came, a
+ * retransmission after a crash) does not cause the same work twice. Stored with the work.
+ */
+export async function createRepetitions(parts: { store: Store; clock: () => number }) {
+  const { store, clock } = parts
+  /** When it was first seen, oldest first. */
+  const seen = new Map<string, number>()
+  const claims = new Map<string, Claim>()
+  for await (const [key, value] of store.range(prefix)) {
+    seen.set(key.slice(prefix.length), Number(value.toString()))
+  }
+  const inOrder = [...seen].sort(([, a], [, b]) => a - b)
+  seen.clear()
+  for (const [key, at] of inOrder) seen.set(key, at)
+
+  return {
+    /**
+     * What must be stored for this key: nothing when that has been done. A repetition that arrives while the
+     * first is being stored shares its changes, because nobody knows yet whether that succeeds.
+     */
+    claim(key: string, make: () => Pick<Claim, 'changes' | 'show'>): Claim | undefined {
+      const at = seen.get(key)
+      if (at !== undefined && at + rememberMs > clock()) return undefined
+      const waiting = claims.get(key)
+      if (waiting) {
+        waiting.pending++
+        return waiting
+      }
+      const { changes, show } = make()
+      const mark: Change = { put: prefix + key, value: String(clock()) }
+      const claim: Claim = { changes: [...changes, mark], show, pending: 1 }
+      claims.set(key, claim)
+      return claim
+    },
+
+    stored(key: string, claim: Claim): void {
+      if (claims.get(key) !== claim) return
+      claims.delete(key)
+      seen.delete(key) // so that the order stays that of time
+      seen.set(key, clock())
+      claim.show()
+    },
+
+    failed(key: string, claim: Claim): void {
+      claim.pending--
+      if (claim.pending === 0 && claims.get(key) === claim) claims.delete(key)
+    },
+
+    /** Forgets what is too old, and removes it from the store. */
+    async forget(): Promise<void> {
+      const expired: string[] = []
+      const oldest = clock() - rememberMs
+      for (const [key, at] of seen) {
+        if (at > oldest && seen.size - expired.length <= maxRemembered) break
+        expired.push(key)
+      }
+      await store.commit(expired.map((key) => ({ del: prefix + key })))
+      for (const key of expired) seen.delete(key)
+    },
+  }
+}
+
+/** The same for the same bytes of the same institution. */
+export function fingerprintOf(institutionId: string, payload: Buffer): string {
+  return createHash('sha256').update(institutionId).update('\n').update(payload).digest('base64url')
+}
+
+/** Key of one thing that is done for an event. */
+export function repetitionKey(fingerprint: string, scope: string): string {
+  return createHash('sha256').update(fingerprint).update('\n').update(scope).digest('base64url').slice(0, 22)
+}

@@ -1,0 +1,322 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { createAttempts } from './attempts.ts'
+import { backOff } from './back-off.ts'
+import { createGate } from './gate.ts'
+import { createSlowStart } from './slow-start.ts'
+import type { Attempt, WorkItem } from './work-item.ts'
+import type { WorkQueues } from './work-queues.ts'
+
+/** Where the items of a queue go. */
+export interface Target {
+  /** What shares a fate and connections: bounds are counted by it. */
+  endpoint: string
+  /** Tries once; never rejects. Ends early, with whatever result, when `signal` aborts. */
+  deliver(item: WorkItem, body: Buffer, signal: AbortSignal): Promise<Outcome>
+}
+
+/** What came of one try. */
+export interface Outcome {
+  /** `refused`: the answer blames the message. `gone`: nothing more is wanted there. */
+  result: 'acknowledged' | 'refused' | 'failed' | 'gone'
+  status: number | null
+  /** Null when it was acknowledged. */
+  reason: string | null
+  /** The endpoint asked to be left alone for so long. */
+  retryAfterMs?: number
+}
+
+/** How a queue stands at the moment. */
+export interface LaneState {
+  state: 'idle' | 'delivering' | 'retrying'
+  failures: number
+  /** ISO 8601; null: at once. */
+  nextTry: string | null
+  lastReason: string | null
+}
+
+/** Refusals after which a message steps out of the way of those behind it (design.md §10). */
+const maxRefusals = 5
+/** An endless `Retry-After` must not silence a queue for days. */
+const maxRetryAfterMs = 3_600_000
+/** Until a store that failed is asked again. */
+const storeRetryMs = 1_000
+const tidyMs = 60_000
+/** For deliveries under way when the hub stops. They are repeated after the next start. */
+const stopMs = 5_000
+
+/** What may run at once. Queues that fail have places of their own, so that they take none from the others. */
+const healthyPlaces = { total: 512, perEndpoint: 16 }
+const failingPlaces = { total: 128, perEndpoint: 4 }
+
+interface Lane {
+  running: boolean
+  timer?: NodeJS.Timeout
+  /** In a row. */
+  failures: number
+  /** Milliseconds since the epoch. */
+  notBefore: number
+  lastReason: string | null
+  /** The head was refused too often: the item behind it tells whether the endpoint is well otherwise. */
+  probing: boolean
+  /** The same, as soon as there is one behind it. */
+  probeOnArrival: boolean
+  current?: WorkItem
+}
+
+export type Runner = ReturnType<typeof createRunner>
+
+/**
+ * Works off the queues: each in its order, one item at a time, all beside each other. What fails is tried
+ * again after a growing pause; only its own queue waits.
+ */
+export function createRunner(parts: {
+  queues: WorkQueues
+  attempts: ReturnType<typeof createAttempts>
+  /** Undefined: its items wait. `gone`: it was removed, its items go. */
+  targetOf: (queue: string) => Target | 'gone' | undefined
+  /** An endpoint wants nothing more. */
+  onGone: (queue: string) => Promise<void>
+  clock: () => number
+  random: () => number
+  log: Log
+  metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
+}) {
+  const { queues, attempts, targetOf, onGone, clock, random, log, metrics } = parts
+  const lanes = new Map<string, Lane>()
+  const running = new Set<Promise<void>>()
+  const healthy = createGate(healthyPlaces)
+  const failing = createGate(failingPlaces)
+  const slowStart = createSlowStart(clock)
+  const stopping = new AbortController()
+  const cutting = new AbortController()
+  let tidying: NodeJS.Timeout | undefined
+
+  return {
+    start(): void {
+      queues.onAppended(wake)
+      for (const name of queues.names()) wake(name)
+      tidying = setInterval(tidy, tidyMs).unref()
+      tidy()
+    },
+
+    /** Tries a queue again now, whatever happened before. */
+    retryNow(name: string): void {
+      const lane = laneOf(name)
+      lane.notBefore = 0
+      wake(name)
+    },
+
+    stateOf(name: string): LaneState {
+      const { failures = 0, notBefore = 0, lastReason = null, current } = lanes.get(name) ?? {}
+      const state = current ? 'delivering' : failures > 0 ? 'retrying' : 'idle'
+      const isWaiting = !current && notBefore > clock()
+      return { state, failures, nextTry: isWaiting ? new Date(notBefore).toISOString() : null, lastReason }
+    },
+
+    /** Starts nothing more; resolves when what is under way has ended, after a while by force. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      clearInterval(tidying)
+      for (const lane of lanes.values()) clearTimeout(lane.timer)
+      const force = setTimeout(() => cutting.abort(), stopMs)
+      await Promise.all(running)
+      clearTimeout(force)
+    },
+  }
+
+  function wake(name: string): void {
+    const lane = laneOf(name)
+    if (lane.probeOnArrival && queues.waiting(name).second) {
+      Object.assign(lane, { probeOnArrival: false, probing: true, notBefore: 0 })
+    }
+    if (lane.running || stopping.signal.aborted) return
+    clearTimeout(lane.timer)
+    lane.running = true
+    const work = run(name, lane)
+    running.add(work)
+    void work.finally(() => running.delete(work))
+  }
+
+  /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
+  async function run(name: string, lane: Lane): Promise<void> {
+    try {
+      for (;;) {
+        const next = nextOf(name, lane)
+        if (stopping.signal.aborted || !('item' in next)) {
+          sleepUntil(name, lane, 'at' in next ? next.at : undefined)
+          return
+        }
+        if (!(await turn(name, lane, next))) return
+      }
+    } catch (err) {
+      if (stopping.signal.aborted) return
+      log.error({ err, queue: name }, 'queue stopped for a moment')
+      sleepUntil(name, lane, clock() + storeRetryMs)
+    } finally {
+      lane.running = false
+      delete lane.current
+      if (isForgettable(name, lane)) lanes.delete(name)
+    }
+  }
+
+  function nextOf(name: string, lane: Lane): Turn | { at?: number } {
+    const { head, second, due } = queues.waiting(name)
+    const at = queues.nextDue(name)
+    if (!head && !due) return at === undefined ? {} : { at }
+    if (lane.notBefore > clock()) return { at: lane.notBefore }
+    if (due) return { item: due }
+    if (head && second && lane.probing) return { item: second, refusedHead: head }
+    return head ? { item: head } : {}
+  }
+
+  function sleepUntil(name: string, lane: Lane, at: number | undefined): void {
+    if (at === undefined || stopping.signal.aborted) return
+    lane.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
+  }
+
+  /** One item, tried once. False: there is nobody to try it with. */
+  async function turn(name: string, lane: Lane, next: Turn): Promise<boolean> {
+    const target = targetOf(name)
+    if (target === 'gone') {
+      await queues.drop(name, await attempts.drop(name))
+      lane.failures = 0
+    }
+    if (target === undefined || target === 'gone') return false
+    const gate = lane.failures > 0 ? failing : healthy
+    const leave = await gate.enter(target.endpoint)
+    try {
+      const pause = slowStart.waitFor(target.endpoint)
+      if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
+      stopping.signal.throwIfAborted()
+      // It may have been removed while we waited for our place.
+      const now = nextOf(name, lane)
+      if (!('item' in now) || now.item.sequence !== next.item.sequence) return true
+      const body = await queues.body(next.item)
+      if (!body) {
+        log.error({ queue: name, messageId: next.item.messageId }, 'content of a work item is missing')
+        await queues.giveUp(name, [next.item], 'its content is not stored any more')
+        return true
+      }
+      lane.current = next.item
+      const started = performance.now()
+      const time = new Date(clock()).toISOString()
+      const outcome = await target.deliver(next.item, body, cutting.signal)
+      if (cutting.signal.aborted) return false
+      const ms = performance.now() - started
+      metrics.workAttempts.inc({ result: outcome.result })
+      metrics.workSeconds.observe(ms / 1000)
+      const { status, reason } = outcome
+      const { messageId } = next.item
+      const attempt: Attempt = { messageId, time, status, duration: Math.round(ms), reason }
+      await settle({ name, lane, ...next, outcome, attempt, endpoint: target.endpoint })
+      return true
+    } finally {
+      delete lane.current
+      leave()
+    }
+  }
+
+  async function settle(done: Done): Promise<void> {
+    const { name, lane, item, refusedHead, outcome, attempt, endpoint } = done
+    const alongside = await attempts.add(name, attempt)
+    if (outcome.result === 'acknowledged') {
+      slowStart.succeeded(endpoint)
+      await untilStored(() => queues.acknowledge(name, item, alongside))
+      if (refusedHead) await stepAside(name, refusedHead)
+      if (lane.failures > 0) log.info({ queue: name, failures: lane.failures }, 'queue goes on')
+      Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
+      return
+    }
+    slowStart.failed(endpoint)
+    lane.lastReason = outcome.reason
+    const refused = outcome.result === 'refused'
+    const isAside = item.asideUntil !== undefined
+    const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
+    await untilStored(() => queues.postpone(name, item, attempt, { refused, ...again }, alongside))
+    if (outcome.result === 'gone') {
+      log.warn({ queue: name, status: outcome.status }, 'the endpoint is gone')
+      await untilStored(() => onGone(name))
+      return
+    }
+    // It has had its chance to be the only one that is refused.
+    if (isAside && refused) return
+    const isTooOften = refused && !refusedHead && item.refusals + 1 >= maxRefusals
+    if (isTooOften && queues.waiting(name).second) {
+      lane.probing = true
+      return
+    }
+    lane.probing = false
+    lane.probeOnArrival = isTooOften
+    pause(name, lane, outcome)
+  }
+
+  function pause(name: string, lane: Lane, { status, reason, retryAfterMs = 0 }: Outcome): void {
+    lane.failures++
+    const ms = Math.max(backOff(lane.failures, random), Math.min(retryAfterMs, maxRetryAfterMs))
+    lane.notBefore = clock() + ms
+    // The first of a row is news.
+    const level = lane.failures === 1 ? 'warn' : 'debug'
+    log[level](
+      { queue: name, status, reason, failures: lane.failures, retryInMs: Math.round(ms) },
+      'delivery failed',
+    )
+  }
+
+  async function stepAside(name: string, head: WorkItem): Promise<void> {
+    log.warn(
+      { queue: name, messageId: head.messageId, refusals: head.refusals },
+      'refused message steps aside',
+    )
+    await untilStored(() => queues.setAside(name, head, clock() + backOff(head.refusals, random)))
+  }
+
+  /** What has happened outside cannot be undone: it is stored as soon as that works. */
+  async function untilStored(store: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await store()
+        return
+      } catch (err) {
+        log.error({ err }, 'state of a queue not stored')
+        await sleep(storeRetryMs, undefined, { signal: stopping.signal })
+      }
+    }
+  }
+
+  function tidy(): void {
+    queues
+      .tidy((name, item) => lanes.get(name)?.current?.sequence === item.sequence)
+      .catch((err: unknown) => log.error({ err }, 'queues not tidied'))
+  }
+
+  function laneOf(name: string): Lane {
+    const known = lanes.get(name)
+    if (known) return known
+    const lane: Lane = {
+      ...{ running: false, failures: 0, notBefore: 0, lastReason: null },
+      ...{ probing: false, probeOnArrival: false },
+    }
+    lanes.set(name, lane)
+    return lane
+  }
+
+  function isForgettable(name: string, lane: Lane): boolean {
+    return lane.failures === 0 && queues.lengthOf(name).pending === 0
+  }
+}
+
+interface Turn {
+  item: WorkItem
+  /** The item is tried in place of this one, which was refused too often. */
+  refusedHead?: WorkItem
+}
+
+interface Done extends Turn {
+  name: string
+  lane: Lane
+  outcome: Outcome
+  attempt: Attempt
+  endpoint: string
+}

@@ -1,0 +1,58 @@
+/** Failures in a row, over at least this time, after which an endpoint counts as down. */
+const downFailures = 3
+const downMs = 1_000
+/** Deliveries per second at the moment of recovery; the rate doubles every second. */
+const firstRate = 5
+const doublingMs = 1_000
+/** Rate from which on there is no need to hold anything back. */
+const fullRate = 1_000
+
+interface Endpoint {
+  failures: number
+  /** Milliseconds since the epoch, both. */
+  failingSince: number
+  recoveredAt?: number
+  /** When the next delivery may start. */
+  next: number
+}
+
+/**
+ * Keeps an endpoint that comes back from being buried under what has piled up (design.md §10). Endpoints that
+ * work are not in here.
+ */
+export function createSlowStart(clock: () => number) {
+  const endpoints = new Map<string, Endpoint>()
+
+  return {
+    /** Milliseconds to wait before this delivery, whose place in time is taken with it. */
+    waitFor(name: string): number {
+      const endpoint = endpoints.get(name)
+      if (endpoint?.recoveredAt === undefined) return 0
+      const now = clock()
+      const rate = firstRate * 2 ** ((Math.max(now, endpoint.next) - endpoint.recoveredAt) / doublingMs)
+      if (rate >= fullRate) {
+        endpoints.delete(name)
+        return 0
+      }
+      const start = Math.max(now, endpoint.next)
+      endpoint.next = start + 1_000 / rate
+      return start - now
+    },
+
+    failed(name: string): void {
+      const now = clock()
+      const endpoint = endpoints.get(name)
+      if (endpoint && endpoint.recoveredAt === undefined) endpoint.failures++
+      else endpoints.set(name, { failures: 1, failingSince: now, next: 0 })
+    },
+
+    succeeded(name: string): void {
+      const endpoint = endpoints.get(name)
+      if (!endpoint || endpoint.recoveredAt !== undefined) return
+      const now = clock()
+      const wasDown = endpoint.failures >= downFailures && now - endpoint.failingSince >= downMs
+      if (!wasDown) endpoints.delete(name)
+      else endpoints.set(name, { ...endpoint, recoveredAt: now, next: now + 1_000 / firstRate })
+    },
+  }
+}
