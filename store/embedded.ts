@@ -1,6 +1,8 @@
 import { readdir, rename } from 'node:fs/promises'
 import { Level } from 'level'
-import { type Change, keepsStored, type Store } from './store.ts'
+import { createGroupCommit, type Pending } from './group-commit.ts'
+import { type Change, keepsStored, type StateChange, type Store } from './store.ts'
+import { contentOf, encode, keysBelow, timeOf } from './stored-value.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -17,8 +19,7 @@ export async function openEmbeddedStore(
   const db = await openOrReplace(directory, onDamaged).catch((error: unknown) => {
     throw openFailure(directory, error)
   })
-  const waiting: Pending[] = []
-  let writing: Promise<void> | undefined
+  const commits = createGroupCommit(write)
   let torn = false
   let reopening: Promise<void> | undefined
   let closed = false
@@ -41,38 +42,30 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve()
       return new Promise((resolve, reject) => {
-        waiting.push({ changes, resolve, reject })
-        writing ??= writeWaiting()
+        commits.add({ changes, resolve, reject })
       })
     },
 
     async close() {
       closed = true
-      await writing
+      await commits.idle()
       await db.close()
     },
   }
 
-  async function writeWaiting(): Promise<void> {
-    // One turn of the event loop, so that everything received in one go shares the first batch.
-    await new Promise((resolve) => setImmediate(resolve))
-    while (waiting.length > 0) {
-      const group = takeGroup(waiting)
-      try {
-        if (torn) {
-          reopening = reopen()
-          await reopening
-        }
-        const changes = group.flatMap((pending) => pending.changes)
-        await db.batch(await applicable(changes), { sync: true })
-        for (const pending of group) pending.resolve()
-      } catch (error) {
-        torn = true
-        for (const pending of group) pending.reject(error)
+  async function write(group: readonly Pending[]): Promise<void> {
+    try {
+      if (torn) {
+        reopening = reopen()
+        await reopening
       }
+      const changes = group.flatMap((pending) => pending.changes)
+      await db.batch(await applicable(changes), { sync: true })
+      for (const pending of group) pending.resolve()
+    } catch (error) {
+      torn = true
+      for (const pending of group) pending.reject(error)
     }
-    // In the same turn as the last look at `waiting`: a commit made from now on starts a new round.
-    writing = undefined
   }
 
   /**
@@ -86,7 +79,8 @@ export async function openEmbeddedStore(
   }
 
   /** The changes as LevelDB operations, without those an entry of newer event time withstands. */
-  async function applicable(changes: Change[]): Promise<Operation[]> {
+  async function applicable(all: readonly Change[]): Promise<Operation[]> {
+    const changes = all.filter(isStateChange) // There is nobody to be told.
     const ordered = [...new Set(changes.filter((change) => change.order).map(keyOf))]
     const stored = ordered.length > 0 ? await db.getMany(ordered) : []
     const times = new Map(ordered.map((key, index) => [key, timeOf(stored[index])]))
@@ -165,59 +159,12 @@ function openFailure(directory: string, error: unknown): Error {
   return new Error(`the store in ${directory} cannot be opened`, { cause })
 }
 
-interface Pending {
-  changes: readonly Change[]
-  resolve: () => void
-  reject: (error: unknown) => void
-}
-
 type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }
 
-/**
- * Size of one batch: enough to share a sync, and few enough that what follows the commits (a burst of
- * deliveries to every subscriber) reaches the network before the next batch piles up behind it.
- */
-const groupBytes = 256 * 1024
-const groupChanges = 512
-
-function takeGroup(waiting: Pending[]): Pending[] {
-  let bytes = 0
-  let changes = 0
-  let count = 0
-  for (const pending of waiting) {
-    changes += pending.changes.length
-    for (const change of pending.changes) bytes += 'put' in change ? change.value.length : 0
-    if (count > 0 && (changes > groupChanges || bytes > groupBytes)) break
-    count++
-  }
-  return waiting.splice(0, count)
+function isStateChange(change: Change): change is StateChange {
+  return !('tell' in change)
 }
 
-function keyOf(change: Change): string {
+function keyOf(change: StateChange): string {
   return 'put' in change ? change.put : change.del
-}
-
-// A stored value is its event time (8 bytes, NaN for none) and then the bytes of the caller.
-
-function encode(time: number, value: Buffer | string): Buffer {
-  const bytes = typeof value === 'string' ? Buffer.from(value) : value
-  const stored = Buffer.allocUnsafe(8 + bytes.length)
-  stored.writeDoubleBE(time, 0)
-  bytes.copy(stored, 8)
-  return stored
-}
-
-function contentOf(stored: Buffer): Buffer {
-  return stored.subarray(8)
-}
-
-function timeOf(stored: Buffer | undefined): number | undefined {
-  if (stored === undefined) return undefined
-  const time = stored.readDoubleBE(0)
-  return Number.isNaN(time) ? undefined : time
-}
-
-/** Every key that starts with `prefix`: it ends in `/`, and `0` is the next byte after `/`. */
-function keysBelow(prefix: string): { gte: string; lt: string } {
-  return { gte: prefix, lt: `${prefix.slice(0, -1)}0` }
 }

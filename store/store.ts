@@ -9,20 +9,54 @@ export interface Store {
   readonly driver: 'embedded' | 'redis'
   /** The value stored under `key`, or undefined. */
   get(key: string): Promise<Buffer | undefined>
-  /** All entries whose key starts with `prefix` (which ends in `/`), in key order. */
+  /**
+   * All entries whose key starts with `prefix` (which ends in `/`), in key order. Where other nodes write
+   * meanwhile, a long range may show later entries as they left them; `follow` then tells the same again.
+   */
   range(prefix: string): AsyncIterable<[key: string, value: Buffer]>
   /**
    * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
-   * Rejects with the driver's error; then nothing of this commit is to be relied on.
+   * Rejects with the driver's error; then nothing of this commit is to be relied on: where the store is
+   * another machine that did not answer, it may have been applied, or still be.
    */
   commit(changes: readonly Change[]): Promise<void>
+  /** Only in drivers that nodes can share: see `Follow`. */
+  readonly follow?: Follow
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
 
-/** One change of a commit. */
-export type Change = { put: string; value: Buffer | string; order?: Order } | { del: string; order?: Order }
+/** A store that other nodes write to as well. */
+export type SharedStore = Store & { readonly follow: Follow }
+
+/**
+ * Tells `listener` what other nodes committed: everything since this store was opened, in commit order,
+ * exactly once; one call has the changes of one or more whole commits. Whoever loads a range and then
+ * follows misses nothing.
+ *
+ * From then on this node's own commits resolve at their place in that order: what others committed before
+ * has been told, what they committed after will be told in a later turn of the event loop. So memory that is
+ * changed by both ends up as the store.
+ *
+ * `onGap` is called where that is impossible: the node was away for longer than the log of changes reaches
+ * back, Redis lost data, or the listener threw. Everything is then to be loaded again; what was committed
+ * after the call is told as before. A store is followed once, until it is closed.
+ */
+export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
+
+/**
+ * One change of a commit. `tell` is no state but a word to the other nodes that goes out with the commit;
+ * a driver without other nodes leaves it out.
+ */
+export type Change = StateChange | { tell: string; value: Buffer | string }
+
+export type StateChange =
+  | { put: string; value: Buffer | string; order?: Order }
+  | { del: string; order?: Order }
+
+/** A change that took effect on another node. */
+export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 
 /**
  * Last write wins by *event time*, not by arrival (service.md §6.3): the stored entry stays when its

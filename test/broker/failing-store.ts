@@ -58,4 +58,7 @@ export function createFailingStore() {
 
 /** Whether a commit touches a key below `prefix`. */
 export const touches = (prefix: string) => (changes: readonly Change[]) =>
-  changes.some((change) => ('put' in change ? change.put : change.del).startsWith(prefix))
+  changes.some((change) => {
+    const key = 'put' in change ? change.put : 'del' in change && change.del
+    return key !== false && key.startsWith(prefix)
+  })

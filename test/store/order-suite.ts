@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import { type Change, keepsStored, type Order, type Store } from '../../store/store.ts'
+import { keepsStored, type Order, type StateChange, type Store } from '../../store/store.ts'
 import type { Opened } from './suite.ts'
 
 const key = 'retained/x'
@@ -10,7 +10,7 @@ const horizon = now + 600_000
 
 /** The part of the suite about last write wins by event time (`Order`). */
 export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
-  const rows: [name: string, changes: Change[], expected: string | undefined][] = [
+  const rows: [name: string, changes: StateChange[], expected: string | undefined][] = [
     ['the first stays', [at(now, 'first')], 'first'],
     ['a newer one replaces', [at(now, 'old'), at(now + 1, 'new')], 'new'],
     ['an older one stays out', [at(now, 'new'), at(now - 1, 'old')], 'new'],
@@ -83,11 +83,11 @@ export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 12 }), async (made) => {
         await store.commit([{ del: key }])
-        const changes = made.map(({ order, isDeletion }, index): Change => {
+        const changes = made.map(({ order, isDeletion }, index): StateChange => {
           const ordered = order === null ? {} : { order }
           return isDeletion ? { del: key, ...ordered } : { put: key, value: String(index), ...ordered }
         })
-        const commits: Change[][] = []
+        const commits: StateChange[][] = []
         for (const [index, one] of changes.entries()) {
           const last = commits.at(-1)
           if (last && made[index]?.group) last.push(one)
@@ -102,7 +102,7 @@ export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
 }
 
 /** The rule, applied to a single key. */
-function outcomeOf(changes: readonly Change[]): string | undefined {
+function outcomeOf(changes: readonly StateChange[]): string | undefined {
   let stored: { value: string; time: number | undefined } | undefined
   for (const change of changes) {
     if (change.order && stored?.time !== undefined && keepsStored(stored.time, change.order)) continue
@@ -111,11 +111,11 @@ function outcomeOf(changes: readonly Change[]): string | undefined {
   return stored?.value
 }
 
-function at(time: number, value: string, until = horizon): Change {
+function at(time: number, value: string, until = horizon): StateChange {
   return { put: key, value, order: orderOf(time, until) }
 }
 
-function delAt(time: number): Change {
+function delAt(time: number): StateChange {
   return { del: key, order: orderOf(time, horizon) }
 }
 

@@ -177,6 +177,14 @@ export function storeSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
     t.equal(await text(store, 'a/1'), 'x')
   })
 
+  t.test('what is told to other nodes is no state', async (t) => {
+    const { store } = await open(t)
+    await store.commit([{ tell: 'n/word', value: 'x' }])
+    await store.commit([put('n/1', 'x'), { tell: 'n/1', value: 'y' }, { tell: 'n/2', value: 'z' }])
+    t.strictSame(await keys(store, 'n/'), ['n/1'])
+    t.equal(await text(store, 'n/1'), 'x')
+  })
+
   t.test('everything survives reopening', async (t) => {
     const { store, reopen } = await open(t)
     await store.commit([put('a/1', 'x'), put('a/2', 'y'), put('b/1', 'z')])

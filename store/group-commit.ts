@@ -1,0 +1,62 @@
+import type { Change } from './store.ts'
+
+/** A commit that somebody waits for. */
+export interface Pending {
+  changes: readonly Change[]
+  resolve(): void
+  reject(error: unknown): void
+}
+
+/**
+ * Group commit: what is waiting when a write ends is written together by the next one, in the order of the
+ * calls. `write` never rejects; it tells every commit of its group what became of it.
+ */
+export function createGroupCommit<P extends Pending>(write: (group: readonly P[]) => Promise<void>) {
+  const waiting: P[] = []
+  let writing: Promise<void> | undefined
+
+  return {
+    add(pending: P): void {
+      waiting.push(pending)
+      writing ??= writeWaiting()
+    },
+    /** Takes a commit back, unless it is being written. */
+    withdraw(pending: P): boolean {
+      const index = waiting.indexOf(pending)
+      if (index >= 0) waiting.splice(index, 1)
+      return index >= 0
+    },
+    /** Resolves when nothing waits or is being written. */
+    async idle(): Promise<void> {
+      await writing
+    },
+  }
+
+  async function writeWaiting(): Promise<void> {
+    // One turn of the event loop, so that everything received in one go shares the first group.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (waiting.length > 0) await write(takeGroup(waiting))
+    // In the same turn as the last look at `waiting`: a commit made from now on starts a new round.
+    writing = undefined
+  }
+}
+
+/**
+ * Size of one group: enough to share its cost, and few enough that what follows the commits (a burst of
+ * deliveries to every subscriber) reaches the network before the next group piles up behind it.
+ */
+const groupBytes = 256 * 1024
+const groupChanges = 512
+
+function takeGroup<P extends Pending>(waiting: P[]): P[] {
+  let bytes = 0
+  let changes = 0
+  let count = 0
+  for (const pending of waiting) {
+    changes += pending.changes.length
+    for (const change of pending.changes) bytes += 'value' in change ? change.value.length : 0
+    if (count > 0 && (changes > groupChanges || bytes > groupBytes)) break
+    count++
+  }
+  return waiting.splice(0, count)
+}
