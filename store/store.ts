@@ -23,6 +23,11 @@ export interface Store {
   commit(changes: readonly Change[]): Promise<void>
   /** Only in drivers that nodes can share: see `Follow`. */
   readonly follow?: Follow
+  /**
+   * Only where `follow` is taken care of (`watched.ts`): calls back with every change of other nodes below a
+   * prefix (`retained/`), or every word on a channel, in commit order.
+   */
+  readonly watch?: (place: string, listener: (change: Told) => void) => void
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
