@@ -17,8 +17,9 @@ import { createDeliveries } from './deliveries.ts'
 import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
+import { createOnlyNode } from './nodes/nodes.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
-import { createHealth, createStatus, version } from './status.ts'
+import { createHealth, createStatus, nodeName, version } from './status.ts'
 import { openEmbeddedStore } from './store/embedded.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
@@ -72,8 +73,10 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     knownInstitution,
     onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
   })
+  const nodes = createOnlyNode(nodeName)
   const broker = await createBroker({
     store,
+    nodes,
     access: { authenticate: credentials.authenticate, maySubscribe, mayReceive },
     limits: {
       maxPacketBytes: config.maxPacket,

@@ -7,6 +7,9 @@ import type { Store } from './store/store.ts'
 import { daysUntil, type Metrics } from './telemetry/metrics.ts'
 import type { FeedSource } from './validator/feed-source.ts'
 
+/** What operators call this node. */
+export const nodeName = `${hostname()}:${process.pid}`
+
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
   config: Config
@@ -18,7 +21,7 @@ export function createStatus(parts: {
 }) {
   const { config, store, feed, metrics, certificates, broker } = parts
   return async () => ({
-    node: `${hostname()}:${process.pid}`,
+    node: nodeName,
     version,
     stage: config.stage,
     uptime: Math.round(process.uptime()),

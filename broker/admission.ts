@@ -1,12 +1,14 @@
 import type { Principal } from '../acl/principal.ts'
+import type { Calls } from '../nodes/calls.ts'
+import type { Nodes } from '../nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createLoginLimit } from './limits.ts'
 import type { Link, Links } from './link.ts'
 import type { Outbox } from './outbox.ts'
-import type { Session } from './session.ts'
-import type { Sessions } from './sessions.ts'
+import { isElsewhere, type Session } from './session.ts'
+import { ForeignSession, type Sessions } from './sessions.ts'
 import type { createWills } from './wills.ts'
 
 /** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
@@ -19,6 +21,8 @@ export function createAdmission(parts: {
   outbox: Outbox
   wills: ReturnType<typeof createWills>
   links: Links
+  nodes: Nodes
+  calls: Calls
   /** Takes away filters a resumed session may no longer have; true when there were some. */
   restore: (session: Session) => boolean
   /** The principal behind a log-in, or undefined. */
@@ -28,9 +32,16 @@ export function createAdmission(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { store, sessions, outbox, wills, links, restore, authenticate, log, metrics } = parts
+  const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures)
   const turns = createTurns()
+  calls.serve('take-over', async (asked) => {
+    const clientId = String(asked)
+    const processing = [...(sessions.get(clientId)?.processing.values() ?? [])]
+    await takeOver(clientId)
+    // A QoS 2 message on its way must be known as received wherever the client sends it again.
+    await Promise.allSettled(processing)
+  })
 
   return {
     /** The log-in of a client: the return code of its CONNACK. Rejects when the store fails. */
@@ -61,8 +72,12 @@ export function createAdmission(parts: {
           return refuse(link, 'client-id', returnCodes.identifierRejected, username)
         }
         await takeOver(clientId)
+        await takeOverElsewhere(clientId)
         await begin(link, clientId, principal)
         isIn = !connection.destroyed
+      } catch (error) {
+        if (!(error instanceof ForeignSession)) throw error
+        return refuse(link, 'client-id', returnCodes.identifierRejected, username)
       } finally {
         // It may have gone while the store worked; then nobody else will end what was begun.
         if (!isIn) await end(link, 'before log-in')
@@ -117,6 +132,13 @@ export function createAdmission(parts: {
     connection.cut('takeover', 'another connection with the same client id')
     await new Promise<void>((resolve) => client.close(resolve))
     await end(link)
+  }
+
+  /** The same where the older connection is to another node. One that does not answer loses it all the same. */
+  async function takeOverElsewhere(clientId: string): Promise<void> {
+    const session = sessions.get(clientId)
+    if (!session?.node || !isElsewhere(session) || !nodes.isLiving(session.node)) return
+    await calls.ask(session.node, 'take-over', clientId)
   }
 
   function refuse(link: Link, reason: string, returnCode: number, username: string | undefined): number {

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client } from 'aedes'
+import { createCalls } from '../nodes/calls.ts'
+import type { Nodes } from '../nodes/nodes.ts'
+import { createSequences } from '../nodes/sequences.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -15,8 +18,9 @@ import { createLinks } from './link.ts'
 import { openOutbox } from './outbox.ts'
 import { createReceiving } from './receiving.ts'
 import { createReplay } from './replay.ts'
+import { followSessions } from './replica.ts'
 import { openRetained } from './retained.ts'
-import type { Session } from './session.ts'
+import { isElsewhere, type Session } from './session.ts'
 import { openSessions } from './sessions.ts'
 import { createSubscribing } from './subscribing.ts'
 import { createSubscriptions } from './subscriptions.ts'
@@ -55,17 +59,21 @@ const heartbeatIntervalMs = 24 * 3600 * 1000
  */
 export async function createBroker(parts: {
   store: Store
+  nodes: Nodes
   access: Access
   limits: BrokerLimits
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { store, access, limits, clock, log, metrics } = parts
+  const { store, nodes, access, limits, clock, log, metrics } = parts
   const mayReceive = (session: Session, topic: string) => access.mayReceive(session.principal, topic)
   const routes: Routes = { stored: createSubscriptions<Session>(), live: createSubscriptions<Session>() }
-  const outbox = await openOutbox({ store, clock, queueLimit: limits.queueLimit, mayReceive, log, metrics })
-  const sessions = await openSessions({ store, outbox, routes, clock, expiryMs: limits.sessionExpiryMs })
+  const nextSequence = createSequences(clock, nodes.slot)
+  const { queueLimit, sessionExpiryMs: expiryMs } = limits
+  const outbox = await openOutbox({ store, clock, nextSequence, queueLimit, mayReceive, log, metrics })
+  const sessions = await openSessions({ store, outbox, routes, nodes, clock, expiryMs })
+  followSessions({ store, sessions, outbox, nodes, log })
   const retained = await openRetained(store, clock)
   const distribution = createDistribution({ store, retained, outbox, routes, mayReceive, clock, metrics })
   const replay = createReplay({ store, retained, outbox, mayReceive, log, metrics })
@@ -74,10 +82,11 @@ export async function createBroker(parts: {
     maxSubscriptions: limits.maxSubscriptions,
     maxTopicLevels: limits.maxTopicLevels,
   })
-  const wills = createWills(store)
+  const wills = createWills(store, nodes)
+  const calls = createCalls({ store, nodes })
   const links = createLinks()
   const admission = createAdmission({
-    ...{ store, sessions, outbox, wills, links, log, metrics, restore: subscribing.restore },
+    ...{ store, sessions, outbox, wills, links, nodes, calls, log, metrics, restore: subscribing.restore },
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
     loginFailures: limits.loginFailures,
@@ -130,6 +139,12 @@ export async function createBroker(parts: {
     authorizeForward: () => null,
   })
   await aedes.listen()
+  nodes.onGone(() => {
+    receiving.publishLeftOver().catch((err: unknown) => log.error({ err }, 'wills of a node not published'))
+  })
+  calls.serve('clients', clientsHere)
+  calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
+  calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
   aedes.on('clientReady', (client) => {
     const { connection, session, logInDone } = links.ofClient(client)
     logInDone()
@@ -181,16 +196,14 @@ export async function createBroker(parts: {
 
     connectionCount: () => links.open.size,
 
-    /** The clients that are logged in. */
-    clients(): ClientView[] {
-      return [...links.open].flatMap(({ connection, session }) =>
-        session?.connection === connection ? [toClientView(session, connection)] : [],
-      )
+    /** The clients that are logged in, of all nodes. */
+    async clients(): Promise<ClientView[]> {
+      const others = await calls.askOthers('clients', null)
+      return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
     },
 
     /** All sessions, connected or not. */
-    sessionList: () =>
-      [...sessions.values()].map((session) => toSessionView(session, limits.sessionExpiryMs)),
+    sessionList: () => [...sessions.values()].map((session) => toSessionView(session, expiryMs, nodes)),
 
     /** Retained messages on topics that match the filter. */
     retainedList(filter: string): RetainedView[] {
@@ -201,10 +214,10 @@ export async function createBroker(parts: {
     },
 
     /** Closes the connection of a client id. False when it is not connected. */
-    disconnect(clientId: string): boolean {
-      const connection = sessions.get(clientId)?.owner
-      connection?.cut('operator', 'disconnected by an operator')
-      return connection !== undefined
+    async disconnect(clientId: string): Promise<boolean> {
+      const session = sessions.get(clientId)
+      if (!session?.node || !isElsewhere(session)) return disconnectHere(clientId)
+      return (await calls.ask(session.node, 'disconnect', clientId)) === true
     },
 
     /** Closes every connection that logged in with this username. */
@@ -217,11 +230,8 @@ export async function createBroker(parts: {
     /** Forgets a session and closes its connection. False when there is none. */
     async dropSession(clientId: string): Promise<boolean> {
       const session = sessions.get(clientId)
-      if (!session) return false
-      // First, so that nothing more is taken into a session that nobody will find.
-      session.owner?.cut('operator', 'session dropped by an operator')
-      await sessions.drop(session)
-      return true
+      if (!session?.node || !isElsewhere(session)) return dropHere(clientId)
+      return (await calls.ask(session.node, 'drop-session', clientId)) === true
     },
 
     /** Finishes what was received, closes all connections, stores what is left. */
@@ -234,6 +244,27 @@ export async function createBroker(parts: {
       await unfinished.settled()
       await outbox.close()
     },
+  }
+
+  function clientsHere(): ClientView[] {
+    return [...links.open].flatMap(({ connection, session }) =>
+      session?.connection === connection ? [toClientView(session, connection, nodes.name)] : [],
+    )
+  }
+
+  function disconnectHere(clientId: string): boolean {
+    const connection = sessions.get(clientId)?.owner
+    connection?.cut('operator', 'disconnected by an operator')
+    return connection !== undefined
+  }
+
+  async function dropHere(clientId: string): Promise<boolean> {
+    const session = sessions.get(clientId)
+    if (!session) return false
+    // First, so that nothing more is taken into a session that nobody will find.
+    session.owner?.cut('operator', 'session dropped by an operator')
+    await sessions.drop(session)
+    return true
   }
 
   function cutFor(client: Client, error: Error): void {

@@ -6,7 +6,11 @@ import type { Planned } from './queues.ts'
 import type { RetainedMessages } from './retained.ts'
 import { type Session, sendUnstored } from './session.ts'
 import type { createSubscriptions } from './subscriptions.ts'
+import { decodeMessages, encodeMessages, type ToldMessage } from './told-messages.ts'
 import { lowerQos, type Publish, preparePublish } from './wire.ts'
+
+/** Where nodes tell each other what they distribute. */
+const channel = 'deliver'
 
 export type Distribution = ReturnType<typeof createDistribution>
 
@@ -33,6 +37,10 @@ export function createDistribution(parts: {
   metrics: Metrics
 }) {
   const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
+  const isShared = store.watch !== undefined
+  store.watch?.(channel, (change) => {
+    if ('tell' in change) for (const message of decodeMessages(change.value)) deliverTold(message)
+  })
 
   return {
     /**
@@ -45,6 +53,7 @@ export function createDistribution(parts: {
       const changes: Change[] = [...alongside]
       const batch = messages.map((message) => ({ message, planned: planQueues(message, changes) }))
       for (const message of messages) changes.push(...retained.change(message, now))
+      if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
       await commit(
         changes,
         batch.flatMap(({ planned }) => planned),
@@ -119,8 +128,23 @@ export function createDistribution(parts: {
     metrics.deliveries.inc(deliveries)
   }
 
+  /** What another node distributes, to the clients of this one; what was queued comes with the queues. */
+  function deliverTold(message: ToldMessage): void {
+    const publish = preparePublish(message.topic, message.payload)
+    const permitted = createPermittedCheck(message.topic)
+    const stored = message.qos === 0 ? undefined : routes.stored.match(message.topic)
+    let deliveries = 0
+    for (const [session, qos] of routes.live.match(message.topic)) {
+      if (!session.connection || stored?.has(session) || !permitted(session)) continue
+      sendUnstored(session, publish, lowerQos(qos, message.qos), false)
+      deliveries++
+    }
+    if (message.qos === 0) deliveries += deliverQos0(message, publish)
+    metrics.deliveries.inc(deliveries)
+  }
+
   /** Messages of QoS 0 are not queued, so persistent sessions get them only here. */
-  function deliverQos0(message: Message, publish: Publish): number {
+  function deliverQos0(message: Pick<Message, 'topic'>, publish: Publish): number {
     const permitted = createPermittedCheck(message.topic)
     const live = routes.live.match(message.topic)
     let deliveries = 0

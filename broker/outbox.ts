@@ -1,6 +1,7 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { createBodyCache } from './body-cache.ts'
 import type { MqttConnection } from './connection.ts'
 import { createFinished } from './finished.ts'
 import { entryChange, readBody } from './queue-store.ts'
@@ -20,6 +21,7 @@ export type Outbox = Awaited<ReturnType<typeof openOutbox>>
 export async function openOutbox(parts: {
   store: Store
   clock: () => number
+  nextSequence: () => number
   queueLimit: number
   mayReceive: (session: Session, topic: string) => boolean
   log: Log
@@ -28,17 +30,34 @@ export async function openOutbox(parts: {
   const { store, clock, mayReceive, log, metrics } = parts
   const queues = await openQueues(parts)
   const finished = createFinished({ store, log, metrics })
+  const bodies = createBodyCache()
   /** PUBREC received, and not stored yet. */
   const releasing = new Set<QueueEntry>()
 
   return {
-    nextSequence: queues.nextSequence,
+    nextSequence: parts.nextSequence,
     plan: queues.plan,
     revert: queues.revert,
     bodyChange: queues.bodyChange,
     resume: queues.resume,
     dropOrphans: queues.dropOrphans,
     clear: queues.clear,
+    forgetAll: queues.forgetAll,
+    forgetStored: queues.forgetStored,
+    keepForLater: queues.keepForLater,
+    abandonedBodies: queues.abandonedBodies,
+
+    /** Another node has stored a body; its entries follow, and need not ask the store for it. */
+    bodyStored: bodies.keep,
+    bodyRemoved(sequence: number): void {
+      bodies.forget(sequence)
+      queues.bodyRemoved(sequence)
+    },
+
+    /** Another node has stored an entry. */
+    adoptStored(session: Session, entry: QueueEntry): void {
+      if (queues.adoptStored(session, entry) && session.connection) void flush(session)
+    },
 
     /** Sends what was planned, now that it is stored. */
     sendPlanned({ session, entry, connection }: Planned, publish: Publish): void {
@@ -137,7 +156,7 @@ export async function openOutbox(parts: {
         if (!releasing.has(entry)) connection.send(encodePubrel(entry.packetId))
         continue
       }
-      const publish = await readBody(store, entry)
+      const publish = await bodyOf(entry)
       await connection.paced()
       if (session.connection !== connection) return
       // Without a body its commit is still under way, and sends it; or it was acknowledged meanwhile.
@@ -160,7 +179,7 @@ export async function openOutbox(parts: {
         if (session.inFlight.size >= inFlightWindow) return
         const entries = queues.sendable(session, inFlightWindow - session.inFlight.size)
         if (entries.length === 0) return
-        const publishes = await Promise.all(entries.map((entry) => readBody(store, entry)))
+        const publishes = await Promise.all(entries.map(bodyOf))
         if (session.connection !== connection) return
         const changes: Change[] = []
         const sending: [QueueEntry, Publish][] = []
@@ -189,6 +208,10 @@ export async function openOutbox(parts: {
     } finally {
       if (session.flushing === run) session.flushing = undefined
     }
+  }
+
+  async function bodyOf(entry: QueueEntry): Promise<Publish | undefined> {
+    return bodies.get(entry.sequence) ?? readBody(store, entry)
   }
 
   function isOver(entry: QueueEntry): boolean {

@@ -9,20 +9,12 @@ import { type Publish, preparePublish } from './wire.ts'
  * `body/{sequence}` the payload that the entries of one message share.
  */
 
-/** Sequences start from the clock, so that they sort by time across restarts. */
-export const sequencesPerMs = 4096
-
-/** When a message was queued, milliseconds since the epoch. */
-export function sequenceTime(sequence: number): number {
-  return Math.floor(sequence / sequencesPerMs)
-}
-
 /** All stored queues by client id, oldest entry first. */
 export async function readQueues(store: Store): Promise<Map<string, QueueEntry[]>> {
   const queues = new Map<string, QueueEntry[]>()
   for await (const [key, value] of store.range('queue/')) {
-    const clientId = decodeURIComponent(key.slice('queue/'.length, key.lastIndexOf('/')))
-    const entry: QueueEntry = JSON.parse(value.toString())
+    const { clientId } = placeOfEntry(key)
+    const entry = readEntry(value)
     const entries = queues.get(clientId)
     if (entries) entries.push(entry)
     else queues.set(clientId, [entry])
@@ -47,6 +39,21 @@ export function entryChange(session: Session, entry: QueueEntry): Change {
     put: queueKey(session.clientId, entry.sequence),
     value: JSON.stringify({ ...entry, stored: true }),
   }
+}
+
+export function readEntry(value: Buffer): QueueEntry {
+  return JSON.parse(value.toString())
+}
+
+export function placeOfEntry(key: string): { clientId: string; sequence: number } {
+  const [, clientId = '', sequence] = key.split('/')
+  return { clientId: decodeURIComponent(clientId), sequence: Number(sequence) }
+}
+
+/** The message in a stored body. */
+export function readBodyOf(value: Buffer): Publish {
+  const { header, payload } = decodeRecord<{ topic: string }>(value)
+  return preparePublish(header.topic, payload)
 }
 
 export function queueKey(clientId: string, sequence: number): string {

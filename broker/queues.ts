@@ -2,9 +2,9 @@ import type { Message } from '../event/message.ts'
 import { type Change, keepsStored, type Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
-import { bodyChange, bodyKey, entryChange, queueKey, readQueues, sequencesPerMs } from './queue-store.ts'
+import { bodyChange, bodyKey, entryChange, queueKey, readQueues } from './queue-store.ts'
 import { farFutureMs } from './retained.ts'
-import { markSent, maxInFlight, type QueueEntry, queueEntry, type Session } from './session.ts'
+import { isElsewhere, markSent, maxInFlight, type QueueEntry, queueEntry, type Session } from './session.ts'
 import type { Qos } from './wire.ts'
 
 export type Queues = Awaited<ReturnType<typeof openQueues>>
@@ -26,16 +26,18 @@ export interface Planned {
 export async function openQueues(parts: {
   store: Store
   clock: () => number
+  nextSequence: () => number
   queueLimit: number
   metrics: Metrics
 }) {
-  const { store, clock, queueLimit, metrics } = parts
+  const { store, clock, nextSequence, queueLimit, metrics } = parts
   const references = new Map<number, number>()
   const restored = await readQueues(store)
   /** Planned, and not stored yet: nobody else may send them, or find them missing. */
   const underway = new Set<QueueEntry>()
   const finishedBefore: Change[] = []
-  let lastSequence = 0
+  /** Bodies that were let go of by several nodes at once: none of them may have removed them. */
+  const abandoned = new Set<number>()
 
   return {
     nextSequence,
@@ -94,18 +96,56 @@ export async function openQueues(parts: {
       return first < 0 ? entries : entries.slice(0, first)
     },
 
+    /** An entry as another node has stored it. True: it is new, and can be sent from here. */
+    adoptStored(session: Session, stored: QueueEntry): boolean {
+      const known = session.queue.get(stored.sequence)
+      if (!known) {
+        adopt(session, stored)
+        return stored.packetId === undefined
+      }
+      if (known.packetId === undefined && stored.packetId !== undefined) {
+        session.waiting--
+        if (session.latest.get(known.topic) === known) session.latest.delete(known.topic)
+        known.packetId = stored.packetId
+        session.inFlight.set(stored.packetId, known)
+      }
+      known.released = stored.released
+      return false
+    },
+
+    /** An entry that another node has removed. */
+    forgetStored(session: Session, sequence: number): void {
+      const known = session.queue.get(sequence)
+      if (known && forget(session, known).length > 0) abandoned.add(sequence)
+    },
+
+    /** Entries of a session that is not known yet; `resume` finds them. */
+    keepForLater(clientId: string, stored: QueueEntry): void {
+      const entries = restored.get(clientId) ?? []
+      restored.set(clientId, [...entries.filter(({ sequence }) => sequence !== stored.sequence), stored])
+    },
+
+    bodyRemoved: (sequence: number): void => void abandoned.delete(sequence),
+
+    /** The changes that remove bodies nobody has removed since the last time. */
+    abandonedBodies(): Change[] {
+      const changes = [...abandoned].map((sequence): Change => ({ del: bodyKey(sequence) }))
+      abandoned.clear()
+      return changes
+    },
+
+    /** Forgets a queue that another node has removed. */
+    forgetAll(session: Session): void {
+      for (const entry of [...session.queue.values()]) forget(session, entry)
+      session.inFlight.clear()
+    },
+
     /** Forgets the whole queue; the changes that remove it from the store. */
     clear(session: Session): Change[] {
       const changes = [...session.queue.values()].flatMap((entry) => remove(session, entry))
       session.inFlight.clear()
       return changes
     },
-  }
-
-  function nextSequence(): number {
-    // Sorts by time across restarts: what a queue holds from before comes first.
-    lastSequence = Math.max(lastSequence + 1, clock() * sequencesPerMs)
-    return lastSequence
   }
 
   /**
@@ -122,7 +162,7 @@ export async function openQueues(parts: {
     const entry = queueEntry(message, sequence, qos, retain)
     const replaced: QueueEntry[] = []
     // Only what is offline is conflated: who is connected gets every event, as fast as it acknowledges.
-    const conflates = entry.keep === 'latest' && session.connection === undefined
+    const conflates = entry.keep === 'latest' && session.connection === undefined && !isElsewhere(session)
     const before = conflates ? session.latest.get(entry.topic) : undefined
     if (before) {
       const order = { time: entry.time, horizon: clock() + farFutureMs }

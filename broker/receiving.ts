@@ -5,7 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { ArrivedPublish } from './connection-events.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
-import { incomingChange, incomingKey } from './sessions.ts'
+import { incomingChange, incomingKey } from './session-store.ts'
 import type { createWills } from './wills.ts'
 import type { Qos } from './wire.ts'
 
@@ -49,11 +49,11 @@ export function createReceiving(parts: {
     /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */
     async start(onReceived: Receive): Promise<void> {
       receive = onReceived
-      for (const { key, ...will } of await wills.leftOver()) {
-        const now = { at: clock(), started: performance.now() }
-        await receive({ ...will, isWill: true, ...now, alongside: [{ del: key }] })
-      }
+      await publishLeftOver()
     },
+
+    /** Publishes the wills of nodes that are gone. */
+    publishLeftOver,
 
     /**
      * Takes the next PUBLISH of a connection. It is decided at once, but resolves in turn:
@@ -80,6 +80,7 @@ export function createReceiving(parts: {
     async will({ connection, session, willKey }: Link): Promise<void> {
       const will = connection.request?.will
       if (!session || !will || connection.cutReason === 'revoked') return
+      if (willKey && !(await wills.isDue(willKey))) return
       const { principal, clientId } = session
       const now = { at: clock(), started: performance.now() }
       const alongside = willKey ? [{ del: willKey }] : []
@@ -109,6 +110,13 @@ export function createReceiving(parts: {
         await new Promise(() => {})
       }
     },
+  }
+
+  async function publishLeftOver(): Promise<void> {
+    for (const { key, node: _node, ...will } of await wills.leftOver()) {
+      const now = { at: clock(), started: performance.now() }
+      await receive({ ...will, isWill: true, ...now, alongside: [{ del: key }] })
+    }
   }
 
   /** QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. */

@@ -36,6 +36,16 @@ export async function openRetained(store: Store, clock: () => number) {
     // A copy of its own, or the whole chunk read from the store would stay in memory.
     keep({ ...header, payload: Buffer.from(payload) })
   }
+  store.watch?.(prefix, (change) => {
+    if ('put' in change) {
+      const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(change.value)
+      keep({ ...header, payload: Buffer.from(payload) })
+    } else if ('del' in change) {
+      const { topic, slot } = placeOf(change.del)
+      const value = nodeOf(topic)?.slots.get(slot)
+      if (value) forget(value)
+    }
+  })
 
   return {
     /** The change that stores `message` as of `now`; none for a message that is not retained. */
@@ -167,6 +177,11 @@ function toValue({ topic, payload, qos, retained }: Message): RetainedValue | un
 /** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */
 function keyOf({ topic, slot }: Pick<Place, 'topic' | 'slot'>): string {
   return `${prefix}${topic}\n${JSON.stringify(slot)}`
+}
+
+function placeOf(key: string): Pick<Place, 'topic' | 'slot'> {
+  const end = key.indexOf('\n')
+  return { topic: key.slice(prefix.length, end), slot: JSON.parse(key.slice(end + 1)) }
 }
 
 function orderAt(time: number, now: number): Order {

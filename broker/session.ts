@@ -13,7 +13,9 @@ export interface Session {
   principal: Principal
   /** Granted filters. */
   readonly subscriptions: Map<string, Qos>
-  /** The connection that has logged in under this client id, from before its CONNACK on. */
+  /** The node its client is connected to; undefined: offline. */
+  node: string | undefined
+  /** The connection that has logged in here under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
   /** The same connection once it may receive. */
   connection: MqttConnection | undefined
@@ -73,6 +75,7 @@ export function createSession(of: {
   return {
     ...of,
     subscriptions: new Map(),
+    node: undefined,
     owner: undefined,
     connection: undefined,
     disconnectedAt: undefined,
@@ -86,6 +89,11 @@ export function createSession(of: {
     flushing: undefined,
     dropped: 0,
   }
+}
+
+/** Whether its client is connected to another node. */
+export function isElsewhere(session: Session): boolean {
+  return session.node !== undefined && session.owner === undefined
 }
 
 /** A packet identifier not in use [MQTT-2.3.1-2]; there is one, because `inFlight` is bounded. */

@@ -1,9 +1,20 @@
 import { type Principal, permissionKey } from '../acl/principal.ts'
+import type { Nodes } from '../nodes/nodes.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { MqttConnection } from './connection.ts'
 import type { Routes } from './distribution.ts'
 import type { Outbox } from './outbox.ts'
 import { createSession, type Session } from './session.ts'
+import {
+  identityOf,
+  incomingKey,
+  incomingPrefix,
+  readRecord,
+  recordChange,
+  recordKey,
+  recordPrefix,
+  type SessionRecord,
+} from './session-store.ts'
 import type { Qos } from './wire.ts'
 
 export type Sessions = Awaited<ReturnType<typeof openSessions>>
@@ -18,13 +29,16 @@ export async function openSessions(parts: {
   store: Store
   outbox: Outbox
   routes: Routes
+  nodes: Nodes
   clock: () => number
   /** Offline sessions are forgotten after this time, milliseconds. */
   expiryMs: number
 }) {
-  const { store, outbox, routes, clock, expiryMs } = parts
+  const { store, outbox, routes, nodes, clock, expiryMs } = parts
   const sessions = new Map<string, Session>()
   const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
+  /** Claims on their way into the store, and the foreign one that was there first. */
+  const claiming = new Map<Session, SessionRecord | undefined>()
   await load()
 
   return {
@@ -53,13 +67,18 @@ export async function openSessions(parts: {
       const permission = permissionKey(principal)
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
       session.owner = owner
+      session.node = nodes.self
       sessions.set(clientId, session)
+      claiming.set(session, undefined)
       try {
-        await commitRemoval(removed, clean ? [] : [recordChange(session)])
+        await commitRemoval(removed, isStored(session) ? [recordChange(session)] : [])
+        await yieldToFirst(session)
       } catch (error) {
         // Nobody was told of it; unless the next log-in has it already.
         if (session.owner === owner && sessions.get(clientId) === session) sessions.delete(clientId)
         throw error
+      } finally {
+        claiming.delete(session)
       }
       return { session, resumed: false }
     },
@@ -92,12 +111,10 @@ export async function openSessions(parts: {
     /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
-      session.owner = undefined
-      session.connection = undefined
+      Object.assign(session, { owner: undefined, connection: undefined, node: undefined })
       session.disconnectedAt = clock()
       if (sessions.get(session.clientId) !== session) return
-      if (session.clean) remove(session)
-      else await store.commit([recordChange(session)])
+      await store.commit(session.clean ? remove(session) : [recordChange(session)])
     },
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
@@ -105,13 +122,49 @@ export async function openSessions(parts: {
       await commitRemoval(remove(session))
     },
 
+    /** Of another node, or of one that is gone: as the store has it. */
+    adopt,
+
+    /** Another node has removed it. */
+    forget(session: Session): void {
+      sessions.delete(session.clientId)
+      leaveRoutes(session)
+      outbox.forgetAll(session)
+    },
+
+    /** Notes who was first; true when a claim of this node is on its way, and that will be decided then. */
+    isClaiming(session: Session, record: SessionRecord): boolean {
+      if (!claiming.has(session)) return false
+      if (record.permission !== session.permission) claiming.set(session, record)
+      return true
+    },
+
+    /** Stores again what this node holds: others wrote over it, because they took this node for dead. */
+    async reassert(held: readonly Session[]): Promise<void> {
+      for (const session of held) session.node = nodes.self
+      await store.commit(held.map(recordChange))
+    },
+
+    /** Ends the connections of nodes that are gone. */
+    async releaseGone(): Promise<void> {
+      const changes: Change[] = []
+      for (const session of [...sessions.values()]) {
+        if (session.node === undefined || session.owner || nodes.isLiving(session.node)) continue
+        session.node = undefined
+        session.disconnectedAt = clock()
+        if (nodes.isLeader()) changes.push(...(session.clean ? remove(session) : [recordChange(session)]))
+      }
+      await store.commit(changes)
+    },
+
     /** Forgets sessions that have been offline for too long. Returns how many. */
     async sweep(): Promise<number> {
+      if (!nodes.isLeader()) return 0
       const limit = clock() - expiryMs
       const expired = [...sessions.values()].filter(
         ({ disconnectedAt }) => (disconnectedAt ?? Infinity) <= limit,
       )
-      await commitRemoval(expired.flatMap(remove))
+      await commitRemoval([...expired.flatMap(remove), ...outbox.abandonedBodies()])
       return expired.length
     },
   }
@@ -135,16 +188,21 @@ export async function openSessions(parts: {
   ): Promise<{ session: Session; resumed: boolean }> {
     session.principal = principal
     session.owner = owner
+    session.node = nodes.self
     session.disconnectedAt = undefined
+    claiming.set(session, undefined)
     try {
       await store.commit([recordChange(session)])
     } catch (error) {
       // Refused: offline as before, or it would never expire.
       if (session.owner === owner) {
         session.owner = undefined
+        session.node = undefined
         session.disconnectedAt = clock()
       }
       throw error
+    } finally {
+      claiming.delete(session)
     }
     return { session, resumed: true }
   }
@@ -166,12 +224,61 @@ export async function openSessions(parts: {
     return !session.clean && qos > 0 ? routes.stored : routes.live
   }
 
+  /**
+   * Two nodes may let the same client id in at the same moment: the first in the order of commits has it, with
+   * its permissions, and what the second wrote over it is put back.
+   */
+  async function yieldToFirst(session: Session): Promise<void> {
+    const first = claiming.get(session)
+    if (!first) return
+    await store.commit([{ put: recordKey(session.clientId), value: JSON.stringify(first) }])
+    sessions.delete(session.clientId)
+    adopt(first)
+    throw new ForeignSession()
+  }
+
+  function adopt(record: SessionRecord): Session {
+    const known = sessions.get(record.clientId)
+    const isSame = known?.createdAt === record.createdAt && known.clean === record.clean
+    if (known && !isSame) {
+      leaveRoutes(known)
+      outbox.forgetAll(known)
+    }
+    const session = known && isSame ? known : createSession(record)
+    session.principal = record.principal
+    session.node = record.node
+    session.disconnectedAt = record.disconnectedAt
+    sessions.set(session.clientId, session)
+    const filters = new Map(record.subscriptions)
+    for (const [filter, qos] of [...session.subscriptions]) {
+      if (filters.get(filter) === qos) continue
+      session.subscriptions.delete(filter)
+      routesOf(session, qos).remove(filter, session)
+    }
+    for (const [filter, qos] of filters) {
+      if (session.subscriptions.has(filter)) continue
+      session.subscriptions.set(filter, qos)
+      routesOf(session, qos).add(filter, session, qos)
+    }
+    if (session !== known && !session.clean) outbox.resume(session)
+    return session
+  }
+
+  /** With several nodes the others must know of every client id that is in use. */
+  function isStored(session: Session): boolean {
+    return !session.clean || nodes.isShared
+  }
+
+  function leaveRoutes(session: Session): void {
+    for (const [filter, qos] of session.subscriptions) routesOf(session, qos).remove(filter, session)
+  }
+
   /** Takes a session out in memory; the changes take it out of the store. */
   function remove(session: Session): Change[] {
     sessions.delete(session.clientId)
-    for (const [filter, qos] of session.subscriptions) routesOf(session, qos).remove(filter, session)
+    leaveRoutes(session)
     const queued = outbox.clear(session)
-    if (session.clean) return []
+    if (session.clean) return nodes.isShared ? [{ del: recordKey(session.clientId) }] : []
     const incoming = [...session.incoming].map((packetId) => ({
       del: incomingKey(session.clientId, packetId),
     }))
@@ -180,19 +287,18 @@ export async function openSessions(parts: {
 
   async function load(): Promise<void> {
     const now = clock()
-    for await (const [, value] of store.range(recordPrefix)) {
-      const { subscriptions, disconnectedAt, ...record }: SessionRecord = JSON.parse(value.toString())
-      const session = createSession({ ...record, clean: false })
-      // A session that was connected when the node died has been offline since then: since now at the latest.
-      session.disconnectedAt = disconnectedAt ?? now
-      sessions.set(session.clientId, session)
-      for (const [filter, qos] of subscriptions) {
-        session.subscriptions.set(filter, qos)
-        routesOf(session, qos).add(filter, session, qos)
-      }
-      outbox.resume(session)
+    const left: Change[] = []
+    for await (const [key, value] of store.range(recordPrefix)) {
+      const { node, ...record } = readRecord(value)
+      const isHeld = nodes.isShared && node !== undefined && nodes.isLiving(node)
+      if (record.clean && !isHeld) left.push({ del: key })
+      // A session that was connected when its node died has been offline since then: since now at the latest.
+      else if (isHeld) adopt({ ...record, node })
+      else adopt({ ...record, disconnectedAt: record.disconnectedAt ?? now })
     }
-    await outbox.dropOrphans()
+    await store.commit(left)
+    // Other nodes may be writing what is missing here.
+    if (!nodes.isShared) await outbox.dropOrphans()
     const forgotten: Change[] = []
     for await (const [key, value] of store.range(incomingPrefix)) {
       const [, clientId = '', packetId = ''] = key.split('/')
@@ -205,51 +311,12 @@ export async function openSessions(parts: {
   }
 }
 
-const recordPrefix = 'session/'
-const incomingPrefix = 'incoming/'
 const noop = () => {}
+
+/** Another node has let somebody in under this client id who has other permissions. */
+export class ForeignSession extends Error {}
 
 /** Whether a later session of the same client id writes the same key. */
 function isReused(change: Change): boolean {
   return 'del' in change && (change.del.startsWith(recordPrefix) || change.del.startsWith(incomingPrefix))
-}
-
-/** Remembers a received QoS 2 packet identifier until its PUBREL [MQTT-4.3.3-2]. */
-export function incomingChange(session: Session, packetId: number): Change {
-  return { put: incomingKey(session.clientId, packetId), value: identityOf(session) }
-}
-
-/** What tells sessions of one client id apart that follow each other. */
-function identityOf({ createdAt }: Session): string {
-  return String(createdAt)
-}
-
-export function incomingKey(clientId: string, packetId: number): string {
-  return `${incomingPrefix}${encodeURIComponent(clientId)}/${packetId}`
-}
-
-interface SessionRecord {
-  clientId: string
-  permission: string
-  principal: Principal
-  createdAt: number
-  disconnectedAt?: number
-  subscriptions: [filter: string, qos: Qos][]
-}
-
-function recordChange(session: Session): Change {
-  const { clientId, permission, principal, createdAt, disconnectedAt } = session
-  const record: SessionRecord = {
-    clientId,
-    permission,
-    principal,
-    createdAt,
-    ...(disconnectedAt !== undefined && { disconnectedAt }),
-    subscriptions: [...session.subscriptions],
-  }
-  return { put: recordKey(clientId), value: JSON.stringify(record) }
-}
-
-function recordKey(clientId: string): string {
-  return `${recordPrefix}${encodeURIComponent(clientId)}`
 }

@@ -1,11 +1,13 @@
+import type { Nodes } from '../nodes/nodes.ts'
+import { sequenceTime } from '../nodes/sequences.ts'
 import type { MqttConnection } from './connection.ts'
-import { sequenceTime } from './queue-store.ts'
 import type { RetainedValue } from './retained.ts'
-import type { Session } from './session.ts'
+import { isElsewhere, type Session } from './session.ts'
 
 /** One row of `hubctl clients list`. */
 export interface ClientView {
   clientId: string
+  node: string
   username: string
   address: string
   connectedAt: string
@@ -17,9 +19,10 @@ export interface ClientView {
 }
 
 /** A connected client as operators see it. */
-export function toClientView(session: Session, connection: MqttConnection): ClientView {
+export function toClientView(session: Session, connection: MqttConnection, node: string): ClientView {
   return {
     clientId: session.clientId,
+    node,
     username: session.principal.username,
     address: connection.remoteAddress,
     connectedAt: new Date(connection.connectedAt).toISOString(),
@@ -37,6 +40,8 @@ export interface SessionView {
   username: string
   persistent: boolean
   connected: boolean
+  /** Where its client is connected. */
+  node: string | null
   createdAt: string
   disconnectedAt: string | null
   /** When it is forgotten unless its client comes back; null while connected. */
@@ -49,14 +54,15 @@ export interface SessionView {
 }
 
 /** A session as operators see it. */
-export function toSessionView(session: Session, expiryMs: number): SessionView {
+export function toSessionView(session: Session, expiryMs: number, nodes: Nodes): SessionView {
   const { disconnectedAt } = session
   const [oldest] = session.queue.keys()
   return {
     clientId: session.clientId,
     username: session.principal.username,
     persistent: !session.clean,
-    connected: session.connection !== undefined,
+    connected: session.connection !== undefined || isElsewhere(session),
+    node: session.node === undefined ? null : nodes.nameOf(session.node),
     createdAt: new Date(session.createdAt).toISOString(),
     disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
     expiresAt: disconnectedAt === undefined ? null : new Date(disconnectedAt + expiryMs).toISOString(),

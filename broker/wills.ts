@@ -1,4 +1,5 @@
 import type { Principal } from '../acl/principal.ts'
+import type { Nodes } from '../nodes/nodes.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Will } from './connect-packet.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
@@ -8,26 +9,33 @@ export interface StoredWill extends Will {
   key: string
   clientId: string
   principal: Principal
+  /** The node its client was connected to. */
+  node: string
 }
 
 /**
  * Stored wills, one per connection: a client that takes its session over must not lose the new will to
  * the end of the old connection.
  */
-export function createWills(store: Store) {
+export function createWills(store: Store, nodes: Nodes) {
   return {
     key: (clientId: string, connection: number) => `will/${encodeURIComponent(clientId)}/${connection}`,
 
     change(key: string, clientId: string, principal: Principal, { payload, ...will }: Will): Change {
-      return { put: key, value: encodeRecord({ clientId, principal, ...will }, payload) }
+      return { put: key, value: encodeRecord({ clientId, principal, node: nodes.self, ...will }, payload) }
     },
 
-    /** The wills of connections that ended with their node. */
+    /** Whether it is still to be published: another node that took this one for dead may have done so. */
+    isDue: async (key: string): Promise<boolean> => !nodes.isShared || (await store.get(key)) !== undefined,
+
+    /** The wills of connections that ended with their node. Of all nodes one publishes them. */
     async leftOver(): Promise<StoredWill[]> {
       const wills: StoredWill[] = []
+      if (!nodes.isLeader()) return wills
       for await (const [key, value] of store.range('will/')) {
         const { header, payload } = decodeRecord<Omit<StoredWill, 'key' | 'payload'>>(value)
-        wills.push({ ...header, key, payload })
+        const isAlive = nodes.isShared && nodes.isLiving(header.node)
+        if (!isAlive) wills.push({ ...header, key, payload })
       }
       return wills
     },

@@ -6,6 +6,7 @@ import pino from 'pino'
 import type { Principal } from '../acl/principal.ts'
 import type { Access } from '../broker/access.ts'
 import { type BrokerLimits, createBroker } from '../broker/broker.ts'
+import { createOnlyNode } from '../nodes/nodes.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import type { Store } from '../store/store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
@@ -46,6 +47,7 @@ export async function startPlainBroker(
     if (options.logLevel) process.stdout.write(line)
   }
   const broker = await createBroker({
+    nodes: createOnlyNode('test'),
     store,
     access: { ...openAccess, ...options.access },
     limits: {
