@@ -206,6 +206,7 @@ t.test('what is not proper HTTP gets the envelope as well', async (t) => {
     /^HTTP\/1\.1 400 .*\{"message":"Invalid input"/s,
   )
   t.match(await raw(`GET /x HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`), envelope(404))
+  t.match(await raw(`CONNECT example.com:443 HTTP/1.1\r\n${host}\r\n`), envelope(404))
   t.match(
     await raw(
       `POST /auth/login HTTP/1.1\r\n${host}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
