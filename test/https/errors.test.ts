@@ -169,6 +169,20 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     }
   })
 
+  await t.test('413: more than 16 KiB from somebody who is not logged in', async (t) => {
+    for (const path of ['/auth/login', '/auth/refresh', '/auth/reset']) {
+      for (const size of [16_384, 16_385, 409_600, 6_000_000]) {
+        const { status, json } = await api.call('POST', path, { body: 'x'.repeat(size) })
+        t.equal(status, size > 16_384 ? 413 : 400, `${path} ${size}`)
+        if (status === 413)
+          t.match(json, { errors: [{ path: '.body', message: /16384/, errorCode: 'payload.size' }] })
+      }
+    }
+    // Every character of it escaped: the longest body that a log-in may need.
+    const body = `{"email":"${'a'.repeat(250)}@b.c","password":"${'\\ud83d\\ude00'.repeat(1024)}"}`
+    t.equal((await api.call('POST', '/auth/login', { body })).status, 401)
+  })
+
   await t.test('every answer has its request id in the log, and security headers', async (t) => {
     const { headers } = await api.call('GET', '/topics', { token })
     const line = hub.lines.find(({ reqId, msg }) => reqId === headers['x-request-id'] && msg === 'request')
