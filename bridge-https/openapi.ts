@@ -125,21 +125,40 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
     ...route.answers,
   }
   return Object.fromEntries(
-    Object.entries(answers).map(([status, { description, schema, mediaType = 'application/json' }]) => [
-      status,
-      {
-        description,
-        headers: isDeprecated ? noticeHeaders : undefined,
-        content: { [mediaType]: schema ? { schema: portable(schema) } : {} },
-      },
-    ]),
+    Object.entries(answers).map(
+      ([status, { description, schema, mayRetry, mediaType = 'application/json' }]) => [
+        status,
+        {
+          description,
+          headers: headersOf(status, isDeprecated, mayRetry),
+          content: { [mediaType]: schema ? { schema: portable(schema) } : {} },
+        },
+      ],
+    ),
   )
+}
+
+function headersOf(status: string, isDeprecated: boolean, mayRetry = false): object | undefined {
+  const headers = {
+    ...(isDeprecated && noticeHeaders),
+    ...((mayRetry || status === '429') && retryHeader),
+    ...(status === '401' && challengeHeader),
+  }
+  return Object.keys(headers).length > 0 ? headers : undefined
 }
 
 const noticeHeaders = {
   Deprecation: { description: 'Since when, RFC 9745', schema: { type: 'string' } },
   Sunset: { description: 'Until when at least, RFC 8594', schema: { type: 'string' } },
   Link: { description: 'What to do', schema: { type: 'string' } },
+}
+
+const retryHeader = {
+  'Retry-After': { description: 'When to come back, seconds', schema: { type: 'integer' } },
+}
+
+const challengeHeader = {
+  'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
 function isOfThisDoor(schema: TSchema): boolean {

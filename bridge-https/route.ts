@@ -26,6 +26,8 @@ export interface Described {
   /** Content type to schema; a schema alone is JSON. */
   schema?: TSchema
   mediaType?: string
+  /** The header Retry-After says when to come back; 429 always has it. */
+  mayRetry?: boolean
 }
 
 interface RouteBase {

@@ -31,7 +31,8 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     for (const [method, path] of [...guarded, ['POST', '/pubsub'] as const]) {
       for (const authorization of [undefined, '', 'Basic dXNlcjpwYXNz', 'Bearer', 'Bearer  ', token]) {
         const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
-        const { status, json } = await api.call(method, path, { headers })
+        const { status, json, headers: answered } = await api.call(method, path, { headers })
+        t.match(answered['www-authenticate'], /^Bearer realm="/, 'RFC 9110 §15.5.2')
         t.equal(status, 401, `${method} ${path} ${authorization?.slice(0, 12)}`)
         t.same(json, {
           message: 'Missing authentication',
