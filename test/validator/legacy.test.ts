@@ -156,6 +156,23 @@ t.test('each service has its own verdict, and what is blocked does not go out wi
   t.equal(JSON.parse(`${distributed[0]?.payload}`).services.length, 1)
 })
 
+t.test('a large event does not go to any number of livestreams', async (t) => {
+  const { publish, distributed, store } = await startLegacy(t)
+  const toMany = (count: number) =>
+    playing(one, {
+      title: 'x'.repeat(400_000),
+      services: Array.from({ length: count }, (_, n) => service({ externalId: `crid://example/new-${n}` })),
+    })
+  t.match(await publish(toMany(21)), {
+    outcome: 'invalid',
+    errors: [{ path: '.services', errorCode: 'payload.size', message: /21 livestreams/ }],
+  })
+  t.equal((await createTopics(store)).list().length, 0, 'nor are their topics made')
+  t.match(await publish(toMany(20)), { statuses: { failed: 20 } })
+  t.match(await publish(toMany(20)), { statuses: { published: 20 } })
+  t.equal(distributed.length, 20)
+})
+
 t.test(
   'an invalid event is explained, one that cannot be stored has failed and creates nothing',
   async (t) => {
