@@ -80,6 +80,18 @@ export function createLegacySubmit(parts: {
     const blocked = verdicts.filter((verdict) => 'blocked' in verdict)
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : 'blocked' })
     for (const verdict of blocked) metrics.eventErrors.inc({ code: verdict.blocked })
+    const [first] = blocked
+    if (first) {
+      const refused = event.services.filter((_, index) => 'blocked' in (verdicts[index] ?? {}))
+      log.info(
+        {
+          ...{ outcome: 'blocked', event: kind.name, institutions: [request.institutionId] },
+          services: refused.slice(0, 5).map(({ externalId }) => externalId.slice(0, 200)),
+          error: { errorCode: first.blocked },
+        },
+        'event refused',
+      )
+    }
     if (published.length > 0) metrics.recordBudget(performance.now() - arrival.started)
     return {
       outcome: 'accepted',
