@@ -54,10 +54,19 @@ export function serveRoutes(
     const found = matched.get(request)
     const route = found ? labelOf(found) : null
     const userId = users.get(request)?.userId
+    const remoteAddress = addressOf(request)
     metrics.httpsRequests.inc({ route: route ?? 'none', status: reply.statusCode })
     // Load balancers and Prometheus ask every few seconds.
     request.log[found?.tag === 'Operation' ? 'debug' : 'info'](
-      { method, path: url.split('?')[0]?.slice(0, 200), route, status: reply.statusCode, ms, userId },
+      {
+        method,
+        path: url.split('?')[0]?.slice(0, 200),
+        route,
+        status: reply.statusCode,
+        ms,
+        remoteAddress,
+        userId,
+      },
       'request',
     )
   })

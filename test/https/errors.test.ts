@@ -188,6 +188,7 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     const { headers } = await api.call('GET', '/topics', { token })
     const line = hub.lines.find(({ reqId, msg }) => reqId === headers['x-request-id'] && msg === 'request')
     t.match(line, { method: 'GET', path: '/topics', route: 'GET /topics', status: 200, ms: Number })
+    t.equal(line?.remoteAddress, '127.0.0.1', 'so that operators see who tries passwords')
     t.match(headers, {
       'x-content-type-options': 'nosniff',
       'content-security-policy': /default-src 'none'/,
