@@ -75,9 +75,13 @@ export function envelope(status: ErrorStatus, errors?: readonly ErrorItem[], mes
   }
 }
 
+/** How one shows who one is (RFC 9110 §15.5.2, RFC 6750 §3). */
+const challenge = { 'www-authenticate': 'Bearer realm="now-playing hub"' }
+
 /** An answer that refuses. */
 export function refuse(status: ErrorStatus, errors?: readonly ErrorItem[], message?: string): Answer {
-  return { status, body: envelope(status, errors, message) }
+  const body = envelope(status, errors, message)
+  return status === 401 ? { status, body, headers: challenge } : { status, body }
 }
 
 /** An answer that says when to come back. */

@@ -9,7 +9,7 @@ import type { User } from '../users/user.ts'
 import { type Answer, httpsError, refuse } from './answer.ts'
 import { compileBody } from './body.ts'
 import { isShort, type Payload, readPayload } from './payload.ts'
-import { type Call, labelOf, type Route } from './route.ts'
+import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './route.ts'
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
@@ -30,9 +30,10 @@ export function serveRoutes(
 
   // Bodies are judged by the route: here they are only received.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', (_request: FastifyRequest, stream: IncomingMessage) =>
-    readPayload(stream),
-  )
+  app.addContentTypeParser('application/json', (request: FastifyRequest, stream: IncomingMessage) => {
+    const route = matched.get(request)
+    return readPayload(stream, route ? maxBodyBytes(route) : 0)
+  })
   app.addContentTypeParser('*', async (_request: FastifyRequest, stream: IncomingMessage) => {
     stream.resume()
     return { refused: refuse(400, [httpsError('request.type')]) } satisfies Payload
@@ -53,10 +54,19 @@ export function serveRoutes(
     const found = matched.get(request)
     const route = found ? labelOf(found) : null
     const userId = users.get(request)?.userId
+    const remoteAddress = addressOf(request)
     metrics.httpsRequests.inc({ route: route ?? 'none', status: reply.statusCode })
     // Load balancers and Prometheus ask every few seconds.
     request.log[found?.tag === 'Operation' ? 'debug' : 'info'](
-      { method, path: url.split('?')[0]?.slice(0, 200), route, status: reply.statusCode, ms, userId },
+      {
+        method,
+        path: url.split('?')[0]?.slice(0, 200),
+        route,
+        status: reply.statusCode,
+        ms,
+        remoteAddress,
+        userId,
+      },
       'request',
     )
   })
@@ -106,7 +116,7 @@ export function serveRoutes(
     }
 
     async function authenticate(request: FastifyRequest): Promise<Answer | undefined> {
-      if (route.permission === undefined && !route.admits) return undefined
+      if (!needsToken(route)) return undefined
       const token = bearerOf(request.headers.authorization)
       if (token === undefined) return refuse(401, [httpsError('authorization.missing')])
       if (route.permission === undefined) {

@@ -24,6 +24,8 @@ const usualLimits = {
   /** From the first byte to the last of the body. */
   requestMs: 30_000,
   keepAliveMs: 65_000,
+  /** Without a byte in either direction, while there is something to answer: who does not read is let go. */
+  stalledMs: 60_000,
   headerBytes: 16 * 1024,
   /** Between two looks for what is too slow. */
   checkMs: 1_000,
@@ -83,6 +85,7 @@ export async function listenHttps(parts: {
     forceCloseConnections: 'idle',
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
+    connectionTimeout: limits.stalledMs,
     // The header is bounded, and with it every part of a path: routes judge names of any length.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
@@ -107,6 +110,10 @@ export async function listenHttps(parts: {
   server.on('tlsClientError', () => metrics.connectionsRefused.inc({ reason: 'tls' }))
   // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy())
+    answerRaw(socket, 404)
+  })
   const door = createWebSocketDoor(parts)
   server.on('upgrade', (request, socket: TLSSocket, head) => {
     door.upgrade(request, socket, head, connections.addressOf(socket))

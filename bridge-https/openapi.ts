@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { eventSchemas } from '../event/schema.ts'
 import type { Track, TrackState } from '../lifecycle/track.ts'
-import type { Described, Route } from './route.ts'
+import { type Described, maxBodyBytes, needsToken, type Route } from './route.ts'
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
 const bearer = 'bearer'
@@ -78,7 +78,6 @@ const instantPattern = '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,9})?
 
 function operation(route: Route, isDeprecated: boolean): object {
   const { id, summary, description, tag, params, body } = route
-  const needsToken = route.permission !== undefined || route.admits !== undefined
   const notes = [description, route.permission && `Needs the permission \`${route.permission}\`.`]
   return {
     operationId: id,
@@ -86,7 +85,7 @@ function operation(route: Route, isDeprecated: boolean): object {
     description: notes.filter(Boolean).join('\n\n') || undefined,
     tags: [tag],
     deprecated: isDeprecated || undefined,
-    security: needsToken ? [{ [bearer]: [] }] : [],
+    security: needsToken(route) ? [{ [bearer]: [] }] : [],
     parameters: params && Object.entries(params).map(parameter),
     requestBody: body && {
       required: true,
@@ -107,16 +106,18 @@ function parameter([name, { description, enum: values }]: [
 
 /** What a route answers by itself, and what follows from its being guarded, having a body and a track. */
 function responses(route: Route, isDeprecated: boolean): Record<string, object> {
-  const needsToken = route.permission !== undefined || route.admits !== undefined
   const answers: Record<number, Described> = {
     ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),
-    ...(needsToken && {
+    ...(needsToken(route) && {
       401: { description: 'The header Authorization with a bearer token is missing', schema: ErrorWithItems },
       403: { description: 'The token is not valid, or the permission is missing', schema: ErrorWithItems },
     }),
     ...(route.body && {
       408: { description: 'The body took too long', schema: PlainError },
-      413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
+      413: {
+        description: `The body is larger than ${maxBodyBytes(route) / 1024} kB`,
+        schema: ErrorWithItems,
+      },
     }),
     ...(route.track && { 410: { description: 'Retired', schema: PlainError } }),
     431: { description: 'The header fields are too large', schema: PlainError },
@@ -124,21 +125,40 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
     ...route.answers,
   }
   return Object.fromEntries(
-    Object.entries(answers).map(([status, { description, schema, mediaType = 'application/json' }]) => [
-      status,
-      {
-        description,
-        headers: isDeprecated ? noticeHeaders : undefined,
-        content: { [mediaType]: schema ? { schema: portable(schema) } : {} },
-      },
-    ]),
+    Object.entries(answers).map(
+      ([status, { description, schema, mayRetry, mediaType = 'application/json' }]) => [
+        status,
+        {
+          description,
+          headers: headersOf(status, isDeprecated, mayRetry),
+          content: { [mediaType]: schema ? { schema: portable(schema) } : {} },
+        },
+      ],
+    ),
   )
+}
+
+function headersOf(status: string, isDeprecated: boolean, mayRetry = false): object | undefined {
+  const headers = {
+    ...(isDeprecated && noticeHeaders),
+    ...((mayRetry || status === '429') && retryHeader),
+    ...(status === '401' && challengeHeader),
+  }
+  return Object.keys(headers).length > 0 ? headers : undefined
 }
 
 const noticeHeaders = {
   Deprecation: { description: 'Since when, RFC 9745', schema: { type: 'string' } },
   Sunset: { description: 'Until when at least, RFC 8594', schema: { type: 'string' } },
   Link: { description: 'What to do', schema: { type: 'string' } },
+}
+
+const retryHeader = {
+  'Retry-After': { description: 'When to come back, seconds', schema: { type: 'integer' } },
+}
+
+const challengeHeader = {
+  'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
 function isOfThisDoor(schema: TSchema): boolean {

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
 import { errorItem } from '../event/error.ts'
-import { maxPayloadBytes } from '../validator/decide.ts'
 import { type Answer, belowBody, httpsError, refuse } from './answer.ts'
 
 /** A body as it came in, or why it was not taken. */
@@ -9,23 +8,23 @@ export type Payload = { bytes: Buffer } | { refused: Answer }
 /** What is too long is read to its end all the same, up to this: who still writes does not read the answer. */
 const drainBytes = 4 * 1024 * 1024
 
-/** Reads a body of at most 400 kB (service.md §8), counting what really arrives. */
-export function readPayload(stream: IncomingMessage): Promise<Payload> {
+/** Reads a body of at most `maxBytes`, counting what really arrives. */
+export function readPayload(stream: IncomingMessage, maxBytes: number): Promise<Payload> {
   const chunks: Buffer[] = []
   let length = 0
   return new Promise((resolve) => {
     stream.on('data', (chunk: Buffer) => {
       length += chunk.length
-      if (length <= maxPayloadBytes) chunks.push(chunk)
+      if (length <= maxBytes) chunks.push(chunk)
       else chunks.length = 0
       if (length > drainBytes) {
         stream.removeAllListeners('data')
         stream.pause()
-        resolve({ refused: { ...tooLarge(), headers: { connection: 'close' } } })
+        resolve({ refused: { ...tooLarge(maxBytes), headers: { connection: 'close' } } })
       }
     })
     stream.once('end', () => {
-      resolve(length > maxPayloadBytes ? { refused: tooLarge() } : { bytes: Buffer.concat(chunks) })
+      resolve(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: Buffer.concat(chunks) })
     })
     // Cut off: nobody is there to read the answer, but somebody waits for one.
     const cut = () => resolve({ refused: refuse(400, [httpsError('request.length')]) })
@@ -34,8 +33,8 @@ export function readPayload(stream: IncomingMessage): Promise<Payload> {
   })
 }
 
-function tooLarge(): Answer {
-  const error = errorItem('payload.size', '.', `more than ${maxPayloadBytes} bytes`)
+function tooLarge(maxBytes: number): Answer {
+  const error = errorItem('payload.size', '.', `more than ${maxBytes} bytes`)
   return refuse(413, belowBody([error]))
 }
 

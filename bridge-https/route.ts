@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import type { Track } from '../lifecycle/track.ts'
 import type { Permission, User } from '../users/user.ts'
+import { maxPayloadBytes } from '../validator/decide.ts'
 import type { Answer } from './answer.ts'
 import type { BodySchemas } from './body.ts'
 
@@ -25,6 +26,8 @@ export interface Described {
   /** Content type to schema; a schema alone is JSON. */
   schema?: TSchema
   mediaType?: string
+  /** The header Retry-After says when to come back; 429 always has it. */
+  mayRetry?: boolean
 }
 
 interface RouteBase {
@@ -61,6 +64,19 @@ export interface GuardedRoute extends RouteBase {
 
 /** One row of the HTTPS API: it is served, described and retired from this. */
 export type Route = OpenRoute | GuardedRoute
+
+/** What is asked before the log-in. Thousands of strangers may send it at once, and it waits in memory. */
+const openBodyBytes = 16 * 1024
+
+/** Largest body of a route: 400 kB (service.md §8) for those who have shown a token. */
+export function maxBodyBytes(route: Route): number {
+  return needsToken(route) ? maxPayloadBytes : openBodyBytes
+}
+
+/** Whether a route asks for a bearer token. */
+export function needsToken(route: Route): boolean {
+  return route.permission !== undefined || route.admits !== undefined
+}
 
 /** How counters and metrics name a route. */
 export function labelOf({ method, path }: Route): string {

@@ -2,6 +2,7 @@ import Type, { type Static, type TSchema } from 'typebox'
 import type { TrackEvent } from '../event/schema.ts'
 import { maxWebhookUrlLength } from '../push/webhook-url.ts'
 import { passwordLength } from '../users/passwords.ts'
+import * as examples from './examples.ts'
 
 /*
  * The bodies of this door (service.md §2.7 to §2.9, design.md §9). One schema checks requests and is the
@@ -24,9 +25,10 @@ export const LogInBody = Type.Object(
 )
 
 export type RefreshBody = Static<typeof RefreshBody>
-export const RefreshBody = Type.Object({
-  refreshToken: Type.String({ maxLength: 8192, description: 'the refreshToken of a log-in' }),
-})
+export const RefreshBody = Type.Object(
+  { refreshToken: Type.String({ maxLength: 8192, description: 'the refreshToken of a log-in' }) },
+  { examples: [examples.refresh] },
+)
 
 export type AskResetBody = Static<typeof AskResetBody>
 export const AskResetBody = Type.Object(
@@ -44,7 +46,7 @@ export const UseResetBody = Type.Object(
       description: `a password of ${passwordLength.min} to ${passwordLength.max} characters`,
     }),
   },
-  { title: 'Choose a password' },
+  { title: 'Choose a password', examples: [examples.useReset] },
 )
 
 export const LogInAnswer = Type.Object(
@@ -61,10 +63,13 @@ export const LogInAnswer = Type.Object(
     }),
     trace,
   },
-  { $id: 'LogIn', title: 'LogIn' },
+  { $id: 'LogIn', title: 'LogIn', examples: [examples.logIn] },
 )
 
-export const TraceAnswer = Type.Object({ trace }, { $id: 'Trace', title: 'Trace' })
+export const TraceAnswer = Type.Object(
+  { trace },
+  { $id: 'Trace', title: 'Trace', examples: [examples.trace] },
+)
 
 export const PublishAnswer = Type.Object(
   {
@@ -82,7 +87,7 @@ export const PublishAnswer = Type.Object(
     }),
     trace,
   },
-  { $id: 'PublishResult', title: 'PublishResult' },
+  { $id: 'PublishResult', title: 'PublishResult', examples: [examples.published] },
 )
 
 export const Topic = Type.Object(
@@ -95,7 +100,7 @@ export const Topic = Type.Object(
       description: 'What the livestream feed says of it; empty for a livestream it does not know',
     }),
   },
-  { $id: 'Topic', title: 'Topic' },
+  { $id: 'Topic', title: 'Topic', examples: [examples.topic] },
 )
 
 export type SubscribeBody = Static<typeof SubscribeBody>
@@ -137,10 +142,13 @@ export const Subscription = Type.Object(
     contact: Type.String(),
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
   },
-  { $id: 'Subscription', title: 'Subscription' },
+  { $id: 'Subscription', title: 'Subscription', examples: [examples.subscription] },
 )
 
-export const Deleted = Type.Object({ valid: Type.Boolean(), trace }, { $id: 'Deleted', title: 'Deleted' })
+export const Deleted = Type.Object(
+  { valid: Type.Boolean(), trace },
+  { $id: 'Deleted', title: 'Deleted', examples: [examples.deleted] },
+)
 
 export type ReplayBody = Static<typeof ReplayBody>
 export const ReplayBody = Type.Object(
@@ -150,12 +158,12 @@ export const ReplayBody = Type.Object(
       Type.String({ maxLength: 200, description: 'one message; without it all that were given up' }),
     ),
   },
-  { title: 'Replay' },
+  { title: 'Replay', examples: [examples.replay] },
 )
 
 export const ReplayAnswer = Type.Object(
   { replayed: count('Messages that are sent again'), trace },
-  { $id: 'Replayed', title: 'Replayed' },
+  { $id: 'Replayed', title: 'Replayed', examples: [examples.replayed] },
 )
 
 export type PushBody = Static<typeof PushBody>
@@ -172,7 +180,7 @@ export const PushBody = Type.Object(
     ),
     subscription: Type.String({ maxLength: 500, description: 'the name of a subscription' }),
   },
-  { title: 'Push' },
+  { title: 'Push', examples: [examples.push] },
 )
 
 /** What a message with plugin work carries in its data. */
@@ -199,17 +207,17 @@ export const Delivery = Type.Object(
       description: 'Why it was not acknowledged; null: it was',
     }),
   },
-  { $id: 'Delivery', title: 'Delivery' },
+  { $id: 'Delivery', title: 'Delivery', examples: [examples.delivery] },
 )
 
 export const TestAnswer = Type.Object(
   { delivered: Type.Boolean(), delivery: Type.Unsafe({ $ref: 'Delivery' }), trace },
-  { $id: 'TestResult', title: 'TestResult' },
+  { $id: 'TestResult', title: 'TestResult', examples: [examples.tested] },
 )
 
 export const ServiceInfo = Type.Object(
   { service: Type.String(), version: Type.String(), stage: Type.String(), status: Type.Literal('ok') },
-  { $id: 'ServiceInfo', title: 'ServiceInfo' },
+  { $id: 'ServiceInfo', title: 'ServiceInfo', examples: [examples.serviceInfo] },
 )
 
 export const Health = Type.Object(
@@ -218,7 +226,7 @@ export const Health = Type.Object(
     store: Type.Boolean(),
     feed: Type.Boolean(),
   },
-  { $id: 'Health', title: 'Health' },
+  { $id: 'Health', title: 'Health', examples: [examples.health] },
 )
 
 const ErrorItem = Type.Object(
@@ -227,18 +235,23 @@ const ErrorItem = Type.Object(
     message: Type.String(),
     errorCode: Type.String({ description: 'Stable; the message may change' }),
   },
-  { $id: 'ErrorItem', title: 'ErrorItem' },
+  { $id: 'ErrorItem', title: 'ErrorItem', examples: [examples.errorItem] },
 )
 const message = Type.String({ description: 'For people' })
 
 export const ErrorWithItems = Type.Object(
   { message, errors: Type.Array(Type.Unsafe({ $ref: 'ErrorItem' }), { minItems: 1 }), trace },
-  { $id: 'ErrorWithItems', title: 'ErrorWithItems', additionalProperties: false },
+  {
+    $id: 'ErrorWithItems',
+    title: 'ErrorWithItems',
+    additionalProperties: false,
+    examples: [examples.errorWithItems],
+  },
 )
 
 export const PlainError = Type.Object(
   { message, trace },
-  { $id: 'Error', title: 'Error', additionalProperties: false },
+  { $id: 'Error', title: 'Error', additionalProperties: false, examples: [examples.plainError] },
 )
 
 /** Schemas that are named in the description, apart from those of events. */

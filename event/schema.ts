@@ -77,6 +77,14 @@ export const Service = Type.Object(
     $id: 'Service',
     title: 'Service',
     description: 'A livestream that plays the element. Further fields are carried through.',
+    examples: [
+      {
+        type: 'PermanentLivestream',
+        externalId: 'crid://kuestenfunk.example/410100/kw1',
+        publisherId: 'urn:org:publisher:a15352e28c84d389',
+        institutionId: 'urn:org:institution:75b657fb49856f7b',
+      },
+    ],
   },
 )
 

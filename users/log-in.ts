@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import ipaddr from 'ipaddr.js'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { User } from './user.ts'
 import type { Users } from './users.ts'
@@ -20,7 +21,7 @@ const mailsPerHour = 3
  * (design.md §9). Accounts that do not exist are throttled all the same: nothing tells them apart.
  */
 export function createLogIn(parts: {
-  users: Users
+  users: Pick<Users, 'authenticate' | 'setPassword'>
   /** Failures per address and minute, half as many per account; 0: no limit. */
   failures: number
 }) {
@@ -33,7 +34,8 @@ export function createLogIn(parts: {
   const mails = new RateLimiterMemory({ points: mailsPerHour, duration: 3600 })
 
   return {
-    async logIn(email: string, password: string, address: string): Promise<LogInResult> {
+    async logIn(email: string, password: string, from: string): Promise<LogInResult> {
+      const address = networkOf(from)
       const account = keyOf(email)
       // Taken before the password is checked and given back after a success: otherwise as many could be
       // tried as fit into the time one check takes.
@@ -49,7 +51,8 @@ export function createLogIn(parts: {
     },
 
     /** Sets a password by a one-time token; wrong tokens count like wrong passwords. */
-    async useReset(token: string, password: string, address: string): Promise<LogInResult> {
+    async useReset(token: string, password: string, from: string): Promise<LogInResult> {
+      const address = networkOf(from)
       const retryAfter = await take(address)
       if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
       const user = await users.setPassword(token, password)
@@ -59,11 +62,8 @@ export function createLogIn(parts: {
     },
 
     /** Whether a link may be mailed; seconds to wait when the address has asked for too many. */
-    async mayAskForMail(
-      email: string,
-      address: string,
-    ): Promise<{ retryAfter: number } | { mailNow: boolean }> {
-      const retryAfter = await take(`mail ${address}`)
+    async mayAskForMail(email: string, from: string): Promise<{ retryAfter: number } | { mailNow: boolean }> {
+      const retryAfter = await take(`mail ${networkOf(from)}`)
       if (retryAfter !== undefined) return { retryAfter }
       return { mailNow: (await consume(mails, keyOf(email))) === undefined }
     },
@@ -94,6 +94,14 @@ async function consume(limiter: RateLimiterMemory, key: string): Promise<number 
     if (!(state instanceof RateLimiterRes)) throw state
     return Math.max(1, Math.ceil(state.msBeforeNext / 1000))
   }
+}
+
+/** Whom the limits count: an IPv4 address, or an IPv6 network, because that is what one subscriber line has. */
+function networkOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address
+  // `process` turns an IPv4 address in IPv6 clothes into what it is.
+  const parsed = ipaddr.process(address)
+  return parsed instanceof ipaddr.IPv6 ? `${parsed.parts.slice(0, 4).join(':')}::/64` : parsed.toString()
 }
 
 /** Of fixed length, so that nobody fills the memory with addresses. */

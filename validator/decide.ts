@@ -39,6 +39,17 @@ export type Decision =
 /** Largest payload in bytes (service.md §8: 400 kb). */
 export const maxPayloadBytes = 400 * 1024
 
+/** Largest sum of what goes out for one event: stored in one commit, and written to every listener at once. */
+const maxSpreadBytes = 8 * 1024 * 1024
+
+/** Whether an event is too large for the number of its livestreams: each of them gets all of it. */
+export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
+  const count = new Set(livestreamIds).size
+  if (payload.length * count <= maxSpreadBytes) return []
+  const detail = `${payload.length} bytes for ${count} livestreams, expected at most ${maxSpreadBytes} bytes over all of them`
+  return [errorItem('payload.size', '.services', detail)]
+}
+
 /**
  * Decides about one event; pure, so that a dry run is the real thing.
  * Shape comes first, ownership only on a valid shape; each stage reports all its errors (design.md §7).
@@ -61,6 +72,8 @@ export function decide(submission: Submission, feed: Feed | undefined, now: numb
   }
   const ownership = checkOwnership(shape.event.services, submission.institutionId, feed)
   if ('errors' in ownership) return refused([...errors, ...ownership.errors], parsed.value)
+  const ids = ownership.livestreams.map(({ id }) => id)
+  errors.push(...checkSpread(payload, ids))
   if (errors.length > 0) return refused(errors, parsed.value)
   return { outcome: 'published', ...shape, livestreams: ownership.livestreams }
 }

@@ -6,7 +6,7 @@ import { deriveLivestreamId, derivePublisherId, isPublisherUrn } from '../event/
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Arrival } from './arrival.ts'
-import { maxPayloadBytes } from './decide.ts'
+import { checkSpread, maxPayloadBytes } from './decide.ts'
 import type { Feed } from './feed.ts'
 import { radioMessages } from './messages.ts'
 import type { createStoring } from './storing.ts'
@@ -45,14 +45,12 @@ export function createLegacySubmit(parts: {
   ): Promise<LegacyResult> => {
     const now = clock()
     const shape = readEvent(request.payload, request.eventName, now)
-    if ('errors' in shape) {
-      metrics.events.inc({ outcome: 'invalid' })
-      for (const { errorCode } of shape.errors) metrics.eventErrors.inc({ code: errorCode })
-      return { outcome: 'invalid', errors: shape.errors }
-    }
+    if ('errors' in shape) return invalid(shape.errors)
     const { event, kind, time } = shape
     const verdicts = event.services.map((service) => judgeService(service, request.institutionId, feed()))
     const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
+    const tooMuch = checkSpread(request.payload, ids)
+    if (tooMuch.length > 0) return invalid(tooMuch)
     const missing = topics.missing(ids, now)
     const { created } = missing
     const fresh = new Set(created.map((topic) => topic.id))
@@ -82,12 +80,30 @@ export function createLegacySubmit(parts: {
     const blocked = verdicts.filter((verdict) => 'blocked' in verdict)
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : 'blocked' })
     for (const verdict of blocked) metrics.eventErrors.inc({ code: verdict.blocked })
+    const [first] = blocked
+    if (first) {
+      const refused = event.services.filter((_, index) => 'blocked' in (verdicts[index] ?? {}))
+      log.info(
+        {
+          ...{ outcome: 'blocked', event: kind.name, institutions: [request.institutionId] },
+          services: refused.slice(0, 5).map(({ externalId }) => externalId.slice(0, 200)),
+          error: { errorCode: first.blocked },
+        },
+        'event refused',
+      )
+    }
     if (published.length > 0) metrics.recordBudget(performance.now() - arrival.started)
     return {
       outcome: 'accepted',
       statuses: { published: published.length, blocked: blocked.length, failed: created.length },
       event: { ...event, id, services: completed.map((service) => withTopic(service, published, fresh, id)) },
     }
+  }
+
+  function invalid(errors: ErrorItem[]): LegacyResult {
+    metrics.events.inc({ outcome: 'invalid' })
+    for (const { errorCode } of errors) metrics.eventErrors.inc({ code: errorCode })
+    return { outcome: 'invalid', errors }
   }
 }
 

@@ -48,6 +48,39 @@ t.test('the OpenAPI description is valid, and complete', async (t) => {
   }
 })
 
+t.test('the description has an example of every body, and names the headers of answers', async (t) => {
+  const hub = await startTestHub(t)
+  const { json } = await (await openApi(t, hub)).call('GET', '/openapi.json')
+  const ajv = new Ajv2020.default({ strict: false })
+  formats.default(ajv)
+  ajv.addSchema({ $id: 'openapi', components: json.components })
+  const checkExamples = (schema: object, where: string) => {
+    const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"#/components', '"openapi#/components'))
+    const validate = ajv.compile(absolute)
+    const examples = [object(schema).examples].flat()
+    t.ok(examples[0], `${where} has an example`)
+    for (const example of examples) t.ok(validate(example), `${where}: ${ajv.errorsText(validate.errors)}`)
+  }
+  for (const [name, schema] of Object.entries(object(object(json.components).schemas))) {
+    if (object(schema).type === 'object') checkExamples(object(schema), name)
+  }
+  for (const [path, item] of Object.entries(object(json.paths))) {
+    for (const [method, operation] of Object.entries(object(item))) {
+      const { requestBody, responses } = object(operation)
+      const { schema } = object(object(object(requestBody).content)['application/json'])
+      for (const variant of [object(schema).anyOf ?? schema ?? []].flat()) {
+        if (!object(variant).$ref) checkExamples(object(variant), `${method} ${path}`)
+      }
+      for (const [status, response] of Object.entries(object(responses))) {
+        const headers = Object.keys(object(object(response).headers))
+        const isRefusal = status === '429' || (status === '503' && path !== '/health')
+        t.equal(headers.includes('Retry-After'), isRefusal, `${method} ${path} ${status}`)
+        t.equal(headers.includes('WWW-Authenticate'), status === '401', `${method} ${path} ${status}`)
+      }
+    }
+  }
+})
+
 t.test('the description is a page as well', async (t) => {
   const hub = await startTestHub(t)
   const api = await openApi(t, hub)

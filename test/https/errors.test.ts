@@ -31,7 +31,8 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     for (const [method, path] of [...guarded, ['POST', '/pubsub'] as const]) {
       for (const authorization of [undefined, '', 'Basic dXNlcjpwYXNz', 'Bearer', 'Bearer  ', token]) {
         const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
-        const { status, json } = await api.call(method, path, { headers })
+        const { status, json, headers: answered } = await api.call(method, path, { headers })
+        t.match(answered['www-authenticate'], /^Bearer realm="/, 'RFC 9110 §15.5.2')
         t.equal(status, 401, `${method} ${path} ${authorization?.slice(0, 12)}`)
         t.same(json, {
           message: 'Missing authentication',
@@ -169,10 +170,25 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     }
   })
 
+  await t.test('413: more than 16 KiB from somebody who is not logged in', async (t) => {
+    for (const path of ['/auth/login', '/auth/refresh', '/auth/reset']) {
+      for (const size of [16_384, 16_385, 409_600, 6_000_000]) {
+        const { status, json } = await api.call('POST', path, { body: 'x'.repeat(size) })
+        t.equal(status, size > 16_384 ? 413 : 400, `${path} ${size}`)
+        if (status === 413)
+          t.match(json, { errors: [{ path: '.body', message: /16384/, errorCode: 'payload.size' }] })
+      }
+    }
+    // Every character of it escaped: the longest body that a log-in may need.
+    const body = `{"email":"${'a'.repeat(250)}@b.c","password":"${'\\ud83d\\ude00'.repeat(1024)}"}`
+    t.equal((await api.call('POST', '/auth/login', { body })).status, 401)
+  })
+
   await t.test('every answer has its request id in the log, and security headers', async (t) => {
     const { headers } = await api.call('GET', '/topics', { token })
     const line = hub.lines.find(({ reqId, msg }) => reqId === headers['x-request-id'] && msg === 'request')
     t.match(line, { method: 'GET', path: '/topics', route: 'GET /topics', status: 200, ms: Number })
+    t.equal(line?.remoteAddress, '127.0.0.1', 'so that operators see who tries passwords')
     t.match(headers, {
       'x-content-type-options': 'nosniff',
       'content-security-policy': /default-src 'none'/,
@@ -206,6 +222,7 @@ t.test('what is not proper HTTP gets the envelope as well', async (t) => {
     /^HTTP\/1\.1 400 .*\{"message":"Invalid input"/s,
   )
   t.match(await raw(`GET /x HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`), envelope(404))
+  t.match(await raw(`CONNECT example.com:443 HTTP/1.1\r\n${host}\r\n`), envelope(404))
   t.match(
     await raw(
       `POST /auth/login HTTP/1.1\r\n${host}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,

@@ -43,6 +43,23 @@ t.test('an acceptable event comes out with everything that follows from it', asy
   })
 })
 
+t.test('a large event does not go to any number of livestreams', async (t) => {
+  const [service] = playing(station).services as object[]
+  const services = Array.from({ length: 21 }, (_, n) => ({
+    ...service,
+    externalId: `crid://example/${n + 1}`,
+  }))
+  const large = feedOf(...services.map((_, n) => item(n + 1)))
+  const outcomeOf = (count: number) => {
+    const event = playing(station, { title: 'x'.repeat(400_000), services: services.slice(0, count) })
+    return decide({ payload: encode(event), institutionId, allowedClasses: [] }, large, now)
+  }
+  t.match(outcomeOf(20), { outcome: 'published' })
+  t.match(outcomeOf(21), { outcome: 'invalid', errors: [{ path: '.services', errorCode: 'payload.size' }] })
+  const same = playing(station, { title: 'x'.repeat(300_000), services: Array(300).fill(service) })
+  t.match(decided(same), { outcome: 'published' }, 'the same livestream counts once')
+})
+
 t.test('the livestreams come in the order of the services, one each', async (t) => {
   const [service] = playing(station).services as object[]
   const other = { ...service, externalId: 'crid://example/2' }

@@ -87,6 +87,7 @@ async function startLegacy(t: Test) {
   const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
   t.teardown(() => store.close())
   const distributed: Message[] = []
+  const lines: Record<string, unknown>[] = []
   let failure: Error | undefined
   const topics = await createTopics(store)
   const submit = createLegacySubmit({
@@ -103,12 +104,13 @@ async function startLegacy(t: Test) {
     }),
     nextEventId: () => '17',
     clock: Date.now,
-    log: pino({ level: 'silent' }),
+    log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
     metrics: createMetrics(),
   })
   return {
     store,
     distributed,
+    lines,
     fail: (error: Error | undefined) => {
       failure = error
     },
@@ -154,6 +156,38 @@ t.test('each service has its own verdict, and what is blocked does not go out wi
   t.equal(distributed.length, 1)
   t.match(JSON.parse(`${distributed[0]?.payload}`), { services: [{ id: one.id }] })
   t.equal(JSON.parse(`${distributed[0]?.payload}`).services.length, 1)
+})
+
+t.test('a large event does not go to any number of livestreams', async (t) => {
+  const { publish, distributed, store } = await startLegacy(t)
+  const toMany = (count: number) =>
+    playing(one, {
+      title: 'x'.repeat(400_000),
+      services: Array.from({ length: count }, (_, n) => service({ externalId: `crid://example/new-${n}` })),
+    })
+  t.match(await publish(toMany(21)), {
+    outcome: 'invalid',
+    errors: [{ path: '.services', errorCode: 'payload.size', message: /21 livestreams/ }],
+  })
+  t.equal((await createTopics(store)).list().length, 0, 'nor are their topics made')
+  t.match(await publish(toMany(20)), { statuses: { failed: 20 } })
+  t.match(await publish(toMany(20)), { statuses: { published: 20 } })
+  t.equal(distributed.length, 20)
+})
+
+t.test('what is blocked is in the log, with the reason', async (t) => {
+  const { publish, lines } = await startLegacy(t)
+  await publish(playing(one, { services: [service({ publisherId: 'nobody' }), service()] }))
+  t.match(lines, [
+    {
+      msg: 'event refused',
+      outcome: 'blocked',
+      event: eventName,
+      institutions: [institutionId],
+      services: [one.externalId],
+      error: { errorCode: 'service.publisher.mismatch' },
+    },
+  ])
 })
 
 t.test(

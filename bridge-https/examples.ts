@@ -1,0 +1,125 @@
+/*
+ * What the answers and some requests of this door look like, for the description. All of them are about one
+ * livestream of the sample feed.
+ */
+
+const livestreamId = 'urn:org:permanent-livestream:4638c4eac849c618'
+const institutionId = 'urn:org:institution:75b657fb49856f7b'
+const topicName = `de.org.hub.test.${encodeURIComponent(livestreamId)}`
+const topicPath = `projects/hub/topics/${topicName}`
+const subscriptionName = 'de.org.hub.subscription.61cea251-37a7-44cf-a006-3cab4b6a07ae'
+const messageId = '505315548641748030472978432'
+const token = 'eyJhbGciOiJSUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiIyYWU5NDBjMiJ9.c2lnbmF0dXJl'
+const refreshToken = 'eyJhbGciOiJSUzI1NiIsInR5cCI6InJ0K2p3dCJ9.eyJzdWIiOiIyYWU5NDBjMiJ9.c2lnbmF0dXJl'
+
+const pluginWork = Buffer.from(
+  JSON.stringify({ action: 'plugins.dts.event', event: {}, plugin: { type: 'dts' }, institutionId }),
+).toString('base64')
+
+export const trace = { trace: null }
+
+export const refresh = { refreshToken }
+
+export const useReset = {
+  token: 'mNMiy_War7WUo6hrD4XWfi5CDLx99YhMLNFOs6of31Q',
+  password: 'correct horse battery',
+}
+
+export const logIn = {
+  token,
+  refreshToken,
+  expiresIn: 3600,
+  expires: '2026-01-31T12:00:00.000Z',
+  user: {
+    user_id: '2ae940c2-c22a-42be-a799-bef54909ea05',
+    email: 'studio@kuestenfunk.example',
+    email_verified: true,
+    institution: institutionId,
+  },
+  trace: null,
+}
+
+export const published = {
+  statuses: { published: 1, blocked: 0, failed: 0 },
+  event: {
+    type: 'music',
+    start: '2026-01-31T12:00:00+01:00',
+    length: 214,
+    title: 'Ebbe und Flut',
+    playlistItemId: 'kw1-20260131-0042',
+    services: [
+      {
+        type: 'PermanentLivestream',
+        externalId: 'crid://kuestenfunk.example/410100/kw1',
+        publisherId: 'urn:org:publisher:a15352e28c84d389',
+        id: livestreamId,
+        topic: { id: livestreamId, name: topicName, status: 'MESSAGE_SENT', messageId },
+      },
+    ],
+    event: 'de.org.hub.v1.radio.track.playing',
+    id: messageId,
+  },
+  trace: null,
+}
+
+export const topic = {
+  type: 'PUBSUB',
+  id: livestreamId,
+  name: topicName,
+  path: topicPath,
+  labels: {
+    title: 'Küstenwelle 1',
+    externalId: 'crid://kuestenfunk.example/410100/kw1',
+    publisherId: 'urn:org:publisher:a15352e28c84d389',
+    institutionId,
+  },
+}
+
+export const subscription = {
+  type: 'PUBSUB',
+  method: 'PUSH',
+  name: subscriptionName,
+  path: `projects/hub/subscriptions/${subscriptionName}`,
+  topic: { id: livestreamId, name: topicName, path: topicPath },
+  ackDeadlineSeconds: 20,
+  retryPolicy: null,
+  serviceAccount: 'publisher@hub.example',
+  url: 'https://hooks.kuestenfunk.example/events',
+  contact: 'studio@kuestenfunk.example',
+  institutionId,
+}
+
+export const deleted = { valid: true, trace: null }
+
+export const replay = { subscription: subscriptionName }
+
+export const replayed = { replayed: 3, trace: null }
+
+export const push = {
+  message: { data: pluginWork, attributes: {}, messageId, publishTime: '2026-01-31T12:00:00.000Z' },
+  subscription: subscriptionName,
+}
+
+export const serviceInfo = { service: 'now-playing-hub', version: '3.0.0', stage: 'test', status: 'ok' }
+
+export const health = { status: 'ok', store: true, feed: true }
+
+export const errorItem = {
+  path: '.body.start',
+  message: 'A required field is missing: expected "start" in TrackEvent',
+  errorCode: 'required.openapi.validation',
+}
+
+export const errorWithItems = { message: 'Invalid input', errors: [errorItem], trace: null }
+
+export const plainError = { message: 'Not found', trace: null }
+
+export const delivery = {
+  messageId,
+  time: '2026-01-31T12:00:00.000Z',
+  status: 204,
+  duration: 38,
+  reason: null,
+}
+
+export const tested = { delivered: true, delivery, trace: null }
