@@ -38,7 +38,7 @@ export async function startChild<Asked extends Commands>(program: string) {
     async stop(): Promise<void> {
       if (child.exitCode !== null || child.signalCode !== null) return
       const exited = once(child, 'exit')
-      child.kill('SIGTERM')
+      child.disconnect()
       await exited
     },
   }

@@ -24,6 +24,8 @@ export async function openSessions(parts: {
 }) {
   const { store, outbox, routes, clock, expiryMs } = parts
   const sessions = new Map<string, Session>()
+  /** One text for all sessions of the same permissions: comparing them is comparing addresses. */
+  const permissions = new Map<string, string>()
   const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
   await load()
 
@@ -50,7 +52,7 @@ export async function openSessions(parts: {
       const existing = sessions.get(clientId)
       if (existing && !existing.clean && !clean) return resume(existing, principal, owner)
       const removed = existing ? remove(existing) : []
-      const permission = permissionKey(principal)
+      const permission = shared(permissionKey(principal))
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
       session.owner = owner
       sessions.set(clientId, session)
@@ -114,6 +116,12 @@ export async function openSessions(parts: {
       await commitRemoval(expired.flatMap(remove))
       return expired.length
     },
+  }
+
+  function shared(permission: string): string {
+    const known = permissions.get(permission)
+    if (known === undefined) permissions.set(permission, permission)
+    return known ?? permission
   }
 
   function storeRecord(session: Session): Promise<void> {
@@ -182,7 +190,7 @@ export async function openSessions(parts: {
     const now = clock()
     for await (const [, value] of store.range(recordPrefix)) {
       const { subscriptions, disconnectedAt, ...record }: SessionRecord = JSON.parse(value.toString())
-      const session = createSession({ ...record, clean: false })
+      const session = createSession({ ...record, permission: shared(record.permission), clean: false })
       // A session that was connected when the node died has been offline since then: since now at the latest.
       session.disconnectedAt = disconnectedAt ?? now
       sessions.set(session.clientId, session)
