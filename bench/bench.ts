@@ -1,22 +1,90 @@
-import { cpus } from 'node:os'
-import { slowReaders } from './slow-readers.ts'
+import { machine, summarize, toTables, writePage } from './report.ts'
+import type { Options, Scenario } from './scenario.ts'
+import { connect } from './scenarios/connect.ts'
+import { fanout } from './scenarios/fanout.ts'
+import { growth } from './scenarios/growth.ts'
+import { ingest } from './scenarios/ingest.ts'
+import { latency } from './scenarios/latency.ts'
+import { retained } from './scenarios/retained.ts'
+import { slowReaders } from './scenarios/slow-readers.ts'
+import { systems } from './stage.ts'
 
-/** One command per scenario: `npm run bench -- slow-readers`; without a name all of them. */
-const scenarios: Record<string, () => Promise<Record<string, number>>> = {
+/** `npm run bench -- NAME …`; without a name all of them. */
+const scenarios: Record<string, Scenario> = {
+  latency,
+  fanout,
+  ingest,
+  connect,
+  retained,
+  growth,
   'slow-readers': slowReaders,
 }
 
-const asked = process.argv.slice(2)
-const unknown = asked.filter((name) => !Object.hasOwn(scenarios, name))
-if (unknown.length > 0) {
-  process.stderr.write(`unknown: ${unknown.join(', ')}; there are ${Object.keys(scenarios).join(', ')}\n`)
+const asked = readArguments(process.argv.slice(2))
+if ('problem' in asked) {
+  process.stderr.write(`${asked.problem}\n${usageText()}`)
   process.exit(2)
 }
-process.stdout.write(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}\n`)
-for (const [name, run] of Object.entries(scenarios)) {
-  if (asked.length > 0 && !asked.includes(name)) continue
-  process.stdout.write(`\n${name}\n`)
-  for (const [figure, value] of Object.entries(await run())) {
-    process.stdout.write(`  ${figure.padEnd(32)} ${value}\n`)
+// A table is for people, and so is the way to it.
+const say = (line: string) => {
+  process.stderr.write(`  ${line}\n`)
+}
+const results: Record<string, unknown> = {}
+for (const { name, scenario, options } of asked.runs) {
+  say(name)
+  const rows = summarize(await scenario.measure(options, asked.peers, say), scenario)
+  results[name] = { options, rows }
+  if (!asked.json) process.stdout.write(`\n${name}\n\n${toTables(rows, scenario)}\n\n`)
+  if (asked.page) writePage(name, scenario, rows, `npm run bench -- ${name}${asked.told}`)
+}
+if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), results })}\n`)
+
+interface Asked {
+  runs: { name: string; scenario: Scenario; options: Options }[]
+  peers: string[]
+  json: boolean
+  page: boolean
+  /** The options as they were typed, for the page. */
+  told: string
+}
+
+function readArguments(args: readonly string[]): Asked | { problem: string } {
+  const names: string[] = []
+  const told: Record<string, number[]> = {}
+  const asked: Asked = { runs: [], peers: [], json: false, page: false, told: '' }
+  for (let index = 0; index < args.length; index++) {
+    const argument = args[index] ?? ''
+    const flag = argument.startsWith('--') ? argument.slice(2) : undefined
+    if (flag === undefined) names.push(argument)
+    else if (flag === 'json') asked.json = true
+    else if (flag === 'page') asked.page = true
+    else if (flag === 'help') return { problem: 'Measures systems side by side.' }
+    else {
+      const value = args[++index] ?? ''
+      asked.told += ` ${argument} ${value}`
+      if (flag === 'peers') asked.peers = value.split(',')
+      else told[flag] = value.split(',').map(Number)
+    }
   }
+  const unknownPeer = asked.peers.find((peer) => !Object.hasOwn(systems, peer))
+  if (unknownPeer !== undefined) return { problem: `--peers ${unknownPeer} is unknown` }
+  for (const name of names.length > 0 ? names : Object.keys(scenarios)) {
+    const scenario = Object.hasOwn(scenarios, name) ? scenarios[name] : undefined
+    if (!scenario) return { problem: `${name} is unknown` }
+    for (const [flag, values] of Object.entries(told)) {
+      if (!Object.hasOwn(scenario.options, flag)) return { problem: `${name} has no --${flag}` }
+      if (!values.every((value) => value >= 0)) return { problem: `--${flag} needs numbers, with commas` }
+    }
+    asked.runs.push({ name, scenario, options: { ...scenario.options, ...told } })
+  }
+  return asked
+}
+
+function usageText(): string {
+  const lines = Object.entries(scenarios).map(([name, { options }]) => {
+    const flags = Object.entries(options).map(([flag, values]) => `--${flag} ${values.join(',')}`)
+    return `  ${name.padEnd(14)}${flags.join(' ')}`
+  })
+  const peers = Object.keys(systems).join(',')
+  return `npm run bench -- [SCENARIO …] [--json] [--page] [--peers ${peers}]\n${lines.join('\n')}\n`
 }

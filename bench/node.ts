@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
+import { askable, profiling, usageOf } from './child.ts'
 
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
@@ -17,7 +18,7 @@ const server = fileURLToPath(new URL('../server.ts', import.meta.url))
 /** A node in a process and a directory of its own, with `env` on top of what a bench needs. */
 export async function startNode(env: Record<string, string> = {}) {
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
-  const child = spawn(process.execPath, [`--import=${import.meta.resolve('tsx')}`, server], {
+  const child = spawn(process.execPath, [...askable, ...profiling('server'), server], {
     cwd: home,
     env: {
       PATH: process.env.PATH,
@@ -27,8 +28,9 @@ export async function startNode(env: Record<string, string> = {}) {
       HUB_PUBLISH_RATE: '0',
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
   })
+  if (!child.stdout) throw new Error('no output')
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   const ready = new Promise<{ mqttPort: number; adminSocket: string }>((resolve) => {
@@ -39,7 +41,9 @@ export async function startNode(env: Record<string, string> = {}) {
   })
   const failed = exited.then(([code]) => Promise.reject(new Error(`the node ended with ${code}`)))
   const { mqttPort, adminSocket } = await Promise.race([ready, failed])
-  const ca = readFileSync(join(home, 'certs', 'ca.pem'))
+  lines.close()
+  child.stdout.resume()
+  const ca = readFileSync(env.HUB_TLS_CA ?? join(home, 'certs', 'ca.pem'))
 
   async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
     const answer = await call(adminSocket, command, args, 'bench')
@@ -65,11 +69,8 @@ export async function startNode(env: Record<string, string> = {}) {
       client.on('error', () => {})
       return client
     },
-    /** Resident memory of the node, bytes. */
-    async memory(): Promise<number> {
-      const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
-      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
-    },
+    mqttPort,
+    usage: usageOf(child),
     async stop(): Promise<void> {
       child.kill('SIGTERM')
       await exited

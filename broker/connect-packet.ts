@@ -1,5 +1,5 @@
 import { type Frame, readBytes, readText } from './frames.ts'
-import type { Qos } from './wire.ts'
+import { packetType, type Qos } from './wire.ts'
 
 /** What a CONNECT asks for, as far as this broker decides on it before anyone else sees it. */
 export interface ConnectPacket {
@@ -20,11 +20,36 @@ export interface Will {
   retain: boolean
 }
 
+/** Why a first packet does not get in, and the return code of the CONNACK that says so, if one does. */
+export interface Refusal {
+  reason: 'protocol' | 'version'
+  detail: string
+  returnCode?: number
+}
+
+/** Decides about the first packet of a connection. */
+export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPacket | { refusal: Refusal } {
+  if (frame.type !== packetType.connect) return refused('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
+  const request = readConnect(frame)
+  if ('violation' in request) return refused('protocol', request.violation)
+  if ('refuse' in request) {
+    if (request.refuse === 1) return refused('version', 'not MQTT 3.1.1', 1)
+    return refused('protocol', 'empty client id without clean session', request.refuse)
+  }
+  const bytes = Buffer.byteLength(request.clientId)
+  if (bytes <= maxClientIdBytes) return request
+  return refused('protocol', `client id of ${bytes} bytes, at most ${maxClientIdBytes} allowed`, 2) // [MQTT-3.1.3-9]
+}
+
+function refused(reason: Refusal['reason'], detail: string, returnCode?: number): { refusal: Refusal } {
+  return { refusal: { reason, detail, ...(returnCode !== undefined && { returnCode }) } }
+}
+
 /**
  * Reads a CONNECT strictly (MQTT 3.1.1 §3.1).
  * `refuse` is the CONNACK return code to answer with before closing; `violation` closes without one.
  */
-export function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
+function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
   const { body, bytes } = frame
   const name = readText(body, 0)
   if ('problem' in name) return { violation: `protocol name: ${name.problem}` }

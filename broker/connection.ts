@@ -1,11 +1,12 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../acl/principal.ts'
-import { type ConnectPacket, readConnect } from './connect-packet.ts'
+import { type ConnectPacket, judgeConnect } from './connect-packet.ts'
 import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } from './connection-events.ts'
 import {
   createFrameReader,
   type FiltersFrame,
   type Frame,
+  isPuback,
   ProtocolViolation,
   readFilters,
   readPublish,
@@ -14,8 +15,6 @@ import { watchKeepAlive } from './keep-alive.ts'
 import { createOutgoing } from './outgoing.ts'
 import { encodeConnackRefusal, encodeEmptyPublish, packetType } from './wire.ts'
 
-/** [MQTT-3.1.0-1] */
-const notConnect = { violation: 'first packet is not CONNECT' }
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const lingerMs = 1000
 /** What a closed peer may still send meanwhile; it is thrown away. */
@@ -239,12 +238,30 @@ export class MqttConnection extends Duplex {
   #received(chunk: Buffer): void {
     if (this.#state === 'closed') return
     this.#lastHeard = performance.now()
+    const rest = this.#takePubacks(chunk)
+    if (rest.length === 0) return
     try {
-      for (const frame of this.#frames.push(chunk)) this.#accept(frame)
+      for (const frame of this.#frames.push(rest)) this.#accept(frame)
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
       this.cut('protocol', error.message)
     }
+  }
+
+  /** Takes PUBACKs at the front, which is nearly all that subscribers send, and returns what follows. */
+  #takePubacks(chunk: Buffer): Buffer {
+    let at = 0
+    while (this.#isAtEase() && isPuback(chunk, at)) {
+      this.#events.acknowledged(packetType.puback, chunk.readUInt16BE(at + 2))
+      at += 4
+    }
+    return at === 0 ? chunk : chunk.subarray(at)
+  }
+
+  /** Nothing is held back, half received or over: a packet that comes in can be dealt with at once. */
+  #isAtEase(): boolean {
+    const isHolding = this.#throttled || this.#held.length > 0
+    return this.#state === 'open' && !this.farewell && !isHolding && this.#frames.isBetweenPackets()
   }
 
   #accept(frame: Frame): void {
@@ -259,21 +276,11 @@ export class MqttConnection extends Duplex {
   }
 
   #connect(frame: Frame): void {
-    const request = frame.type === packetType.connect ? readConnect(frame) : notConnect
-    if ('violation' in request) {
-      this.cut('protocol', request.violation)
-      return
-    }
-    if ('refuse' in request) {
-      this.send(encodeConnackRefusal(request.refuse))
-      if (request.refuse === 1) this.cut('version', 'not MQTT 3.1.1')
-      else this.cut('protocol', 'empty client id without clean session')
-      return
-    }
-    const idBytes = Buffer.byteLength(request.clientId)
-    if (idBytes > this.#limits.maxClientIdBytes) {
-      this.send(encodeConnackRefusal(2)) // [MQTT-3.1.3-9]
-      this.cut('protocol', `client id of ${idBytes} bytes, at most ${this.#limits.maxClientIdBytes} allowed`)
+    const request = judgeConnect(frame, this.#limits.maxClientIdBytes)
+    if ('refusal' in request) {
+      const { returnCode, reason, detail } = request.refusal
+      if (returnCode !== undefined) this.send(encodeConnackRefusal(returnCode))
+      this.cut(reason, detail)
       return
     }
     this.request = request

@@ -159,13 +159,15 @@ export function createDistribution(parts: {
   /** Sessions share few sets of permissions: the answer is found once for each. */
   function createPermittedCheck(topic: string): (session: Session) => boolean {
     const answers = new Map<string, boolean>()
+    let lastPermission: string | undefined
+    let lastAnswer = false
     return (session) => {
-      let answer = answers.get(session.permission)
-      if (answer === undefined) {
-        answer = mayReceive(session, topic)
-        answers.set(session.permission, answer)
-      }
-      return answer
+      const { permission } = session
+      if (permission === lastPermission) return lastAnswer
+      lastAnswer = answers.get(permission) ?? mayReceive(session, topic)
+      answers.set(permission, lastAnswer)
+      lastPermission = permission
+      return lastAnswer
     }
   }
 }

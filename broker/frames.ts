@@ -27,6 +27,9 @@ export function createFrameReader(maxBytes: () => number) {
   let expected = 0
 
   return {
+    /** Nothing of an unfinished packet waits for the rest of it. */
+    isBetweenPackets: () => buffered === 0,
+
     *push(chunk: Buffer): Generator<Frame> {
       let rest = chunk
       while (rest.length > 0) {
@@ -151,6 +154,12 @@ function checkPublish({ flags, body }: Frame): string | undefined {
   if (topic.bytes.length === 0) return 'topic is empty' // [MQTT-4.7.3-1]
   if (topic.bytes.includes('+') || topic.bytes.includes('#')) return 'topic has a wildcard' // [MQTT-3.3.2-2]
   return qos > 0 ? checkPacketId(body, topic.end) : undefined
+}
+
+/** Whether a whole, well-formed PUBACK stands at this place. */
+export function isPuback(bytes: Buffer, at: number): boolean {
+  if (bytes.length < at + 4 || bytes[at] !== packetType.puback << 4 || bytes[at + 1] !== 2) return false
+  return bytes[at + 2] !== 0 || bytes[at + 3] !== 0 // [MQTT-2.3.1-1]
 }
 
 /** A PUBLISH that passed the reader. */

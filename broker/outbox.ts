@@ -102,6 +102,10 @@ export async function openOutbox(parts: {
 
   function acknowledge(session: Session, type: number, packetId: number): void {
     const flight = session.inFlight.get(packetId)
+    if (flight === 'qos1' && type === packetType.puback) {
+      session.inFlight.delete(packetId)
+      return
+    }
     if (flight === undefined) {
       // The release of a message this side has forgotten still has to be answered [MQTT-4.3.3-1].
       if (type === packetType.pubrec) session.connection?.send(encodePubrel(packetId))

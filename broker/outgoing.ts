@@ -4,22 +4,22 @@ import type { Duplex } from 'node:stream'
 const frozenMs = 10_000
 /** Retained and queued messages wait while more than this is on its way, bytes. */
 const maxPaceBytes = 128 * 1024
-/** What a waiting write costs beside its bytes: a million answers of two bytes are not two megabytes. */
+/** What a small packet costs beside its bytes: a million answers of two bytes are not two megabytes. */
 const writeCostBytes = 64
 
 /**
- * The bytes on their way to one peer: written together per turn of the event loop, bounded, and nobody
- * waits for them. `stuck` is told, with a reason, when the peer has stopped reading.
+ * The bytes on their way to one peer: bounded, and nobody waits for them. The first packet goes out at once;
+ * what comes before the network has taken it is written together afterwards, as streams do, without a timer,
+ * a callback or a closure for each packet. `stuck` is told, with a reason, when the peer has stopped reading.
  */
 export function createOutgoing(socket: Duplex, limitBytes: number, stuck: (detail: string) => void) {
   // So that a small buffer is not filled by what could have waited.
   const paceBytes = Math.min(maxPaceBytes, limitBytes / 4)
   const waitingForRoom = new Set<() => void>()
-  let waitingWrites = 0
-  let corked = false
+  let smallWrites = 0
   let frozenTimer: NodeJS.Timeout | undefined
-  const written = () => {
-    waitingWrites--
+  const smallWritten = () => {
+    smallWrites--
   }
   socket.on('drain', () => {
     stopTimer()
@@ -37,22 +37,19 @@ export function createOutgoing(socket: Duplex, limitBytes: number, stuck: (detai
     /** Writes one packet; false when the buffer is full. */
     write(bytes: Buffer): boolean {
       if (!socket.writable) return true // the peer is gone, what it sent is still being dealt with
-      const waiting = socket.writableLength + waitingWrites * writeCostBytes
+      const before = socket.writableLength
+      const waiting = before + smallWrites * writeCostBytes + bytes.length
       // The first packet always fits: a buffer smaller than the largest message must not lock anyone out.
-      if (waiting + bytes.length > limitBytes && socket.writableLength > 0) return false
-      if (waiting + bytes.length > limitBytes / 2) {
+      if (waiting > limitBytes && before > 0) return false
+      if (waiting > limitBytes / 2) {
         frozenTimer ??= setTimeout(() => stuck(`not read for ${frozenMs} ms`), frozenMs).unref()
       }
-      if (!corked) {
-        corked = true
-        socket.cork()
-        process.nextTick(() => {
-          corked = false
-          socket.uncork()
-        })
+      if (bytes.length < writeCostBytes) {
+        smallWrites++
+        socket.write(bytes, smallWritten)
+      } else {
+        socket.write(bytes)
       }
-      waitingWrites++
-      socket.write(bytes, written)
       return true
     },
 

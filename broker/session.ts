@@ -104,12 +104,16 @@ export function nextPacketId(session: Session): number {
   return session.lastPacketId
 }
 
+const live = {}
+const fromRetained = { retain: true }
+
 /** Sends a message for which nothing need be stored: QoS 0, or QoS 1 and 2 to a clean session. */
 export function sendUnstored(session: Session, publish: Publish, qos: Qos, retain: boolean): void {
   const { connection } = session
   if (!connection) return
+  const flags = retain ? fromRetained : live
   if (qos === 0) {
-    connection.send(publish.packet(0, { retain }), true)
+    connection.send(publish.packet(0, flags), true)
     return
   }
   if (session.inFlight.size >= maxInFlight) {
@@ -118,7 +122,7 @@ export function sendUnstored(session: Session, publish: Publish, qos: Qos, retai
   }
   const packetId = nextPacketId(session)
   session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
-  connection.send(publish.packet(qos, { retain }, packetId))
+  connection.send(publish.packet(qos, flags, packetId))
 }
 
 /** Puts a stored entry on its way: from now on it is in flight. */

@@ -36,6 +36,8 @@ export async function openSessions(parts: {
 }) {
   const { store, outbox, routes, nodes, clock, expiryMs } = parts
   const sessions = new Map<string, Session>()
+  /** One text for all sessions of the same permissions: comparing them is comparing addresses. */
+  const permissions = new Map<string, string>()
   const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
   /** Claims on their way into the store, and the foreign one that was there first. */
   const claiming = new Map<Session, SessionRecord | undefined>()
@@ -64,7 +66,7 @@ export async function openSessions(parts: {
       const existing = sessions.get(clientId)
       if (existing && !existing.clean && !clean) return resume(existing, principal, owner)
       const removed = existing ? remove(existing) : []
-      const permission = permissionKey(principal)
+      const permission = shared(permissionKey(principal))
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
       session.owner = owner
       session.node = nodes.self
@@ -169,6 +171,12 @@ export async function openSessions(parts: {
     },
   }
 
+  function shared(permission: string): string {
+    const known = permissions.get(permission)
+    if (known === undefined) permissions.set(permission, permission)
+    return known ?? permission
+  }
+
   function storeRecord(session: Session): Promise<void> {
     const isKnown = sessions.get(session.clientId) === session
     const current = store.commit(isKnown ? [recordChange(session)] : [])
@@ -244,7 +252,8 @@ export async function openSessions(parts: {
       leaveRoutes(known)
       outbox.forgetAll(known)
     }
-    const session = known && isSame ? known : createSession(record)
+    const session =
+      known && isSame ? known : createSession({ ...record, permission: shared(record.permission) })
     session.principal = record.principal
     session.node = record.node
     session.disconnectedAt = record.disconnectedAt

@@ -160,7 +160,7 @@ t.test('a revocation finds clients that wait for their log-in', async (t) => {
   store.release()
   await Promise.all(clients.map((client) => client.closed()))
   await gone(broker)
-  t.same(broker.broker.clients(), [])
+  t.same(await broker.broker.clients(), [])
 })
 
 t.test('a dropped session takes nothing more in', async (t) => {

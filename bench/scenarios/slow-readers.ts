@@ -1,7 +1,8 @@
 import type { MqttClient } from 'mqtt'
-import { percentile } from '../telemetry/budget.ts'
-import { playing, station } from '../test/events.ts'
-import { type BenchNode, startNode } from './node.ts'
+import { percentile } from '../../telemetry/budget.ts'
+import { playing, station } from '../../test/events.ts'
+import { type BenchNode, startNode } from '../node.ts'
+import { type Sample, type Scenario, single } from '../scenario.ts'
 
 const events = 5000
 const payloadBytes = 4000
@@ -9,36 +10,57 @@ const inFlight = 10
 const healthyReaders = 5
 const frozenReaders = 10
 
-/**
- * Does a subscriber that stopped reading delay the others? Publishes the same events twice in one run, without
- * and with frozen subscribers, and compares the time from publish to receipt at the healthy ones.
- */
-export async function slowReaders(): Promise<Record<string, number>> {
+export const slowReaders: Scenario = {
+  about:
+    'Whether subscribers that stopped reading delay the others: the same events without and beside frozen ones, ' +
+    'from publish to receipt at the healthy ones.',
+  options: { runs: [1] },
+  figures: { p50: 'p50, ms', p99: 'p99, ms', ratio: 'p99 ratio', memory: 'memory at most, MB' },
+  compared: [],
+
+  async measure(options, _asked, say) {
+    const samples: Sample[] = []
+    for (let run = 1; run <= single(options, 'runs'); run++) {
+      samples.push(...(await once(run)))
+      say(`run ${run}`)
+    }
+    return samples
+  },
+}
+
+/** The undisturbed and the disturbed, one after the other. */
+async function once(run: number): Promise<Sample[]> {
   const node = await startNode({ HUB_LOGIN_FAILURES: '0' })
   try {
     const healthy = await Promise.all(Array.from({ length: healthyReaders }, () => subscribe(node)))
     const publisher = await node.connect(station().institution.id)
     await measure(publisher, healthy, 500) // warm
     const undisturbed = await measure(publisher, healthy, events)
-    const before = await node.memory()
+    const before = (await node.usage()).bytes
     const frozen = await Promise.all(Array.from({ length: frozenReaders }, () => subscribe(node)))
     for (const client of frozen) client.stream.pause()
     let peak = before
     const watch = setInterval(async () => {
-      peak = Math.max(peak, await node.memory())
+      peak = Math.max(peak, (await node.usage()).bytes)
     }, 50)
     const disturbed = await measure(publisher, healthy, events)
     clearInterval(watch)
     for (const client of [...healthy, ...frozen, publisher]) client.end(true)
-    return {
-      'undisturbed p50, ms': percentile(undisturbed, 0.5),
-      'undisturbed p99, ms': percentile(undisturbed, 0.99),
-      'beside frozen readers p50, ms': percentile(disturbed, 0.5),
-      'beside frozen readers p99, ms': percentile(disturbed, 0.99),
-      'p99 ratio': percentile([percentile(disturbed, 0.99) / percentile(undisturbed, 0.99)], 1),
-      'memory before, MB': Math.round(before / 1e6),
-      'memory at most, MB': Math.round(peak / 1e6),
-    }
+    const sampleOf = (name: string, times: Float64Array, bytes: number) => ({
+      case: name,
+      system: 'hub',
+      run,
+      figures: {
+        p50: percentile(times, 0.5),
+        p99: percentile(times, 0.99),
+        ratio: percentile(times, 0.99) / percentile(undisturbed, 0.99),
+        memory: bytes / 1e6,
+      },
+    })
+    return [
+      sampleOf('undisturbed', undisturbed, before),
+      sampleOf(`beside ${frozenReaders} frozen readers`, disturbed, peak),
+    ]
   } finally {
     await node.stop()
   }

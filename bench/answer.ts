@@ -1,0 +1,22 @@
+import type { Commands, Usage } from './child.ts'
+
+/** Answers what the process that started this one asks, by name; always what this one uses. */
+export function answer(commands: Commands): void {
+  const all: Commands = { ...commands, usage }
+  process.on('message', async ({ id, name, args }: { id: number; name: string; args: unknown }) => {
+    const command = all[name] as ((args: unknown) => unknown) | undefined
+    try {
+      if (!command) throw new Error(`no command ${name}`)
+      process.send?.({ id, result: await command(args) })
+    } catch (error) {
+      process.send?.({ id, error: error instanceof Error ? error.message : String(error) })
+    }
+  })
+  // Nobody else would end it.
+  process.on('disconnect', () => process.exit())
+}
+
+function usage(): Usage {
+  const { user, system } = process.cpuUsage()
+  return { cpuMs: (user + system) / 1000, bytes: process.memoryUsage.rss() }
+}

@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { basename, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** What a process of the bench can be asked, by name. */
+export type Commands = Record<string, (args: never) => unknown>
+
+/** The CPU time a process has used, milliseconds, and its resident memory, bytes. */
+export interface Usage {
+  cpuMs: number
+  bytes: number
+}
+
+/** Runs TypeScript. */
+const loader = `--import=${import.meta.resolve('tsx')}`
+/** Runs a program that knows nothing of the bench, so that it can be asked what it uses. */
+export const askable = [loader, `--import=${import.meta.resolve('./usage.ts')}`]
+
+/** Profiles of the programs named in BENCH_PROFILE (`server`, `crowd`, …) go to .prof. */
+export function profiling(program: string): string[] {
+  const wanted = process.env.BENCH_PROFILE?.split(',').includes(program)
+  return wanted ? ['--cpu-prof', `--cpu-prof-dir=${resolve('.prof')}`] : []
+}
+
+let lastId = 0
+
+/** Starts a program of the bench in a process of its own. */
+export async function startChild<Asked extends Commands>(program: string) {
+  const path = fileURLToPath(new URL(program, import.meta.url))
+  const child = spawn(process.execPath, [loader, ...profiling(basename(program, '.ts')), path], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const ask = asker<Asked>(child)
+  return {
+    ask,
+    usage: usageOf(child),
+    async stop(): Promise<void> {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const exited = once(child, 'exit')
+      child.disconnect()
+      await exited
+    },
+  }
+}
+
+/** Asks a process that runs `answer`. */
+export function asker<Asked extends Commands>(child: ChildProcess) {
+  const open = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
+  child.on('message', (message: { id: number; result?: unknown; error?: string }) => {
+    const waiting = open.get(message.id)
+    open.delete(message.id)
+    if (message.error === undefined) waiting?.resolve(message.result)
+    else waiting?.reject(new Error(message.error))
+  })
+  child.on('exit', (code, signal) => {
+    for (const { reject } of open.values())
+      reject(new Error(`a process of the bench ended: ${code ?? signal}`))
+    open.clear()
+  })
+  return <Name extends keyof Asked & string>(
+    name: Name,
+    args: Parameters<Asked[Name]>[0],
+  ): Promise<Awaited<ReturnType<Asked[Name]>>> =>
+    new Promise((resolve, reject) => {
+      const id = ++lastId
+      open.set(id, { resolve: (result) => resolve(result as Awaited<ReturnType<Asked[Name]>>), reject })
+      child.send({ id, name, args })
+    })
+}
+
+/** What a process uses that runs `answer` or was started with `askable`. */
+export function usageOf(child: ChildProcess): () => Promise<Usage> {
+  const ask = asker<{ usage: (args: object) => Usage }>(child)
+  return () => ask('usage', {})
+}

@@ -1,0 +1,62 @@
+import type { Receipts } from './load/crowd.ts'
+import type { Act } from './stage.ts'
+
+/** Lets everybody in: publishers, and as many more subscribers as asked for. The kilobytes each one costs. */
+export async function joinCrowd(
+  { peer, crowd }: Act,
+  of: { count: number; qos: number; clean?: boolean; filter?: string },
+): Promise<{ kilobytes: number; ms: number }> {
+  const before = await peer.usage()
+  const { ms } = await crowd.ask('join', {
+    filter: 'radio/#',
+    ...of,
+    address: peer.address,
+    login: peer.subscriber,
+  })
+  // What the log-ins left behind is collected before anything is measured.
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  const after = await peer.usage()
+  return { kilobytes: (after.bytes - before.bytes) / 1000 / of.count, ms }
+}
+
+export async function joinPublishers({ peer, publishers }: Act, count: number): Promise<void> {
+  await publishers.ask('leave', {})
+  await publishers.ask('join', { address: peer.address, count, logins: peer.publishers })
+}
+
+export interface Delivered extends Receipts {
+  /** CPU time of the delivering process per message delivered, microseconds. */
+  cpu: number
+  lost: number
+}
+
+/** Publishes events at a steady pace, and what of it arrived how fast and at what cost. */
+export async function deliver(
+  { peer, crowd, publishers }: Act,
+  of: { events: number; rate: number; subscribers: number },
+): Promise<Delivered> {
+  const count = of.events * of.subscribers
+  await crowd.ask('begin', { room: count })
+  const before = await peer.usage()
+  await publishers.ask('pace', { count: of.events, intervalMs: 1000 / of.rate })
+  const receipts = await crowd.ask('finish', { count })
+  const after = await peer.usage()
+  const cpu = ((after.cpuMs - before.cpuMs) * 1000) / receipts.received
+  return { ...receipts, cpu, lost: count - receipts.received }
+}
+
+/** Publishes as fast as acknowledgements come, `inFlight` events on their way. */
+export async function flood({ peer, crowd, publishers }: Act, of: { count: number; inFlight: number }) {
+  await crowd.ask('begin', { room: of.count })
+  const before = await peer.usage()
+  const { p50, p99 } = await publishers.ask('flood', of)
+  const receipts = await crowd.ask('finish', of)
+  const after = await peer.usage()
+  return {
+    rate: receipts.received / receipts.seconds,
+    p50,
+    p99,
+    cpu: ((after.cpuMs - before.cpuMs) * 1000) / of.count,
+    lost: of.count - receipts.events,
+  }
+}

@@ -1,0 +1,197 @@
+import { percentile } from '../../telemetry/budget.ts'
+import { answer } from '../answer.ts'
+import { type Address, type LightClient, openLightClient, paced } from './light-client.ts'
+import { type Login, subscribePacket } from './packets.ts'
+import { createStampReader, microseconds } from './stamp.ts'
+
+/* A process with a crowd of subscribers. */
+
+interface Member {
+  client: LightClient | undefined
+  clientId: string
+  tlsSession: Buffer | undefined
+  /** The SUBACK is here. */
+  subscribed: () => void
+}
+
+interface Joining {
+  address: Address
+  count: number
+  filter: string
+  qos: number
+  clean?: boolean
+  login?: Login | undefined
+}
+
+/** Log-ins at the same time, so that a handshake is not waited for by hundreds of others. */
+const concurrency = 16
+
+export interface Receipts {
+  received: number
+  /** Different events among them. */
+  events: number
+  /** From publish to receipt, milliseconds. */
+  p50: number
+  p99: number
+  max: number
+  /** From the first publish of them to the last receipt, seconds. */
+  seconds: number
+  /** From `begin` to the last receipt, milliseconds. */
+  ms: number
+}
+
+const readStamp = createStampReader()
+/** How long nothing may arrive before the rest is given up, milliseconds. */
+const patienceMs = 5000
+
+let joined: Joining | undefined
+const members: Member[] = []
+let times = new Float64Array(0)
+let received = 0
+let firstStamp = 0
+let begun = 0
+let lastReceipt = 0
+let stamps = new Set<number>()
+let now = 0
+
+export const commands = {
+  /** Connects and subscribes; how long it took until all were served. */
+  async join(joining: Joining): Promise<{ ms: number }> {
+    joined = joining
+    const start = performance.now()
+    const first = members.length
+    for (let index = first; index < first + joining.count; index++) {
+      members.push({ client: undefined, clientId: `crowd-${index}`, tlsSession: undefined, subscribed() {} })
+    }
+    await paced(joining.count, concurrency, (index) => enter(joining, members[first + index]))
+    return { ms: performance.now() - start }
+  },
+
+  /** Everybody subscribes once more, at another QoS. */
+  async change({ qos }: { qos: number }): Promise<void> {
+    if (!joined || joined.qos === qos) return
+    joined = { ...joined, qos }
+    const { filter } = joined
+    await paced(members.length, 64, (index) => subscribe(members[index], filter, qos))
+  },
+
+  /** All connections break at once. */
+  async leave(_: object): Promise<void> {
+    await Promise.all(
+      members.map(async (member) => {
+        const { client } = member
+        if (!client) return
+        member.tlsSession = client.tlsSession
+        await new Promise((resolve) => client.socket.once('close', resolve).destroy())
+        member.client = undefined
+      }),
+    )
+  },
+
+  /** The same, and nobody will come back. */
+  async dismiss(_: object): Promise<void> {
+    await commands.leave({})
+    members.length = 0
+  },
+
+  /** Everybody who left is back; how long that took, and how many resumed their TLS session. */
+  async comeBack({ resume, atOnce }: { resume: boolean; atOnce: number }) {
+    const joining = joined
+    if (!joining) throw new Error('nobody has left')
+    const start = performance.now()
+    const each = await paced(members.length, atOnce, async (index) => {
+      const member = members[index]
+      if (member && !resume) member.tlsSession = undefined
+      await enter(joining, member)
+      return performance.now() - start
+    })
+    const resumed = members.filter(({ client }) => client?.resumed).length
+    return { ms: performance.now() - start, p50: percentile(each.sort(ascending), 0.5), resumed }
+  },
+
+  /** What comes from now on counts. */
+  begin({ room }: { room: number }): void {
+    times = new Float64Array(room)
+    received = 0
+    firstStamp = 0
+    stamps = new Set()
+    begun = microseconds()
+    lastReceipt = begun
+  },
+
+  /** Resolves when `count` messages have come, or nothing for a while. */
+  async finish({ count }: { count: number }): Promise<Receipts> {
+    let seen = -1
+    let since = performance.now()
+    while (received < count && performance.now() - since < patienceMs) {
+      if (received > seen) since = performance.now()
+      seen = received
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    const sorted = times.subarray(0, Math.min(received, times.length)).sort()
+    return {
+      received,
+      events: stamps.size,
+      p50: percentile(sorted, 0.5),
+      p99: percentile(sorted, 0.99),
+      max: percentile(sorted, 1),
+      seconds: (lastReceipt - firstStamp) / 1e6,
+      ms: (lastReceipt - begun) / 1000,
+    }
+  },
+}
+
+answer(commands)
+
+function ascending(a: number, b: number): number {
+  return a - b
+}
+
+async function enter({ address, clean = true, login, filter, qos }: Joining, member: Member | undefined) {
+  if (!member) return
+  const acknowledgements: number[] = []
+  member.client = await openLightClient({
+    ...{ address, login, clean },
+    clientId: member.clientId,
+    tlsSession: member.tlsSession,
+    onPacket(bytes, start, body, end) {
+      const header = bytes[start] ?? 0
+      if (header === 0x90) member.subscribed()
+      if (header >> 4 !== 3) return
+      const topicEnd = body + 2 + bytes.readUInt16BE(body)
+      const hasId = (header & 6) !== 0
+      if (hasId) acknowledge(member, acknowledgements, bytes[topicEnd] ?? 0, bytes[topicEnd + 1] ?? 0)
+      count(bytes, hasId ? topicEnd + 2 : topicEnd, end)
+    },
+  })
+  await subscribe(member, filter, qos)
+}
+
+/** Answers what came in one go with one write. */
+function acknowledge(member: Member, waiting: number[], high: number, low: number): void {
+  if (waiting.length === 0) {
+    queueMicrotask(() => {
+      member.client?.socket.write(Buffer.from(waiting))
+      waiting.length = 0
+    })
+  }
+  waiting.push(0x40, 2, high, low)
+}
+
+function count(bytes: Buffer, start: number, end: number): void {
+  const stamp = readStamp(bytes, start, end)
+  if (Number.isNaN(stamp)) return
+  now = microseconds()
+  if (firstStamp === 0) firstStamp = stamp
+  lastReceipt = now
+  times[received++] = (now - stamp) / 1000
+  stamps.add(stamp)
+}
+
+function subscribe(member: Member | undefined, filter: string, qos: number): Promise<void> {
+  return new Promise((resolve) => {
+    if (!member?.client) return resolve()
+    member.subscribed = resolve
+    member.client.socket.write(subscribePacket(1, filter, qos))
+  })
+}

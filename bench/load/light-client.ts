@@ -1,0 +1,88 @@
+import type { OnReadOpts } from 'node:net'
+import { type ConnectionOptions, connect } from 'node:tls'
+import { connectPacket, createPacketCutter, type Login, type OnPacket } from './packets.ts'
+
+/** Where a peer listens. */
+export interface Address {
+  port: number
+  /** PEM. */
+  ca: string
+}
+
+export type LightClient = Awaited<ReturnType<typeof openLightClient>>
+
+/** All clients of a process read into the same bytes: they are done with them when the call returns. */
+const shared = Buffer.alloc(64 * 1024)
+
+/**
+ * An MQTT client that costs little more than its TLS socket, so that thousands of them measure the broker and
+ * not themselves. Resolves when it is logged in.
+ */
+export async function openLightClient(of: {
+  address: Address
+  clientId: string
+  clean: boolean
+  login: Login | undefined
+  /** Of an earlier connection, to be resumed. */
+  tlsSession?: Buffer | undefined
+  onPacket: OnPacket
+}) {
+  let isIn = () => {}
+  const cut = createPacketCutter((bytes, start, body, end) => {
+    if (bytes[start] === 0x20) isIn()
+    else of.onPacket(bytes, start, body, end)
+  })
+  let tlsSession: Buffer | undefined
+  // tls.connect knows `onread`, its types do not.
+  const options: ConnectionOptions & { onread: OnReadOpts } = {
+    host: '127.0.0.1',
+    servername: 'localhost',
+    port: of.address.port,
+    ca: of.address.ca,
+    ...(of.tlsSession && { session: of.tlsSession }),
+    onread: {
+      buffer: shared,
+      callback: (length) => {
+        cut(shared, length)
+        return true
+      },
+    },
+  }
+  const socket = connect(options)
+  socket.setNoDelay(true)
+  socket.on('session', (session) => {
+    tlsSession = session
+  })
+  await new Promise<void>((resolve, reject) => {
+    isIn = resolve
+    socket.once('error', reject)
+    socket.once('close', () => reject(new Error('closed before the log-in')))
+    socket.once('secureConnect', () => socket.write(connectPacket(of.clientId, of.clean, of.login)))
+  })
+  socket.on('error', () => {})
+  return {
+    socket,
+    get tlsSession() {
+      return tlsSession
+    },
+    resumed: socket.isSessionReused(),
+  }
+}
+
+/** Does `work` for each index, `concurrency` at a time. */
+export async function paced<Result>(
+  count: number,
+  concurrency: number,
+  work: (index: number) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  let next = 0
+  const workers = Array.from({ length: Math.min(concurrency, count) }, async () => {
+    while (next < count) {
+      const index = next++
+      results[index] = await work(index)
+    }
+  })
+  await Promise.all(workers)
+  return results
+}

@@ -1,0 +1,159 @@
+import { percentile } from '../../telemetry/budget.ts'
+import { playing } from '../../test/events.ts'
+import type { Livestream } from '../../validator/feed.ts'
+import { answer } from '../answer.ts'
+import { type Address, type LightClient, openLightClient } from './light-client.ts'
+import { type Login, publishPacket } from './packets.ts'
+import { emptyStamp, microseconds, stampPlace, writeStamp } from './stamp.ts'
+
+/* A process with publishers, at QoS 1. */
+
+interface Publisher {
+  client: LightClient
+  send: (stamp: number) => void
+  inFlight: number
+  livestreams: number
+}
+
+/** Title and artist make an event of so many bytes. */
+const eventBytes = 900
+
+const publishers: Publisher[] = []
+let acknowledgements: number[] = []
+let acknowledged = (_publisher: Publisher) => {}
+let lastStamp = 0
+
+export const commands = {
+  /** Logs in `count` publishers; each sends for the livestreams of one login in turn. */
+  async join(of: {
+    address: Address
+    count: number
+    logins: { login?: Login | undefined; livestreams: Livestream[] }[]
+  }): Promise<void> {
+    for (let index = 0; index < of.count; index++) {
+      const { login, livestreams } = of.logins[index % of.logins.length] ?? { livestreams: [] }
+      const clientId = `publisher-${publishers.length}-${process.pid}`
+      publishers.push(await open(of.address, clientId, login, livestreams))
+    }
+  },
+
+  leave(_: object): void {
+    for (const { client } of publishers) client.socket.destroy()
+    publishers.length = 0
+  },
+
+  /** One event every `intervalMs`, whatever becomes of it. Resolves when the last is written. */
+  async pace({ count, intervalMs }: { count: number; intervalMs: number }): Promise<void> {
+    const start = performance.now()
+    for (let index = 0; index < count; index++) {
+      const wait = start + index * intervalMs - performance.now()
+      if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
+      publishers[index % publishers.length]?.send(nextStamp())
+    }
+  },
+
+  /** One event for every livestream. Resolves when all are acknowledged. */
+  async each(_: object): Promise<void> {
+    for (const publisher of publishers) {
+      await new Promise<void>((resolve) => {
+        acknowledged = () => {
+          if (publisher.inFlight === 0) resolve()
+        }
+        for (let index = 0; index < publisher.livestreams; index++) publisher.send(nextStamp())
+      })
+    }
+    acknowledged = () => {}
+  },
+
+  /**
+   * As fast as acknowledgements come, `inFlight` at a time over all publishers. Resolves when all are
+   * acknowledged.
+   */
+  async flood({ count, inFlight }: { count: number; inFlight: number }) {
+    acknowledgements = []
+    const start = performance.now()
+    let sent = 0
+    const window = Math.max(1, Math.floor(inFlight / publishers.length))
+    await new Promise<void>((resolve) => {
+      acknowledged = (publisher) => {
+        if (acknowledgements.length >= count) resolve()
+        fill(publisher)
+      }
+      const fill = (publisher: Publisher) => {
+        while (sent < count && publisher.inFlight < window) {
+          sent++
+          publisher.send(nextStamp())
+        }
+      }
+      for (const publisher of publishers) fill(publisher)
+    })
+    acknowledged = () => {}
+    const sorted = Float64Array.from(acknowledgements).sort()
+    return {
+      seconds: (performance.now() - start) / 1000,
+      p50: percentile(sorted, 0.5),
+      p99: percentile(sorted, 0.99),
+    }
+  },
+}
+
+answer(commands)
+
+/** Every event has its own. */
+function nextStamp(): number {
+  lastStamp = Math.max(lastStamp + 1, microseconds())
+  return lastStamp
+}
+
+async function open(
+  address: Address,
+  clientId: string,
+  login: Login | undefined,
+  livestreams: Livestream[],
+): Promise<Publisher> {
+  const sentAt = new Float64Array(65_536)
+  const events = livestreams.map(createEvent)
+  let packetId = 0
+  const client = await openLightClient({
+    ...{ address, clientId, login },
+    clean: true,
+    onPacket(bytes, start, body) {
+      if (bytes[start] !== 0x40) return
+      acknowledgements.push(performance.now() - (sentAt[bytes.readUInt16BE(body)] ?? 0))
+      publisher.inFlight--
+      acknowledged(publisher)
+    },
+  })
+  const publisher: Publisher = {
+    client,
+    inFlight: 0,
+    livestreams: livestreams.length,
+    send(stamp) {
+      packetId = (packetId % 65_535) + 1
+      const event = events[packetId % events.length]
+      if (!event) throw new Error('no livestream to publish for')
+      sentAt[packetId] = performance.now()
+      publisher.inFlight++
+      client.socket.write(publishPacket(event.topic, packetId, event.payload(stamp)))
+    },
+  }
+  return publisher
+}
+
+/** Events of one livestream that differ in their moment only. */
+function createEvent(livestream: Livestream) {
+  const noTime = '2000-01-01T00:00:00.000Z'
+  const make = (title: string) =>
+    Buffer.from(JSON.stringify(playing(livestream, { start: noTime, playlistItemId: emptyStamp, title })))
+  const payload = make('x'.repeat(Math.max(1, eventBytes - make('').length)))
+  const stampAt = stampPlace(payload)
+  const timeAt = payload.indexOf(noTime)
+  return {
+    topic: `inbox/${livestream.institution.id}`,
+    payload(stamp: number): Buffer {
+      payload.write(new Date().toISOString(), timeAt, 'latin1')
+      writeStamp(payload, stampAt, stamp)
+      return payload
+    },
+  }
+}

@@ -1,0 +1,45 @@
+/*
+ * Every event of a load carries the moment it was written, on the monotonic clock that all processes of a
+ * machine share, in microseconds: what tells events apart and what their way is measured by.
+ */
+const digits = 16
+const key = Buffer.from('"playlistItemId":"at')
+
+/** Now, in microseconds. */
+export function microseconds(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1e6 + Math.floor(nanoseconds / 1000)
+}
+
+/** The value of `playlistItemId` that leaves room for a stamp. */
+export const emptyStamp = `at${'0'.repeat(digits)}`
+
+/** Where the stamp stands in a payload. */
+export function stampPlace(payload: Buffer): number {
+  return payload.indexOf(key) + key.length
+}
+
+export function writeStamp(payload: Buffer, place: number, stamp: number): void {
+  payload.write(String(stamp).padStart(digits, '0'), place, 'latin1')
+}
+
+/** Reads stamps; remembers where the last one stood, because events of a load look alike. */
+export function createStampReader() {
+  let place = 0
+  /** NaN for a payload without one. */
+  return (bytes: Buffer, start: number, end: number): number => {
+    if (!isKeyAt(bytes, start + place, end)) {
+      const found = bytes.subarray(start, end).indexOf(key)
+      if (found < 0) return NaN
+      place = found
+    }
+    let stamp = 0
+    const first = start + place + key.length
+    for (let index = first; index < first + digits; index++) stamp = stamp * 10 + (bytes[index] ?? 0) - 48
+    return stamp
+  }
+}
+
+function isKeyAt(bytes: Buffer, at: number, end: number): boolean {
+  return at + key.length + digits <= end && bytes.compare(key, 0, key.length, at, at + key.length) === 0
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type TLSSocket } from 'node:tls'
+import { createFrameReader, readPublish } from '../../broker/frames.ts'
+import { packetType, preparePublish } from '../../broker/wire.ts'
+import { answer } from '../answer.ts'
+
+/*
+ * The limit of this platform: a publish is encoded once, unseen, and the same bytes are written to every
+ * TLS socket. Only QoS 0, no matching, no access control, nothing stored.
+ */
+
+/** As much as the hub adds to an event: its id, and that of its livestream. */
+const completion = Buffer.alloc(100, ' ')
+
+const subscribers = new Set<TLSSocket>()
+
+export const commands = {
+  async start({ cert, key, topic }: { cert: string; key: string; topic: string }): Promise<number> {
+    const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
+      socket.setNoDelay(true)
+      serve(socket, topic)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = server.address()
+    return typeof address === 'object' && address ? address.port : 0
+  },
+}
+
+answer(commands)
+
+function serve(socket: TLSSocket, topic: string): void {
+  const frames = createFrameReader(() => 1024 * 1024)
+  socket.on('data', (chunk: Buffer) => {
+    for (const frame of frames.push(chunk)) {
+      if (frame.type === packetType.connect) socket.write(Buffer.of(0x20, 2, 0, 0))
+      if (frame.type === packetType.subscribe) {
+        socket.write(Buffer.of(0x90, 3, frame.body[0] ?? 0, frame.body[1] ?? 0, 0))
+        subscribers.add(socket)
+      }
+      if (frame.type === packetType.publish) {
+        const { packetId, payload } = readPublish(frame)
+        socket.write(Buffer.of(0x40, 2, packetId >> 8, packetId & 0xff))
+        const bytes = preparePublish(topic, Buffer.concat([payload, completion])).packet(0, {})
+        for (const subscriber of subscribers) subscriber.write(bytes)
+      }
+    }
+  })
+  socket.on('error', () => socket.destroy())
+  socket.on('close', () => subscribers.delete(socket))
+}

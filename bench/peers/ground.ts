@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { type Livestream, parseFeed } from '../../validator/feed.ts'
+
+export type Ground = Awaited<ReturnType<typeof prepareGround>>
+
+const institutionCount = 10
+
+/** What all peers of a run stand on: a directory, one certificate, one feed. */
+export async function prepareGround(livestreams = 60) {
+  const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
+  const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'))
+  const feedPath = join(directory, 'feed.json')
+  await writeFile(feedPath, JSON.stringify({ items: inventLivestreams(livestreams) }))
+  return {
+    directory,
+    certificate,
+    ca: readFileSync(certificate.ca, 'utf8'),
+    feedPath,
+    institutions: institutionsOf(feedPath),
+    remove: () => rm(directory, { recursive: true, force: true, maxRetries: 3 }),
+  }
+}
+
+/** The feed of a ground, in whatever process. */
+export function readFeed(path: string) {
+  const parsed = parseFeed(readFileSync(path, 'utf8'))
+  if ('problem' in parsed) throw new Error(parsed.problem)
+  return parsed.feed
+}
+
+/** A port that is free now, for a server that cannot choose one itself. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (typeof address !== 'object' || address === null) throw new Error('no free port')
+  return address.port
+}
+
+function institutionsOf(path: string): { id: string; livestreams: Livestream[] }[] {
+  const feed = readFeed(path)
+  const institutions = new Map<string, Livestream[]>()
+  for (const { id } of JSON.parse(readFileSync(path, 'utf8')).items) {
+    const livestream = feed.byId(id)
+    if (!livestream) continue
+    const list = institutions.get(livestream.institution.id)
+    if (list) list.push(livestream)
+    else institutions.set(livestream.institution.id, [livestream])
+  }
+  return [...institutions].map(([id, livestreams]) => ({ id, livestreams }))
+}
+
+/** Items of a feed. */
+function inventLivestreams(count: number) {
+  const hex = (number: number) => number.toString(16).padStart(16, '0')
+  return Array.from({ length: count }, (_, index) => {
+    const number = index % institutionCount
+    return {
+      id: `urn:org:permanent-livestream:${hex(index)}`,
+      type: 'PermanentLivestream',
+      externalId: `crid://bench.example/${number}/${index}`,
+      title: `Livestream ${index}`,
+      publisher: {
+        id: `urn:org:publisher:${hex(number)}`,
+        externalId: String(number),
+        title: `Publisher ${number}`,
+        institution: {
+          id: `urn:org:institution:${hex(number)}`,
+          title: `Institution ${number}`,
+          acronym: `I${number}`,
+        },
+      },
+    }
+  })
+}

@@ -1,0 +1,115 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { startChild, type Usage } from '../child.ts'
+import { freePort, type Ground } from './ground.ts'
+import { anyPublishers, type Peer } from './peer.ts'
+import type { commands as validatingClient } from './validating-client.ts'
+
+/** Mosquitto without log-in, access control and persistence; the validation is a client beside it. */
+export async function startMosquitto(ground: Ground): Promise<Peer | undefined> {
+  const [port, plainPort] = [await freePort(), await freePort()]
+  const { cert, key } = ground.certificate
+  const config = join(ground.directory, `mosquitto-${port}.conf`)
+  const lines = [
+    'allow_anonymous true',
+    'persistence false',
+    'set_tcp_nodelay true',
+    'log_type error',
+    'user root',
+    // Nothing is to be dropped.
+    'max_inflight_messages 0',
+    'max_queued_messages 0',
+    `listener ${port} 127.0.0.1`,
+    `certfile ${cert}`,
+    `keyfile ${key}`,
+    `listener ${plainPort} 127.0.0.1`,
+  ]
+  await writeFile(config, `${lines.join('\n')}\n`)
+  const server = await startServer('mosquitto', ['-c', config], plainPort)
+  if (!server) return undefined
+  return besideValidator('Mosquitto + validator', ground, port, server, { port: plainPort })
+}
+
+/** NATS with its MQTT listener; that needs JetStream, in memory here. */
+export async function startNats(ground: Ground): Promise<Peer | undefined> {
+  const [port, natsPort] = [await freePort(), await freePort()]
+  const { cert, key } = ground.certificate
+  const config = join(ground.directory, `nats-${port}.conf`)
+  const lines = [
+    'server_name: bench',
+    `listen: "127.0.0.1:${natsPort}"`,
+    `jetstream { store_dir: "${join(ground.directory, 'nats')}" }`,
+    `mqtt { listen: "127.0.0.1:${port}", tls { cert_file: "${cert}", key_file: "${key}" } }`,
+  ]
+  await writeFile(config, `${lines.join('\n')}\n`)
+  const server = await startServer('nats-server', ['-c', config], natsPort)
+  if (!server) return undefined
+  return besideValidator('NATS + validator', ground, port, server, { port, ca: ground.ca })
+}
+
+async function besideValidator(
+  name: Peer['name'],
+  ground: Ground,
+  port: number,
+  server: Pick<Peer, 'usage' | 'stop'>,
+  inside: { port: number; ca?: string },
+): Promise<Peer> {
+  const validator = await startChild<typeof validatingClient>('peers/validating-client.ts')
+  await validator.ask('start', { ...inside, feedPath: ground.feedPath })
+  return {
+    name,
+    address: { port, ca: ground.ca },
+    subscriber: undefined,
+    publishers: anyPublishers(ground),
+    usage: server.usage,
+    async stop() {
+      await validator.stop()
+      await server.stop()
+    },
+  }
+}
+
+/** A server of the system that accepts at `port`; undefined when it is not installed. */
+async function startServer(command: string, args: string[], port: number) {
+  const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
+  const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
+  const started = await Promise.race([
+    once(child, 'spawn').then(() => true),
+    once(child, 'error').then(() => false),
+  ])
+  if (!started) return undefined
+  const exited = once(child, 'exit')
+  for (let tries = 0; !(await accepts(port)); tries++) {
+    if (tries > 100 || child.exitCode !== null) throw new Error(`${command} does not start`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return {
+    usage: () => usageOfProcess(child.pid ?? 0),
+    async stop(): Promise<void> {
+      child.kill('SIGTERM')
+      await exited
+    },
+  }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+/** By the scheduler's clock: what `ps` shows is in hundredths of a second. */
+async function usageOfProcess(pid: number): Promise<Usage> {
+  const tasks = await readdir(`/proc/${pid}/task`)
+  const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))
+  const cpuNs = (await Promise.all(times)).reduce((sum, line) => sum + Number(line.split(' ')[0]), 0)
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return { cpuMs: cpuNs / 1e6, bytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024 }
+}

@@ -1,0 +1,30 @@
+import type { Livestream } from '../../validator/feed.ts'
+import type { Usage } from '../child.ts'
+import type { Address } from '../load/light-client.ts'
+import type { Login } from '../load/packets.ts'
+import type { Ground } from './ground.ts'
+
+/** A system that does the job: takes events from publishers, and brings the valid ones to subscribers. */
+export interface Peer {
+  name: PeerName
+  address: Address
+  /** How to log in as a subscriber of everything. */
+  subscriber: Login | undefined
+  /** How to log in as a publisher, and for which livestreams. */
+  publishers: { login: Login | undefined; livestreams: Livestream[] }[]
+  /** What the process uses that delivers; a validator beside it is not counted. */
+  usage(): Promise<Usage>
+  /** One more, that nobody uses. */
+  addCredential?: () => Promise<unknown>
+  stop(): Promise<void>
+}
+
+export type PeerName = 'hub' | 'Mosquitto + validator' | 'NATS + validator' | 'plain Aedes' | 'bare sockets'
+
+/** Undefined: not installed here. */
+export type StartPeer = (ground: Ground) => Promise<Peer | undefined>
+
+/** A peer that lets everybody in publishes for all institutions. */
+export function anyPublishers(ground: Ground): Peer['publishers'] {
+  return ground.institutions.map(({ livestreams }) => ({ login: undefined, livestreams }))
+}

@@ -1,0 +1,38 @@
+import pino from 'pino'
+import { createEventIds } from '../../event/id.ts'
+import type { Message } from '../../event/message.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createPipeline } from '../../validator/pipeline.ts'
+import { readFeed } from './ground.ts'
+
+/**
+ * The pipeline of this project around another broker, without a store: the same validation, whatever
+ * distributes. False when the event was not distributed.
+ */
+export function createValidation(feedPath: string, publish: (message: Message) => Promise<void>) {
+  const feed = readFeed(feedPath)
+  const pipeline = createPipeline({
+    topics: {
+      list: () => [],
+      get: () => undefined,
+      missing: () => ({ created: [], changes: [] }),
+      show() {},
+    },
+    feed: () => feed,
+    work: { warnings: () => [], plan: () => ({ changes: [], stored() {}, failed() {} }) },
+    distribute: async (messages) => {
+      await Promise.all(messages.map(publish))
+    },
+    announce: () => {},
+    nextEventId: createEventIds(),
+    clock: Date.now,
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+  })
+  return async (topic: string, payload: Buffer): Promise<boolean> => {
+    const institutionId = topic.split('/')[1] ?? ''
+    const arrival = { at: Date.now(), started: performance.now() }
+    const report = await pipeline.submit({ payload, institutionId, allowedClasses: [] }, arrival)
+    return report.outcome === 'published'
+  }
+}

@@ -1,0 +1,157 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import type { Sample, Scenario } from './scenario.ts'
+
+/** What one system did in one case: medians over the runs, and for ours how it compares. */
+export interface Row {
+  case: string
+  system: string
+  runs: number
+  figures: Record<string, number>
+  /** Ours divided by that of another system in the same run, the median of the runs, by system and figure. */
+  ratios?: Record<string, Record<string, number>>
+}
+
+const ours = 'hub'
+
+export function summarize(samples: readonly Sample[], { figures, compared }: Scenario): Row[] {
+  const groups = new Map<string, Sample[]>()
+  for (const sample of samples) {
+    const key = `${sample.case}\n${sample.system}`
+    const group = groups.get(key)
+    if (group) group.push(sample)
+    else groups.set(key, [sample])
+  }
+  const rows = [...groups.values()].flatMap((group) => {
+    const [first] = group
+    if (!first) return []
+    const row: Row = { case: first.case, system: first.system, runs: group.length, figures: {} }
+    for (const name of Object.keys(figures)) {
+      const values = group.map((sample) => sample.figures[name]).filter((value) => value !== undefined)
+      if (values.length > 0) row.figures[name] = median(values)
+    }
+    if (first.system === ours) row.ratios = ratiosOf(group, samples, compared)
+    return [row]
+  })
+  const cases = [...new Set(rows.map((row) => row.case))]
+  return rows.sort((a, b) => cases.indexOf(a.case) - cases.indexOf(b.case))
+}
+
+function ratiosOf(own: readonly Sample[], all: readonly Sample[], compared: readonly string[]) {
+  const ratios: Record<string, Record<string, number>> = {}
+  const others = new Set(all.map(({ system }) => system).filter((system) => system !== ours))
+  for (const system of others) {
+    for (const figure of compared) {
+      const inRuns = own.flatMap((sample) => {
+        const other = all.find(
+          (each) => each.system === system && each.run === sample.run && each.case === sample.case,
+        )
+        const [mine, theirs] = [sample.figures[figure], other?.figures[figure]]
+        return mine === undefined || !theirs ? [] : [mine / theirs]
+      })
+      if (inRuns.length > 0) ratios[system] = { ...ratios[system], [figure]: median(inRuns) }
+    }
+  }
+  return ratios
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? NaN) + upper) / 2
+}
+
+/** The rows as Markdown tables: figures, then ratios. */
+export function toTables(rows: readonly Row[], { figures, compared }: Scenario): string {
+  const names = Object.keys(figures)
+  const table = align([
+    ['case', 'system', ...Object.values(figures)],
+    ...rows.map((row) => [row.case, row.system, ...names.map((name) => format(row.figures[name]))]),
+  ])
+  const ratios = rows.flatMap((row) =>
+    Object.entries(row.ratios ?? {}).map(([system, of]) => [
+      row.case,
+      `hub ÷ ${system}`,
+      ...compared.map((name) => format(of[name])),
+    ]),
+  )
+  if (ratios.length === 0) return table
+  const headings = compared.map((name) => (figures[name] ?? name).replace(/, (ms|µs|s)$/, ''))
+  return `${table}\n\n${align([['case', 'ratio', ...headings], ...ratios])}`
+}
+
+function format(value: number | undefined): string {
+  if (value === undefined || Number.isNaN(value)) return '–'
+  if (Math.abs(value) >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString('en')
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
+}
+
+function align([heading = [], ...rows]: string[][]): string {
+  const widths = heading.map((_, column) =>
+    Math.max(...[heading, ...rows].map((row) => row[column]?.length ?? 0), 3),
+  )
+  const line = (cells: string[]) =>
+    `| ${cells.map((cell, column) => (column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join(' | ')} |`
+  const rule = widths.map((width, column) => (column < 2 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  return [line(heading), line(rule), ...rows.map(line)].join('\n')
+}
+
+/** What the figures were measured on. */
+export function machine(): { cpu: string; memory: string; versions: string; date: string } {
+  const [first] = cpus()
+  return {
+    cpu: `${cpus().length} × ${first?.model.trim() ?? 'unknown'}`,
+    memory: `${Math.round(totalmem() / 1024 ** 3)} GiB`,
+    versions: [
+      `Node ${process.versions.node} (OpenSSL ${process.versions.openssl})`,
+      versionOf('mosquitto', ['-h'], /version ([\d.]+)/, 'Mosquitto'),
+      versionOf('nats-server', ['--version'], /v([\d.]+)/, 'NATS'),
+      `Aedes ${JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).dependencies.aedes}`,
+    ]
+      .filter(Boolean)
+      .join(', '),
+    date: new Date().toISOString().slice(0, 10),
+  }
+}
+
+function versionOf(command: string, args: string[], pattern: RegExp, name: string): string {
+  try {
+    const path = `${process.env.PATH}:/usr/sbin`
+    const output = execFileSync(command, args, { env: { PATH: path }, encoding: 'utf8' })
+    return `${name} ${pattern.exec(output)?.[1] ?? ''}`
+  } catch (error) {
+    // Mosquitto prints its help and exits with 3.
+    const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
+    const version = pattern.exec(output)?.[1]
+    return version ? `${name} ${version}` : ''
+  }
+}
+
+const page = new URL('../docs/benchmarks.md', import.meta.url)
+const introduction = `# Benchmarks
+
+This page is written by \`npm run bench -- --page\`. Every scenario measures the systems side by side, in turn, in
+the same run, with load generators in processes of their own on the same machine. Figures are medians over the
+runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
+`
+
+/** Writes a scenario into the page; what it says of others stays. */
+export function writePage(name: string, scenario: Scenario, rows: readonly Row[], command: string): void {
+  const before = existsSync(page) ? readFileSync(page, 'utf8') : ''
+  const [, ...sections] = before.split(/^## /m)
+  const { cpu, memory, versions, date } = machine()
+  const runs = Math.max(...rows.map((row) => row.runs))
+  const section = `${name}
+
+${scenario.about}
+
+\`${command}\`, ${runs} runs, ${date}: ${cpu}, ${memory}; ${versions}.
+
+${toTables(rows, scenario)}
+`
+  const kept = sections.filter((other) => !other.startsWith(`${name}\n`)).map((other) => `${other.trim()}\n`)
+  const all = [...kept, section].sort()
+  writeFileSync(page, [introduction, ...all.map((each) => `## ${each}`)].join('\n'))
+}

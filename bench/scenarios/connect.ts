@@ -1,0 +1,49 @@
+import { joinCrowd } from '../delivery.ts'
+import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
+import { chosen, inTurn, onStage } from '../stage.ts'
+
+export const connect: Scenario = {
+  about:
+    'All subscribers lose their connection and come back: time until the last one has its SUBACK. Once with full TLS ' +
+    'handshakes, once with the sessions of before. The load generator does the other half of each handshake.',
+  options: { runs: [3], subscribers: [1000, 3000], atonce: [50] },
+  figures: {
+    seconds: 'all served after, s',
+    p50: 'half of them, s',
+    resumed: 'TLS sessions resumed, %',
+    cpu: 'CPU per client, µs',
+  },
+  compared: ['seconds', 'cpu'],
+
+  async measure(options, asked, say) {
+    const atOnce = single(options, 'atonce')
+    const samples: Sample[] = []
+    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
+      let present = 0
+      for (const subscribers of list(options, 'subscribers')) {
+        for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })
+        present = subscribers
+        for (const resume of [false, true]) {
+          const runs = await inTurn(acts, single(options, 'runs'), async ({ peer, crowd }, run) => {
+            await crowd.ask('leave', {})
+            await new Promise((resolve) => setTimeout(resolve, 300))
+            const before = await peer.usage()
+            const back = await crowd.ask('comeBack', { resume, atOnce })
+            const after = await peer.usage()
+            say(`${peer.name}: run ${run}, ${subscribers}, ${back.resumed} resumed: ${back.ms.toFixed(0)} ms`)
+            const figures = {
+              seconds: back.ms / 1000,
+              p50: back.p50 / 1000,
+              resumed: (back.resumed / subscribers) * 100,
+              cpu: ((after.cpuMs - before.cpuMs) * 1000) / subscribers,
+            }
+            const way = resume ? 'resumed' : 'full handshakes'
+            return { case: `${counted(subscribers, 'client')}, ${way}`, system: peer.name, run, figures }
+          })
+          samples.push(...runs)
+        }
+      }
+    })
+    return samples
+  },
+}

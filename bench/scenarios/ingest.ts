@@ -1,0 +1,43 @@
+import { flood, joinCrowd, joinPublishers } from '../delivery.ts'
+import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
+import { chosen, inTurn, onStage } from '../stage.ts'
+
+export const ingest: Scenario = {
+  about:
+    'How many events are taken, validated, stored and delivered to one subscriber. Publishers at QoS 1 send as fast as ' +
+    'acknowledgements come, 100 events on their way over all of them. The acknowledgement of the hub means: decided ' +
+    'and on disk; that of the others: received.',
+  options: { events: [10_000], runs: [3], publishers: [1, 10, 100], inflight: [100] },
+  figures: {
+    rate: 'events delivered per second',
+    p50: 'acknowledged after, p50, ms',
+    p99: 'p99, ms',
+    cpu: 'CPU per event, µs',
+    lost: 'lost',
+  },
+  compared: ['rate', 'p99'],
+
+  async measure(options, asked, say) {
+    const count = single(options, 'events')
+    const inFlight = single(options, 'inflight')
+    const samples: Sample[] = []
+    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
+      for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })
+      for (const publishers of list(options, 'publishers')) {
+        for (const act of acts) {
+          await joinPublishers(act, publishers)
+          await flood(act, { count: Math.min(count, 2000), inFlight })
+        }
+        const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+          const figures = await flood(act, { count, inFlight })
+          const { name } = act.peer
+          const { rate, p99, lost } = figures
+          say(`${name}: run ${run}, ${publishers} publishers: ${rate.toFixed(0)}/s, ${p99} ms, ${lost} lost`)
+          return { case: counted(publishers, 'publisher'), system: name, run, figures }
+        })
+        samples.push(...runs)
+      }
+    })
+    return samples
+  },
+}

@@ -1,0 +1,45 @@
+import { deliver, joinCrowd, joinPublishers } from '../delivery.ts'
+import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
+import { chosen, inTurn, onStage } from '../stage.ts'
+
+export const latency: Scenario = {
+  about:
+    'The time from publish to receipt, over all subscribers: events of 900 bytes at a steady pace over TLS. The hub ' +
+    'has stored an event on disk before anybody gets it; the others keep theirs in memory.',
+  options: { seconds: [5], runs: [3], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
+  figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
+  compared: ['p50', 'p99'],
+
+  async measure(options, asked, say) {
+    const rate = single(options, 'rate')
+    const events = Math.ceil(single(options, 'seconds') * rate)
+    const samples: Sample[] = []
+    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
+      for (const act of acts) await joinPublishers(act, 1)
+      let present = 0
+      for (const subscribers of list(options, 'subscribers')) {
+        for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })
+        present = subscribers
+        for (const qos of list(options, 'qos')) {
+          for (const act of acts) {
+            await act.crowd.ask('change', { qos })
+            await deliver(act, { events: 50, rate: 50, subscribers })
+          }
+          const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+            const { p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
+            say(`${act.peer.name}: run ${run}, ${subscribers} at QoS ${qos}: p50 ${p50}, p99 ${p99} ms`)
+            const figures = { p50, p99, max, lost }
+            return {
+              case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`,
+              system: act.peer.name,
+              run,
+              figures,
+            }
+          })
+          samples.push(...runs)
+        }
+      }
+    })
+    return samples
+  },
+}

@@ -1,0 +1,62 @@
+import { joinCrowd, joinPublishers } from '../delivery.ts'
+import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
+import { type Act, chosen, inTurn, onStage } from '../stage.ts'
+
+export const retained: Scenario = {
+  about:
+    'A new subscriber of `radio/#` gets what is playing on every livestream: the time from its connection to the last ' +
+    'of the retained messages.',
+  options: { runs: [3], livestreams: [10_000], qos: [0, 1] },
+  figures: {
+    ms: 'all received after, ms',
+    cpu: 'CPU per message, µs',
+    missing: 'missing',
+  },
+  compared: ['ms', 'cpu'],
+
+  async measure(options, asked, say) {
+    const samples: Sample[] = []
+    for (const livestreams of list(options, 'livestreams')) {
+      await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), { livestreams }, async (acts) => {
+        for (const act of acts) {
+          await fill(act)
+          say(`${act.peer.name}: ${livestreams} livestreams are playing`)
+        }
+        for (const qos of list(options, 'qos')) {
+          const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+            const figures = await arrive(act, livestreams, qos)
+            say(`${act.peer.name}: run ${run}, QoS ${qos}: ${figures.ms.toFixed(0)} ms`)
+            return {
+              case: `${counted(livestreams, 'livestream')}, QoS ${qos}`,
+              system: act.peer.name,
+              run,
+              figures,
+            }
+          })
+          samples.push(...runs)
+        }
+      })
+    }
+    return samples
+  },
+}
+
+/** One event for every livestream. */
+async function fill(act: Act): Promise<void> {
+  // A publisher for each institution, and each sends for its livestreams in turn.
+  await joinPublishers(act, act.peer.publishers.length)
+  await act.publishers.ask('each', {})
+  await new Promise((resolve) => setTimeout(resolve, 500))
+}
+
+async function arrive(act: Act, count: number, qos: number) {
+  const { peer, crowd } = act
+  await crowd.ask('begin', { room: count })
+  const before = await peer.usage()
+  const joined = joinCrowd(act, { count: 1, qos })
+  const { received, ms } = await crowd.ask('finish', { count })
+  const after = await peer.usage()
+  await joined
+  await crowd.ask('dismiss', {})
+  return { ms, cpu: ((after.cpuMs - before.cpuMs) * 1000) / count, missing: count - received }
+}

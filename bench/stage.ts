@@ -1,0 +1,86 @@
+import { type Commands, startChild } from './child.ts'
+import type { commands as crowd } from './load/crowd.ts'
+import type { commands as publishers } from './load/publishers.ts'
+import { type Ground, prepareGround } from './peers/ground.ts'
+import { startHubPeer } from './peers/hub.ts'
+import { startMosquitto, startNats } from './peers/installed.ts'
+import { startBareSockets, startPlainAedes } from './peers/ours.ts'
+import type { Peer, StartPeer } from './peers/peer.ts'
+
+/** The systems by the words of `--peers`. */
+export const systems = {
+  hub: (ground) => startHubPeer(ground),
+  mosquitto: startMosquitto,
+  nats: startNats,
+  aedes: startPlainAedes,
+  bare: startBareSockets,
+} satisfies Record<string, StartPeer>
+
+export type System = keyof typeof systems
+
+/** A system with the load that is put on it. */
+export interface Act {
+  peer: Peer
+  crowd: Child<typeof crowd>
+  publishers: Child<typeof publishers>
+}
+
+type Child<Asked extends Commands> = Awaited<ReturnType<typeof startChild<Asked>>>
+
+/**
+ * Starts systems side by side, each with load generators of its own, and ends them when the work is done.
+ * All are up at the same time and are measured in turn, so that a moment in which the machine was busy with
+ * something else does not fall on one of them alone.
+ */
+export async function onStage<Result>(
+  starters: readonly StartPeer[],
+  of: { livestreams?: number },
+  work: (acts: Act[], ground: Ground) => Promise<Result>,
+): Promise<Result> {
+  const ground = await prepareGround(of.livestreams)
+  const stops: (() => Promise<void>)[] = []
+  try {
+    const acts: Act[] = []
+    for (const start of starters) {
+      const peer = await start(ground)
+      if (!peer) continue
+      stops.push(peer.stop)
+      acts.push(await actOf(peer, stops))
+    }
+    return await work(acts, ground)
+  } finally {
+    await Promise.allSettled(stops.map((stop) => stop()))
+    await ground.remove()
+  }
+}
+
+async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
+  const act = {
+    peer,
+    crowd: await startChild<typeof crowd>('load/crowd.ts'),
+    publishers: await startChild<typeof publishers>('load/publishers.ts'),
+  }
+  stops.push(act.crowd.stop, act.publishers.stop)
+  return act
+}
+
+/** The systems of a scenario that are asked for. */
+export function chosen(asked: readonly string[], able: readonly System[]): StartPeer[] {
+  return able.filter((name) => asked.length === 0 || asked.includes(name)).map((name) => systems[name])
+}
+
+/** The acts in turn, each run beginning with another. */
+export async function inTurn<Result>(
+  acts: readonly Act[],
+  runs: number,
+  play: (act: Act, run: number) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (let run = 1; run <= runs; run++) {
+    for (let index = 0; index < acts.length; index++) {
+      const act = acts[(index + run - 1) % acts.length]
+      if (act) results.push(await play(act, run))
+    }
+  }
+  return results
+}
