@@ -9,7 +9,6 @@ import { startBridge } from './bridge-https/bridge.ts'
 import { createBroker } from './broker/broker.ts'
 import { createIngest } from './broker/ingest.ts'
 import { listenMqtt } from './broker/listener.ts'
-import { readProxyHeader } from './broker/proxy-protocol.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { type Config, maskedConfig } from './config/config.ts'
@@ -17,6 +16,7 @@ import { createDeliveries } from './deliveries.ts'
 import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
+import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { createOnlyNode } from './nodes/nodes.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, nodeName, version } from './status.ts'
@@ -127,15 +127,16 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
   })
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
+  const mqttBounds = createConnectionBounds(config)
   const bridge = await startBridge({
     ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
     host: config.host,
     port: config.httpsPort,
     stage: config.stage,
     project: config.project,
-    maxConnections: config.maxConnections,
-    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
-    readAddress: config.proxyProtocol ? readProxyHeader : undefined,
+    bounds: createConnectionBounds(config),
+    mqttBounds,
+    proxyProtocol: config.proxyProtocol,
     // A browser that learned it for localhost would refuse every other server there.
     strictTransport: config.tlsCert !== undefined,
     publishRate: config.publishRate,
@@ -143,7 +144,6 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     mqttPort: () => mqttPort,
     accept: broker.accept,
     maxPacketBytes: config.maxPacket,
-    hasRoom: () => broker.connectionCount() < config.maxConnections,
     feed: feed.current,
     logIn: createLogIn({ users, failures: config.loginFailures }),
     resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
@@ -180,8 +180,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     host: config.host,
     port: config.mqttPort,
     certificates,
-    maxConnections: config.maxConnections,
-    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+    bounds: mqttBounds,
     proxyProtocol: config.proxyProtocol,
     accept: broker.accept,
     log,

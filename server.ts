@@ -34,6 +34,7 @@ async function main(): Promise<void> {
       welcomeText({
         host: config.host,
         mqttPort,
+        httpsPort,
         adminSocket,
         defaultSocket: resolve('data/admin.sock'),
         caPath,

@@ -9,27 +9,31 @@ export function welcomeText(node: {
   /** Where clients reach it; every address of the machine is localhost, too. */
   host?: string
   mqttPort: number
+  httpsPort: number
   adminSocket: string
   defaultSocket: string
   caPath: string
   livestream: Livestream | undefined
 }): string {
-  const { mqttPort, livestream } = node
+  const { mqttPort, httpsPort, livestream } = node
   const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${quoted(node.adminSocket)}`
   // The installed package brings `hubctl` as a command of its own.
   const hubctl = `${import.meta.url.endsWith('.ts') ? 'npm run -s hubctl --' : 'hubctl'}${socket}`
   const host = node.host === undefined || everyAddress.has(node.host) ? 'localhost' : node.host
-  const broker = `-h ${host} -p ${mqttPort} --cafile ${quoted(relative(process.cwd(), node.caPath))}`
+  const caPath = quoted(relative(process.cwd(), node.caPath))
+  const broker = `-h ${host} -p ${mqttPort} --cafile ${caPath}`
+  const baseUrl = `https://${host.includes(':') ? `[${host}]` : host}:${httpsPort}`
   return [
     '',
-    `The hub listens for MQTT over TLS on port ${mqttPort}. Your first event, in two more terminals, in this folder`,
-    '(mosquitto_sub and mosquitto_pub are the mosquitto clients):',
+    `The hub listens for MQTT over TLS on port ${mqttPort}, and for HTTPS on port ${httpsPort}. Your first event, in two more`,
+    'terminals, in this folder (mosquitto_sub and mosquitto_pub are the mosquitto clients):',
     '',
     '# Terminal 2: a listener that sees everything',
     `SUB=$(${hubctl} credentials add --role subscriber --label player --allow 'radio/#' --json)`,
     ...login('SUB'),
     `mosquitto_sub ${broker} -u "$SUB_USER" -P "$SUB_PASSWORD" -q 1 -v -t 'radio/#'`,
     ...(livestream ? publisherLines(livestream, hubctl, broker) : []),
+    ...(livestream ? httpsLines(livestream, hubctl, baseUrl, caPath) : []),
     '',
     '# What the node did, and what else it can be asked',
     `${hubctl} status`,
@@ -42,7 +46,8 @@ export function welcomeText(node: {
 const everyAddress = new Set(['127.0.0.1', '0.0.0.0', '::', '::1'])
 
 function publisherLines(livestream: Livestream, hubctl: string, broker: string): string[] {
-  const { institution, title } = livestream
+  const { type, externalId, id, publisher, institution, title } = livestream
+  const services = [{ type, externalId, id, publisherId: publisher.id, institutionId: institution.id }]
   const user = '-u "$PUB_USER" -P "$PUB_PASSWORD"'
   return [
     '',
@@ -53,7 +58,28 @@ function publisherLines(livestream: Livestream, hubctl: string, broker: string):
     `mosquitto_sub ${broker} ${user} -q 1 -v -t 'feedback/${institution.id}' & sleep 1`,
     '',
     `# Terminal 3: now playing on ${printable(title)}`,
-    `mosquitto_pub ${broker} ${user} -q 1 -t 'inbox/${institution.id}' -m ${eventArgument(livestream)}`,
+    `mosquitto_pub ${broker} ${user} -q 1 -t 'inbox/${institution.id}' -m ${eventArgument(services)}`,
+  ]
+}
+
+/** The way from before MQTT: a user with a password, its token, an event, the topics to subscribe to. */
+function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caPath: string): string[] {
+  const { type, externalId, institution, publisher } = livestream
+  const services = [{ type, externalId, publisherId: publisher.externalId }]
+  const password = '\\"password\\":\\"correct horse battery\\"'
+  const bearer = '-H "authorization: Bearer $TOKEN"'
+  return [
+    '',
+    '# Or over HTTPS, as broadcasters did before MQTT (docs/https.md, docs/migration.md): a user, and its token',
+    `api() { curl -sS -w '\\n' --cacert ${caPath} -H 'content-type: application/json' "$@"; }`,
+    `ADDED=$(${hubctl} users add --email "studio-$(date +%s)@radio.example" --institution ${institution.id} --json)`,
+    `api ${baseUrl}/auth/reset -d "{\\"token\\":\\"$(node -p "($ADDED).resetToken")\\",${password}}"`,
+    `LOGIN=$(api ${baseUrl}/auth/login -d "{\\"email\\":\\"$(node -p "($ADDED).email")\\",${password}}")`,
+    'TOKEN=$(node -p "($LOGIN).token")',
+    '',
+    '# An event (the first one of a livestream only makes its topic: send it again), and the topics',
+    `api ${baseUrl}/events/${eventName} ${bearer} -d ${eventArgument(services)}`,
+    `api ${baseUrl}/topics ${bearer}`,
   ]
 }
 
@@ -65,17 +91,19 @@ function login(variable: string): string[] {
   ]
 }
 
+const eventName = 'de.org.hub.v1.radio.track.playing'
+
 /** An event as one shell word, which starts at the moment it is sent. */
-function eventArgument({ type, externalId, id, publisher, institution }: Livestream): string {
+function eventArgument(services: readonly object[]): string {
   const event = {
-    event: 'de.org.hub.v1.radio.track.playing',
+    event: eventName,
     type: 'music',
     start: 'START',
     length: 214,
     title: 'Ebbe und Flut',
     artist: 'Mira Hollund',
     playlistItemId: 'item-1',
-    services: [{ type, externalId, id, publisherId: publisher.id, institutionId: institution.id }],
+    services,
   }
   return `'${escaped(JSON.stringify(event)).replace('START', `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`)}'`
 }

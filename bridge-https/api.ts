@@ -39,6 +39,11 @@ export function serveRoutes(
     return { refused: refuse(400, [httpsError('request.type')]) } satisfies Payload
   })
   app.setNotFoundHandler((_request, reply) => send(reply, refuse(404)))
+  // Fastify would wait for a body that nobody wants.
+  app.addHook('onRequest', async (request, reply) => (request.is404 ? send(reply, refuse(404)) : undefined))
+  app.addHook('onSend', async (request, reply) => {
+    if (!request.raw.complete && !isShort(request)) reply.header('connection', 'close')
+  })
   app.setErrorHandler((error, request, reply) => {
     if (codeOf(error).startsWith('FST_ERR_CTP_')) {
       return send(reply, refuse(400, [httpsError('request.type')]))
@@ -87,9 +92,7 @@ export function serveRoutes(
       async onRequest(request, reply) {
         matched.set(request, route)
         const refused = retired(reply) ?? (await authenticate(request)) ?? (route.body && compressed(request))
-        if (!refused) return
-        if (!isShort(request)) reply.header('connection', 'close')
-        return send(reply, refused)
+        return refused && send(reply, refused)
       },
 
       async handler(request, reply) {

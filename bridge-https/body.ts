@@ -1,7 +1,8 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv } from 'ajv'
 import type { TSchema } from 'typebox'
-import { type ErrorItem, errorItem, pathOf, quote } from '../event/error.ts'
+import type { ErrorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
+import { isOwnError, schemaError } from '../event/schema-error.ts'
 import { emailPattern } from '../users/user.ts'
 import { belowBody } from './answer.ts'
 
@@ -22,28 +23,18 @@ export function compileBody(
     const meant =
       variants.find(({ names }) => names.some((name) => Object.hasOwn(Object(value), name))) ?? first
     if (!meant || meant.validate(value)) return { value }
-    return { errors: belowBody(describeAll(meant.validate)) }
+    return {
+      errors: belowBody(
+        (meant.validate.errors ?? []).filter(isOwnError).map((error) => schemaError(error, { isSecret })),
+      ),
+    }
   }
 }
 
-function describeAll({ errors }: ValidateFunction): ErrorItem[] {
-  // A value of the wrong type is one error, not also one that is another constant.
-  const own = (errors ?? []).filter(({ keyword, data }) => keyword !== 'const' || typeof data === 'string')
-  return own.map(({ keyword, instancePath, params, data, parentSchema }: ErrorObject) => {
-    const missing: unknown = params.missingProperty
-    const segments = instancePath.split('/').slice(1)
-    const path = pathOf(...segments, ...(typeof missing === 'string' ? [missing] : []))
-    const expected: unknown = parentSchema?.description
-    const detail =
-      typeof missing === 'string'
-        ? `expected ${quote(missing)}`
-        : `got ${secret.test(path) ? 'it' : quote(data)}, expected ${expected ?? 'another value'}`
-    return errorItem(`${keyword}.openapi.validation`, path, detail)
-  })
-}
-
 /** Never repeated in an answer, which may end up in a log. */
-const secret = /password|token/i
+function isSecret(path: string): boolean {
+  return /password|token/i.test(path)
+}
 
 function namesOf(schema: TSchema): string[] {
   return 'properties' in schema ? Object.keys(Object(schema.properties)) : []

@@ -8,18 +8,18 @@ import swaggerUi from '@fastify/swagger-ui'
 import Fastify, { type FastifyBaseLogger, type FastifyRequest, LogController } from 'fastify'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Lifecycle } from '../lifecycle/lifecycle.ts'
+import type { ConnectionBounds } from '../listener/connection-bounds.ts'
+import { guardServer, tlsOptions } from '../listener/tls-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tokens } from '../users/tokens.ts'
 import { httpsError, refuse } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
-import { boundConnections, type ReadAddress } from './connections.ts'
 import type { Route } from './route.ts'
 import { answerRaw, createWebSocketDoor } from './websocket.ts'
 
 /** Bounds of one connection and one request, milliseconds and bytes. */
 const usualLimits = {
-  handshakeMs: 10_000,
   headersMs: 10_000,
   /** From the first byte to the last of the body. */
   requestMs: 30_000,
@@ -53,10 +53,11 @@ export async function listenHttps(parts: {
   host: string
   port: number
   certificates: Certificates
-  maxConnections: number
-  /** 0: no limit. */
-  maxConnectionsPerAddress: number
-  readAddress?: ReadAddress | undefined
+  /** Of HTTPS; a connection that becomes MQTT leaves them. */
+  bounds: ConnectionBounds
+  /** Of MQTT, whatever it goes over. */
+  mqttBounds: ConnectionBounds
+  proxyProtocol: boolean
   /** Tell browsers to come back with https only. */
   strictTransport: boolean
   routes: readonly Route[]
@@ -65,7 +66,6 @@ export async function listenHttps(parts: {
   tokens: Tokens
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
-  hasRoom: () => boolean
   limits?: Partial<typeof usualLimits>
   maxPacketBytes: number
   log: Log
@@ -73,7 +73,6 @@ export async function listenHttps(parts: {
 }) {
   const { certificates, routes, openapi, lifecycle, tokens, log, metrics } = parts
   const limits = { ...usualLimits, ...parts.limits }
-  const minVersion = 'TLSv1.2'
   const loggerInstance: FastifyBaseLogger = log
   const app = Fastify<Server>({
     loggerInstance,
@@ -89,34 +88,29 @@ export async function listenHttps(parts: {
     // The header is bounded, and with it every part of a path: routes judge names of any length.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
-      ...certificates.current(),
-      minVersion,
-      handshakeTimeout: limits.handshakeMs,
+      ...tlsOptions(certificates),
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headersMs,
       connectionsCheckingInterval: limits.checkMs,
       // A request without Host is answered like every other.
       requireHostHeader: false,
-      noDelay: true,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
     // Names that cannot be decoded are names of nothing.
     frameworkErrors: (_error, _request, reply) => void send(reply, refuse(404)),
   })
   const server: Server = app.server
-  const connections = boundConnections(server, { ...parts, log, metrics })
-  const addressOf = ({ raw }: FastifyRequest) => connections.addressOf(raw.socket)
-  const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
-  server.on('tlsClientError', () => metrics.connectionsRefused.inc({ reason: 'tls' }))
+  const guard = guardServer(server, parts)
+  const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request, socket) => {
     socket.on('error', () => socket.destroy())
     answerRaw(socket, 404)
   })
-  const door = createWebSocketDoor(parts)
+  const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
-    door.upgrade(request, socket, head, connections.addressOf(socket))
+    door.upgrade(request, socket, head, guard.addressOf(socket), () => guard.release(socket))
   })
 
   await app.register(helmet, {
@@ -150,14 +144,14 @@ export async function listenHttps(parts: {
 
     /** Stops accepting. Resolves when the requests that are under way are answered, or have had their time. */
     async stop(): Promise<void> {
-      stopWatching()
+      guard.stopWatching()
       closed ??= app.close()
       await underWay.over(drainMs)
     },
 
     /** Ends what is left, MQTT over WebSocket included. */
     async close(): Promise<void> {
-      connections.destroyAll()
+      guard.destroyAll()
       await closed
     },
   }

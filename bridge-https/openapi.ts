@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox'
 import { eventSchemas } from '../event/schema.ts'
+import { instantPattern } from '../event/timestamp.ts'
 import type { Track, TrackState } from '../lifecycle/track.ts'
 import { type Described, maxBodyBytes, needsToken, type Route } from './route.ts'
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
@@ -73,8 +74,6 @@ export function portable(schema: unknown): unknown {
     }),
   )
 }
-
-const instantPattern = '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:?\\d\\d)$'
 
 function operation(route: Route, isDeprecated: boolean): object {
   const { id, summary, description, tag, params, body } = route

@@ -20,7 +20,7 @@ export function readPayload(stream: IncomingMessage, maxBytes: number): Promise<
       if (length > drainBytes) {
         stream.removeAllListeners('data')
         stream.pause()
-        resolve({ refused: { ...tooLarge(maxBytes), headers: { connection: 'close' } } })
+        resolve({ refused: tooLarge(maxBytes) })
       }
     })
     stream.once('end', () => {
@@ -38,7 +38,7 @@ function tooLarge(maxBytes: number): Answer {
   return refuse(413, belowBody([error]))
 }
 
-/** Whether the rest of a refused request is worth reading, to keep the connection. */
+/** Whether the rest of a body nobody waits for is worth reading, to keep the connection. */
 export function isShort({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const length = Number(headers['content-length'] ?? 0)
   return headers['transfer-encoding'] === undefined && length <= drainBytes

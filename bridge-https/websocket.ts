@@ -1,6 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { ConnectionBounds } from '../listener/connection-bounds.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { type ErrorStatus, envelope } from './answer.ts'
 
 /** Where MQTT over WebSocket is served (design.md §3). */
@@ -15,12 +18,14 @@ const usualMessageBytes = 1024 * 1024
 /** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
 export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
-  /** False when there are as many MQTT connections as there may be. */
-  hasRoom: () => boolean
+  /** Shared with MQTT over TCP. */
+  bounds: ConnectionBounds
   /** Largest MQTT packet; the broker holds it, here it must only fit. */
   maxPacketBytes: number
+  log: Log
+  metrics: Metrics
 }) {
-  const { accept, hasRoom, maxPacketBytes } = parts
+  const { accept, bounds, maxPacketBytes, log, metrics } = parts
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -33,25 +38,45 @@ export function createWebSocketDoor(parts: {
 
   return {
     /** Takes over the socket of an upgrade request, or refuses it. */
-    upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, remoteAddress: string): void {
+    upgrade(
+      request: IncomingMessage,
+      socket: Duplex,
+      head: Buffer,
+      remoteAddress: string,
+      /** Called when the connection counts as MQTT. */
+      taken: () => void,
+    ): void {
       socket.on('error', () => socket.destroy())
-      const status = whyNot(request)
+      const status = whyNot(request) ?? noPlace(socket, remoteAddress)
       if (status !== undefined) {
         answerRaw(socket, status)
         return
       }
+      taken()
       server.handleUpgrade(request, socket, head, (websocket) => {
         accept(new WebSocketStream(websocket), remoteAddress)
       })
     },
   }
 
+  function noPlace(socket: Duplex, remoteAddress: string): ErrorStatus | undefined {
+    const place = bounds.enter()
+    if (place?.belongsTo(remoteAddress)) {
+      socket.once('close', place.leave)
+      return undefined
+    }
+    place?.leave()
+    const reason = place ? 'max-connections-per-address' : 'max-connections'
+    metrics.connectionsRefused.inc({ reason })
+    log.warn({ remoteAddress, reason }, 'connection refused')
+    return 503
+  }
+
   function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
     if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
     if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
     const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
-    if (!offered.includes(subProtocol)) return 400 // [MQTT-6.0.0-3]
-    return hasRoom() ? undefined : 503
+    return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
   }
 }
 

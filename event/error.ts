@@ -117,10 +117,13 @@ const schemaSentences: ReadonlyMap<string, string> = new Map([
   ['additionalProperties', 'The field is not known here'],
   ['type', 'The value has the wrong type'],
   ['enum', 'The value is not one of those allowed'],
+  ['const', 'The value is not the one allowed'],
   ['format', 'The value has the wrong format'],
   ['pattern', 'The value has the wrong form'],
   ['exclusiveMinimum', 'The number is too small'],
   ['minItems', 'The list is too short'],
+  ['minLength', 'The text is too short'],
+  ['maxLength', 'The text is too long'],
 ])
 
 const table: ReadonlyMap<string, ErrorKind> = new Map(Object.entries(errorTable))

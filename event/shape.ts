@@ -1,9 +1,10 @@
-import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
+import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { TObject } from 'typebox'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 import { type EventClass, type EventKind, eventKinds, kindOf } from './kind.ts'
 import { ControlEvent, DataEvent, eventSchemas, type HubEvent, TrackEvent } from './schema.ts'
+import { isOwnError, schemaError } from './schema-error.ts'
 import { parseInstant } from './timestamp.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
 
@@ -193,51 +194,8 @@ function report(
 ): void {
   validate(value)
   for (const error of validate.errors ?? []) {
-    // A value of the wrong type is one error, not also one that is missing in the list.
-    if (error.keyword === 'enum' && typeof error.data !== 'string') continue
-    const make = () => errorItem(`${error.keyword}.openapi.validation`, placeOf(error, at), describe(error))
-    errors.add(make)
+    if (isOwnError(error)) errors.add(() => schemaError(error, { at }))
   }
-}
-
-/** JSON pointer to path; for a missing or unknown property the path of that property (design.md §7). */
-function placeOf({ instancePath, params }: ErrorObject, at: (string | number)[]): string {
-  const segments = instancePath
-    .split('/')
-    .slice(1)
-    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const property: unknown = params.missingProperty ?? params.additionalProperty
-  return typeof property === 'string' ? pathOf(...at, ...segments, property) : pathOf(...at, ...segments)
-}
-
-/** What the value is, and what was expected instead. */
-function describe({ keyword, params, data, parentSchema }: ErrorObject): string {
-  const got = quote(data)
-  switch (keyword) {
-    case 'required':
-      return `expected ${quote(params.missingProperty)} in ${parentSchema?.title ?? 'the object'}`
-    case 'additionalProperties':
-      return `${quote(params.additionalProperty)} is no field of ${parentSchema?.title ?? 'the object'}`
-    case 'type':
-      return `got ${got}, expected ${[params.type].flat().join(' or ')}`
-    case 'enum':
-      return `got ${got}, expected one of ${params.allowedValues.join(', ')}`
-    case 'format':
-      return `got ${got}, expected ${formatExamples[params.format] ?? params.format}`
-    case 'pattern':
-      return `got ${got}, expected to match ${params.pattern}`
-    case 'minItems':
-      return `got ${got}, expected at least ${params.limit} item`
-    case 'exclusiveMinimum':
-      return `got ${got}, expected a number greater than ${params.limit}`
-    default:
-      return `got ${got}`
-  }
-}
-
-const formatExamples: Record<string, string> = {
-  instant: 'an ISO 8601 instant with seconds and offset such as 2026-01-31T12:00:00+01:00',
-  uri: 'a URI such as https://www.example/page',
 }
 
 const ajvOptions: Options = {

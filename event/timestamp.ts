@@ -30,3 +30,6 @@ export function parseInstant(text: string): number | undefined {
 
 const pattern =
   /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)T(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?(?:Z|(?<sign>[+-])(?<offsetHour>\d\d):?(?<offsetMinute>\d\d))$/
+
+/** The form of an instant as JSON Schema tools know it; what it does not say is which dates there are. */
+export const instantPattern = pattern.source.replace(/\?<\w+>/g, '')

@@ -22,8 +22,12 @@ const folders: Record<string, string[]> = {
   push: ['event', 'store', 'work'],
   plugins: ['event', 'telemetry', 'push', 'work'],
   lifecycle: ['store'],
-  broker: ['event', 'store', 'telemetry', 'nodes', 'acl', 'certs', 'validator'],
-  'bridge-https': ['event', 'telemetry', 'certs', 'validator', 'users', 'push', 'work', 'lifecycle'],
+  listener: ['telemetry', 'certs'],
+  broker: ['event', 'store', 'telemetry', 'nodes', 'acl', 'certs', 'listener', 'validator'],
+  'bridge-https': [
+    ...['event', 'telemetry', 'certs', 'listener', 'validator'],
+    ...['users', 'push', 'work', 'lifecycle'],
+  ],
   admin: ['event', 'store', 'telemetry', 'config', 'acl', 'lifecycle'],
   cli: ['event', 'acl', 'config', 'users', 'lifecycle'],
 }

@@ -137,13 +137,15 @@ test('the README shows the commands that npm start prints', async (t) => {
   if ('problem' in parsed) throw new Error(parsed.problem)
   const printed = welcomeText({
     mqttPort: 8883,
+    httpsPort: 8443,
     adminSocket: '/data/admin.sock',
     defaultSocket: '/data/admin.sock',
     caPath: join(process.cwd(), 'certs/ca.pem'),
     livestream: parsed.feed.sample,
   })
-  const printedCommands = printed.split('\n').filter((line) => /^(SUB|PUB|mosquitto)/.test(line))
-  t.equal(printedCommands.length, 9)
+  const commandLine = /^(SUB|PUB|mosquitto|api|ADDED|LOGIN|TOKEN)/
+  const printedCommands = printed.split('\n').filter((line) => commandLine.test(line))
+  t.equal(printedCommands.length, 16)
   for (const command of printedCommands) t.ok(readme.includes(`\n${command}\n`), command.slice(0, 60))
 })
 

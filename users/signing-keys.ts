@@ -28,12 +28,11 @@ export const algorithm = 'RS256'
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
-  let signing = newest() ?? (await make())
-  let privateKey = await importJWK(signing.privateJwk, algorithm)
+  let signing = await usable(newest() ?? (await make()))
 
   return {
     /** What signs now. */
-    current: () => ({ kid: signing.kid, key: privateKey }),
+    current: () => signing,
 
     /** The public key of that name, if tokens it signed are still accepted. */
     async find(kid: string | undefined) {
@@ -49,16 +48,21 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
 
     /** Makes a new key that signs from now on. `dropOld`: what the others signed is refused at once. */
     async rotate({ dropOld = false } = {}): Promise<SigningKeyView> {
-      const replacedAt = new Date(clock()).toISOString()
       const old = [...collection.values()]
-      signing = await make()
-      privateKey = await importJWK(signing.privateJwk, algorithm)
+      const made = await make()
+      // Name and key at once: others sign while this waits.
+      signing = await usable(made)
+      const replacedAt = new Date(clock()).toISOString()
       for (const key of old) {
         if (dropOld || !isKept(key)) await collection.delete(key.kid)
         else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt })
       }
-      return shown(signing)
+      return shown(made)
     },
+  }
+
+  async function usable({ kid, privateJwk }: StoredKey) {
+    return { kid, key: await importJWK(privateJwk, algorithm) }
   }
 
   function newest(): StoredKey | undefined {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { parseInstant } from '../../event/timestamp.ts'
+import { instantPattern, parseInstant } from '../../event/timestamp.ts'
 
 t.test('an instant is date, T, time with seconds, optional fraction, and offset', async (t) => {
   const instants: [text: string, same: string][] = [
@@ -66,4 +66,11 @@ t.test('every instant JavaScript writes is read back', async () => {
     noInvalidDate: true,
   })
   fc.assert(fc.property(date, (at) => parseInstant(at.toISOString()) === at.getTime()))
+})
+
+t.test('descriptions have its form, in the words of every tool', async (t) => {
+  t.notMatch(instantPattern, '(?<', 'not every one knows named groups')
+  const form = new RegExp(instantPattern)
+  for (const text of ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.123456789+0100']) t.match(text, form)
+  for (const text of ['2026-01-31T12:00Z', '2026-01-31', '2026-01-31T12:00:00']) t.notMatch(text, form)
 })

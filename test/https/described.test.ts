@@ -139,6 +139,7 @@ t.test('health and metrics', async (t) => {
   const info = await api.call('GET', '/')
   t.equal(info.status, 200)
   t.match(info.json, { service: 'now-playing-hub', stage: 'test', status: 'ok', version: /^\d+\.\d+/ })
+  t.same(Object.keys(info.json).sort(), ['service', 'stage', 'status', 'version'])
   const health = await api.call('GET', '/health')
   t.equal(health.status, 200)
   t.same(health.json, { status: 'ok', store: true, feed: true })

@@ -72,9 +72,15 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
       const body = method === 'POST' || method === 'PUT' ? '{' : undefined
       const { status, json } = await api.call(method, path, { token: lacking, body })
       t.equal(status, 403, `${method} ${path}`)
-      t.match(json, {
+      t.same(json, {
         message: 'Invalid authorization',
-        errors: [{ path: '.headers.authorization', errorCode: 'authorization.permission' }],
+        errors: [
+          {
+            path: '.headers.authorization',
+            message: `The user lacks the permission for this: ${path === events ? 'publish' : 'subscribe'}`,
+            errorCode: 'authorization.permission',
+          },
+        ],
         trace: null,
       })
     }
@@ -161,9 +167,15 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
         const { status, json } = await api.call('POST', path, { token, body })
         t.equal(status, size > 409_600 ? 413 : 400, `${path} ${size}`)
         if (status !== 413) continue
-        t.match(json, {
+        t.same(json, {
           message: 'The body is too large',
-          errors: [{ path: '.body', message: /409600/, errorCode: 'payload.size' }],
+          errors: [
+            {
+              path: '.body',
+              message: 'The payload is too large: more than 409600 bytes',
+              errorCode: 'payload.size',
+            },
+          ],
           trace: null,
         })
       }
@@ -230,6 +242,54 @@ t.test('what is not proper HTTP gets the envelope as well', async (t) => {
     /^HTTP\/1\.1 400 .*required\.openapi\.validation/s,
     'chunks are put together',
   )
+})
+
+t.test(
+  'who is answered before the body is there is answered at once, and closed if it is long',
+  async (t) => {
+    const hub = await startTestHub(t)
+    const api = await openApi(t, hub)
+    const { token } = await addUser(hub, api, own)
+    const json = 'Content-Type: application/json\r\n'
+    const bearer = `Authorization: Bearer ${token}\r\n`
+    const table: [line: string, headers: string, answer: RegExp][] = [
+      ['POST /nothing', json, envelope(404)],
+      ['POST /nothing', 'Content-Type: text/plain\r\n', envelope(404)],
+      ['GET /nothing', '', envelope(404)],
+      ['GET /health', '', /^HTTP\/1\.1 200 /],
+      ['DELETE /subscriptions/x', bearer, /^HTTP\/1\.1 404 .*Subscription not found/s],
+      ['GET /topics', '', envelope(401, 'authorization.missing')],
+      [`POST ${events}`, json, envelope(401, 'authorization.missing')],
+      [`POST ${events}`, `${json}Authorization: Bearer x\r\n`, envelope(403, 'authorization.invalid')],
+      [`POST ${events}`, `${bearer}Content-Type: text/plain\r\n`, envelope(400, 'request.type')],
+      [`POST ${events}`, `${bearer}${json}Content-Encoding: gzip\r\n`, envelope(400, 'request.encoding')],
+      ['POST /auth/login', 'Content-Type: text/plain\r\n', envelope(400, 'request.type')],
+    ]
+    for (const [line, headers, answer] of table) {
+      for (const length of ['Content-Length: 5000000000', 'Transfer-Encoding: chunked']) {
+        const text = `${line} HTTP/1.1\r\nHost: localhost\r\n${headers}${length}\r\n\r\n`
+        t.match(await exchange(t, hub, text), answer, `${line}, ${length}`)
+      }
+    }
+  },
+)
+
+t.test('a body without end is a 413 after 4 MB, and closed', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const chunk = `10000\r\n${'x'.repeat(65_536)}\r\n`
+  for (const path of [events, '/subscriptions', '/auth/login']) {
+    const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n`
+    for (const [length, part] of [
+      ['Content-Length: 5000000000', 'x'.repeat(65_536)],
+      ['Transfer-Encoding: chunked', chunk],
+    ] as const) {
+      const body = part.repeat(5 * 16)
+      const answer = await exchange(t, hub, `${head}${length}\r\n\r\n${body}`)
+      t.match(answer, envelope(413, 'payload.size'), `${path}, ${length}`)
+    }
+  }
 })
 
 t.test('TLS 1.1 is refused, connections of one address are bounded', async (t) => {

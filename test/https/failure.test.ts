@@ -10,6 +10,7 @@ import { createCertificates } from '../../certs/certificates.ts'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { createLifecycle } from '../../lifecycle/lifecycle.ts'
 import { createTraffic } from '../../lifecycle/traffic.ts'
+import { createConnectionBounds } from '../../listener/connection-bounds.ts'
 import { createPushSubscriptions } from '../../push/subscriptions.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -96,12 +97,12 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   ]
   const listener = await listenHttps({
     ...{ certificates, routes, lifecycle, tokens, log, host: '127.0.0.1', port: 0 },
-    maxConnections: 10,
-    maxConnectionsPerAddress: 0,
+    bounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
+    mqttBounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
+    proxyProtocol: false,
     strictTransport: true,
     openapi: () => ({}),
     accept: () => t.fail('no websocket'),
-    hasRoom: () => true,
     maxPacketBytes: 1024,
     limits: { headersMs: 150, requestMs: 300, checkMs: 50 },
     metrics: createMetrics(),
@@ -154,6 +155,8 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const head = `POST /pubsub HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${own}\r\ncontent-type: application/json\r\n`
   t.match(await exchange(t, hub, `${head}content-length: 100\r\n\r\n{`), late)
   t.match(await exchange(t, hub, `${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`), late)
+  const unread = await exchange(t, hub, 'GET /nothing HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{')
+  t.match(unread, /^HTTP\/1\.1 404 /, 'nor does a body keep the connection open that nobody waits for')
 
   const slow = send('GET', '/held')
   await arrived

@@ -9,6 +9,7 @@ import { createCertificates } from '../../certs/certificates.ts'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { createLifecycle } from '../../lifecycle/lifecycle.ts'
 import { createTraffic } from '../../lifecycle/traffic.ts'
+import { createConnectionBounds } from '../../listener/connection-bounds.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createPasswords } from '../../users/passwords.ts'
@@ -43,12 +44,11 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
     ...{ certificates, log, host: '127.0.0.1', port: 0, routes: [large] },
     lifecycle: await createLifecycle({ store, traffic, clock, stage: 'test' }),
     tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
-    maxConnections: 1,
-    maxConnectionsPerAddress: 0,
+    bounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
+    mqttBounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
     strictTransport: false,
     openapi: () => ({}),
     accept: () => t.fail('no websocket'),
-    hasRoom: () => true,
     maxPacketBytes: 1024,
     limits: { stalledMs: 200 },
     metrics: createMetrics(),

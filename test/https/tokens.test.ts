@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { exportSPKI, generateKeyPair, importJWK, type JWTPayload, SignJWT } from 'jose'
 import t from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
@@ -75,6 +76,49 @@ t.test('attacks on tokens end with 403', async (t) => {
     403,
     'an access token refreshes nothing',
   )
+})
+
+t.test('a token that has expired is a 403, one that has not opens the door', async (t) => {
+  const env = { HUB_PUBLIC_URL: 'https://hub.example' }
+  const first = await startTestHub(t, env)
+  const { userId } = await addUser(first, await openApi(t, first), own)
+  await first.close()
+
+  // Made two hours ago with the key of the node, and now.
+  const store = await openEmbeddedStore(join(first.home, 'data', 'store'))
+  const made = await Promise.all(
+    [2 * lifetimes.access * 1000, 0].map(async (ago) => {
+      const clock = () => Date.now() - ago
+      const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
+      const users = await createUsers({
+        ...{ store, clock, passwords: createPasswords() },
+        knownInstitution: () => true,
+      })
+      const user = users.current(userId, 1)
+      if (!user) throw new Error('no user')
+      const issuer = () => env.HUB_PUBLIC_URL
+      return createTokens({ keys, users, clock, issuer, serviceAccount: 'push@hub' }).issue(user)
+    }),
+  )
+  await store.close()
+
+  const api = await openApi(t, await startTestHub(t, env, first.home))
+  const answers = await Promise.all(made.map(({ token }) => api.call('GET', '/topics', { token })))
+  t.same(
+    answers.map(({ status }) => status),
+    [403, 200],
+  )
+  t.same(answers[0]?.json, {
+    message: 'Invalid authorization',
+    errors: [
+      {
+        path: '.headers.authorization',
+        message: 'The token is not valid, or has expired',
+        errorCode: 'authorization.invalid',
+      },
+    ],
+    trace: null,
+  })
 })
 
 t.test('what a token of ours must say', async (t) => {

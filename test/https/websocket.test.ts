@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { connect, connectPublisher, closed as disconnected } from '../clients.ts'
@@ -63,11 +64,62 @@ t.test('other upgrades are refused', async (t) => {
   t.equal(await outcome(t, hub, '/mqtt?x=1', ['mqtt']), 'mqtt')
 })
 
+t.test('packets may be cut anywhere between frames, or share one', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.publisher([own])
+  const feedback = `feedback/${own}`
+  const packets = Buffer.concat([
+    generate({
+      ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, keepalive: 0 },
+      ...{ clientId: 'cut', username: login.username, password: Buffer.from(login.password) },
+    }),
+    generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: feedback, qos: 1 }] }),
+    generate({
+      ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 2, dup: false, retain: false },
+      payload: Buffer.from(JSON.stringify(playing(station()))),
+    }),
+  ])
+  const inParts = (size: number) =>
+    Array.from({ length: Math.ceil(packets.length / size) }, (_, index) =>
+      packets.subarray(index * size, (index + 1) * size),
+    )
+  for (const [how, parts] of [
+    ['all in one message', [packets]],
+    ['each byte a message', inParts(1)],
+    ['seven bytes a message', inParts(7)],
+  ] as const) {
+    const websocket = await open(t, hub)
+    const answers = answersOf(websocket)
+    for (const part of parts) websocket.send(part)
+    t.same(await answers(4), ['connack', 'puback', 'publish', 'suback'], how)
+  }
+  const fragments = await open(t, hub)
+  const answers = answersOf(fragments)
+  for (const part of inParts(100)) fragments.send(part, { fin: false })
+  fragments.send(Buffer.alloc(0), { fin: true })
+  t.same(await answers(4), ['connack', 'puback', 'publish', 'suback'], 'a message of many frames')
+})
+
 t.test('text frames and huge messages end the connection', async (t) => {
   const hub = await startTestHub(t)
-  const text = await open(t, hub)
-  text.send('hello')
-  await closed(text)
+  const connect311 = generate({
+    ...{
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clean: true,
+      keepalive: 0,
+      clientId: 'text',
+    },
+  })
+  for (const sent of ['hello', connect311.toString('latin1')]) {
+    const text = await open(t, hub)
+    const answers: unknown[] = []
+    text.on('message', (message) => answers.push(message))
+    text.send(sent)
+    await closed(text)
+    t.same(answers, [], 'not read as MQTT, even when it could be')
+  }
   const huge = await open(t, hub)
   huge.send(Buffer.alloc(1024 * 1024 + 1))
   await closed(huge)
@@ -114,6 +166,33 @@ async function open(t: Test, hub: TestHub): Promise<WebSocket> {
   await new Promise((resolve, reject) => websocket.once('open', resolve).once('error', reject))
   websocket.on('error', () => {})
   return websocket
+}
+
+/** Waits for so many packets; their kinds, sorted. Every message must be a binary one. */
+function answersOf(websocket: WebSocket): (count: number) => Promise<string[]> {
+  const kinds: string[] = []
+  let failure: Error | undefined
+  let wake = () => {}
+  const reader = parser({ protocolVersion: 4 })
+  reader.on('packet', ({ cmd }) => void kinds.push(cmd))
+  websocket.on('message', (data, isBinary) => {
+    if (isBinary && Buffer.isBuffer(data)) reader.parse(data)
+    else failure = new Error('not a binary message')
+    wake()
+  })
+  websocket.on('close', () => {
+    failure = new Error(`closed after ${kinds}`)
+    wake()
+  })
+  return async (count) => {
+    while (kinds.length < count && failure === undefined) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    if (failure !== undefined) throw failure
+    return kinds.slice(0, count).sort()
+  }
 }
 
 function closed(websocket: WebSocket): Promise<unknown> {

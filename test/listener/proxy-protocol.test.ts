@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import tls from 'node:tls'
 import t from 'tap'
-import { parseProxyHeader } from '../../broker/proxy-protocol.ts'
+import { parseProxyHeader } from '../../listener/proxy-protocol.ts'
 import { startTestHub } from '../start-hub.ts'
 
 const version2 = (command: number, family: number, addresses: string) => {

@@ -1,0 +1,73 @@
+import type { ErrorObject } from 'ajv'
+import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+
+/** A value of the wrong type is one error, not also one that is not among those allowed. */
+export function isOwnError({ keyword, data }: ErrorObject): boolean {
+  return (keyword !== 'enum' && keyword !== 'const') || typeof data === 'string'
+}
+
+/**
+ * An error of a schema as publishers read it: its place, what the value is, and what was expected instead.
+ * `at` is where the checked value stands; what `isSecret` names is not repeated.
+ */
+export function schemaError(
+  error: ErrorObject,
+  about: { at?: readonly (string | number)[]; isSecret?: (path: string) => boolean } = {},
+): ErrorItem {
+  const { at = [], isSecret = () => false } = about
+  const path = placeOf(error, at)
+  return errorItem(`${error.keyword}.openapi.validation`, path, describe(error, isSecret(path)))
+}
+
+/** JSON pointer to path; for a missing or unknown property the path of that property (design.md §7). */
+function placeOf({ instancePath, params }: ErrorObject, at: readonly (string | number)[]): string {
+  const segments = instancePath
+    .split('/')
+    .slice(1)
+    .map((segment) => segment.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const property: unknown = params.missingProperty ?? params.additionalProperty
+  return typeof property === 'string' ? pathOf(...at, ...segments, property) : pathOf(...at, ...segments)
+}
+
+function describe(error: ErrorObject, isSecret: boolean): string {
+  const { keyword, params, data, parentSchema } = error
+  if (keyword === 'required') {
+    return `expected ${quote(params.missingProperty)} in ${parentSchema?.title ?? 'the object'}`
+  }
+  if (keyword === 'additionalProperties') {
+    return `${quote(params.additionalProperty)} is no field of ${parentSchema?.title ?? 'the object'}`
+  }
+  const expected = `expected ${expectation(error)}`
+  return isSecret ? expected : `got ${quote(data)}, ${expected}`
+}
+
+function expectation({ keyword, params }: ErrorObject): string {
+  switch (keyword) {
+    case 'type':
+      return [params.type].flat().join(' or ')
+    case 'enum':
+      return `one of ${params.allowedValues.join(', ')}`
+    case 'const':
+      return quote(params.allowedValue)
+    case 'format':
+      return formatExamples[params.format] ?? params.format
+    case 'pattern':
+      return `to match ${params.pattern}`
+    case 'minItems':
+      return `at least ${params.limit} item`
+    case 'minLength':
+      return `at least ${params.limit} characters`
+    case 'maxLength':
+      return `at most ${params.limit} characters`
+    case 'exclusiveMinimum':
+      return `a number greater than ${params.limit}`
+    default:
+      return 'another value'
+  }
+}
+
+const formatExamples: Record<string, string> = {
+  instant: 'an ISO 8601 instant with seconds and offset such as 2026-01-31T12:00:00+01:00',
+  uri: 'a URI such as https://www.example/page',
+  email: 'an e-mail address such as studio@radio.example',
+}

@@ -1,0 +1,107 @@
+import type { Socket } from 'node:net'
+import type { Server, TlsOptions } from 'node:tls'
+import type { Certificates } from '../certs/certificates.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { ConnectionBounds, Place } from './connection-bounds.ts'
+import { readProxyHeader } from './proxy-protocol.ts'
+
+/** Time for the TLS handshake, milliseconds. */
+const handshakeTimeout = 10_000
+const minVersion = 'TLSv1.2'
+
+/** What a TLS server of the hub is made with. */
+export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
+  // Nagle's algorithm would hold a second small packet back for up to 40 ms.
+  return { ...certificates.current(), minVersion, handshakeTimeout, noDelay: true } satisfies TlsOptions
+}
+
+/** The end of a socket that says who is on the other side; the socket inside of TLS has it as well. */
+type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
+
+/**
+ * What every TLS server of the hub has: connections are bounded before they cost a handshake, the address
+ * of the client is known also behind a load balancer, replaced certificates are served.
+ */
+export function guardServer(
+  server: Server,
+  parts: {
+    certificates: Certificates
+    bounds: ConnectionBounds
+    /** A load balancer in front tells the client's address in a PROXY protocol header. */
+    proxyProtocol: boolean
+    log: Log
+    metrics: Metrics
+  },
+) {
+  const { certificates, bounds, proxyProtocol, log, metrics } = parts
+  /** By the socket's own peer. */
+  const clients = new Map<string, { address: string; place: Place }>()
+  const open = new Set<Socket>()
+
+  const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
+  server.on('tlsClientError', (error, socket) => {
+    metrics.connectionsRefused.inc({ reason: 'tls' })
+    log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
+    socket.destroy()
+  })
+
+  // The server's own listener starts the handshake. It gets the socket after us.
+  const handshakes = server.listeners('connection')
+  server.removeAllListeners('connection')
+  server.on('connection', (socket: Socket) => {
+    socket.on('error', () => socket.destroy())
+    admit(socket).catch((error: unknown) => {
+      refuse(socket, 'proxy-header', error instanceof Error ? error.message : String(error))
+    })
+  })
+
+  return {
+    /** The client behind a socket. */
+    addressOf,
+
+    /** Another listener's bounds hold for this connection from now on. */
+    release: (socket: Peer): void => clients.get(peerOf(socket))?.place.leave(),
+
+    /** Serves no more replaced certificates; for a server that stops accepting. */
+    stopWatching,
+
+    /** Ends every connection at once. */
+    destroyAll(): void {
+      for (const socket of open) socket.destroy()
+    },
+  }
+
+  async function admit(socket: Socket): Promise<void> {
+    // Counted before anything is awaited, so that a flood of silent connections is bounded as well.
+    const place = bounds.enter()
+    if (!place) return refuse(socket, 'max-connections')
+    open.add(socket)
+    const peer = peerOf(socket)
+    socket.once('close', () => {
+      open.delete(socket)
+      clients.delete(peer)
+      place.leave()
+    })
+    const own = socket.remoteAddress ?? 'unknown'
+    const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
+    if (socket.destroyed) return
+    if (!place.belongsTo(address)) return refuse(socket, 'max-connections-per-address')
+    clients.set(peer, { address, place })
+    for (const handshake of handshakes) handshake.call(server, socket)
+  }
+
+  function refuse(socket: Socket, reason: string, detail?: string): void {
+    metrics.connectionsRefused.inc({ reason })
+    log.warn({ remoteAddress: socket.remoteAddress, reason, detail }, 'connection refused')
+    socket.destroy()
+  }
+
+  function addressOf(socket: Peer): string {
+    return clients.get(peerOf(socket))?.address ?? socket.remoteAddress ?? 'unknown'
+  }
+}
+
+function peerOf({ remoteAddress, remotePort }: Peer): string {
+  return `${remoteAddress} ${remotePort}`
+}

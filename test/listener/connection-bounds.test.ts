@@ -1,0 +1,27 @@
+import t from 'tap'
+import { createConnectionBounds } from '../../listener/connection-bounds.ts'
+
+t.test('places are bounded, and free again when they are left', async (t) => {
+  const bounds = createConnectionBounds({ maxConnections: 2, maxConnectionsPerAddress: 0 })
+  const first = bounds.enter()
+  t.ok(first?.belongsTo('a'))
+  t.ok(bounds.enter()?.belongsTo('a'), '0 is no limit per address')
+  t.equal(bounds.enter(), undefined)
+  first?.leave()
+  first?.leave()
+  t.ok(bounds.enter(), 'one place')
+  t.equal(bounds.enter(), undefined, 'and only one, however often it was left')
+})
+
+t.test('an address has a bound of its own', async (t) => {
+  const bounds = createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 1 })
+  const first = bounds.enter()
+  t.equal(first?.belongsTo('a'), true)
+  const second = bounds.enter()
+  t.equal(second?.belongsTo('a'), false)
+  t.equal(bounds.enter()?.belongsTo('b'), true, 'others are not affected')
+  second?.leave()
+  t.equal(bounds.enter()?.belongsTo('a'), false, 'who was refused did not count')
+  first?.leave()
+  t.equal(bounds.enter()?.belongsTo('a'), true)
+})

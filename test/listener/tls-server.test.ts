@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import t, { type Test } from 'tap'
+import { WebSocket } from 'ws'
+import { connect } from '../clients.ts'
+import { secured } from '../https/raw.ts'
+import { startTestHub, type TestHub } from '../start-hub.ts'
+
+const overWebSocket = (hub: TestHub) => ({ protocol: 'wss', port: hub.httpsPort, path: '/mqtt' }) as const
+
+function open(t: Test, hub: TestHub, port: number): Promise<TLSSocket> {
+  const socket = connectTls({ host: 'localhost', port, ca: readFileSync(hub.caPath) })
+  t.teardown(() => socket.destroy())
+  return secured(socket)
+}
+
+/** The status of a refused upgrade, or `open`. */
+function upgrade(t: Test, hub: TestHub): Promise<number | 'open'> {
+  const url = `wss://localhost:${hub.httpsPort}/mqtt`
+  const websocket = new WebSocket(url, ['mqtt'], { ca: readFileSync(hub.caPath) })
+  t.teardown(() => websocket.terminate())
+  return new Promise((resolve, reject) => {
+    websocket.once('open', () => resolve('open'))
+    websocket.once('unexpected-response', (_request, response) => resolve(response.statusCode ?? 0))
+    websocket.once('error', reject)
+  })
+}
+
+async function refusals(hub: TestHub): Promise<Record<string, number>> {
+  const { counters } = await hub.ask<{ counters: Record<string, number> }>('status')
+  return Object.fromEntries(
+    Object.entries(counters).flatMap(([name, value]) => {
+      const [, reason] = /^hub_connections_refused_total\{reason=(max-.+)\}$/.exec(name) ?? []
+      return reason === undefined ? [] : [[reason, value]]
+    }),
+  )
+}
+
+t.test('MQTT has one bound, over TCP and over WebSocket', async (t) => {
+  const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS: '2' })
+  const login = await hub.subscriber('radio/#')
+  const first = await connect(t, hub, login, overWebSocket(hub))
+  const direct = await open(t, hub, hub.mqttPort)
+  await t.rejects(open(t, hub, hub.mqttPort), 'over TCP there is no place left')
+  t.equal(await upgrade(t, hub), 503, 'nor over WebSocket')
+  t.same(await refusals(hub), { 'max-connections': 2 })
+
+  direct.destroy()
+  await until(async () => (await upgrade(t, hub)) === 'open')
+  await first.client.endAsync()
+  await until(() => isOpened(t, hub))
+  t.pass('a place that is left is free for the other way')
+})
+
+t.test('so has each address', async (t) => {
+  const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '1' })
+  const websocket = await connect(t, hub, await hub.subscriber('radio/#'), overWebSocket(hub))
+  await t.rejects(open(t, hub, hub.mqttPort))
+  t.equal(await upgrade(t, hub), 503)
+  t.same(await refusals(hub), { 'max-connections-per-address': 2 })
+  await websocket.client.endAsync()
+  await until(() => isOpened(t, hub))
+})
+
+t.test('what has become MQTT takes no place of HTTPS, and the other way round', async (t) => {
+  const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS: '1' })
+  await connect(t, hub, await hub.subscriber('radio/#'), overWebSocket(hub))
+  const https = await open(t, hub, hub.httpsPort)
+  https.write('GET /health HTTP/1.1\r\n\r\n')
+  const [answer] = await once(https, 'data')
+  t.match(String(answer), /^HTTP\/1\.1 200 /)
+  await t.rejects(open(t, hub, hub.httpsPort), 'HTTPS is bounded by itself')
+})
+
+function isOpened(t: Test, hub: TestHub): Promise<boolean> {
+  return open(t, hub, hub.mqttPort).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Resolves when the condition holds. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise(setImmediate)
+}
