@@ -46,6 +46,7 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
     tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
     bounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
     mqttBounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
+    proxyProtocol: false,
     strictTransport: false,
     openapi: () => ({}),
     accept: () => t.fail('no websocket'),
