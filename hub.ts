@@ -40,7 +40,7 @@ export type Hub = Awaited<ReturnType<typeof startHub>>
  * the reason when the node cannot start. Development certificates go to `certsDir`. `close` finishes what was received and stops.
  */
 export async function startHub(config: Config, log: Log, certsDir = resolve('certs')) {
-  if (config.redisUrl !== undefined)
+  if (config.redisUrl !== undefined || config.redis !== undefined)
     throw new Error('HUB_REDIS_URL: this release runs on the embedded store only')
   const clock = Date.now
   const metrics = createMetrics()

@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import Type, { type Static, type TObject, type TUnsafe } from 'typebox'
+import Type, { type Static, type TObject } from 'typebox'
 import { parseJson } from '../event/json.ts'
 import { mask, show } from './mask.ts'
+import { type RedisConfig, redis } from './redis.ts'
 import { crossProblems } from './rules.ts'
+import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
 
 /** The livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
@@ -82,7 +84,7 @@ const settings = {
   tlsCa: text(),
   feed: formatted('feed', 'a path or an https URL'),
   feedInterval: whole(1, 86_400),
-  redisUrl: formatted('redis-url', 'a URL that starts with redis:// or rediss://'),
+  redisUrl: formatted('redis-url', 'a URL like redis://host:6379/0 or rediss://host'),
   pushAllowPrivate: flag(),
   pushCa: text(),
   serviceAccount: formatted('account', 'an account in the form of an e-mail address'),
@@ -110,6 +112,7 @@ const fileSettings = {
   ...settings,
   plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
   smtp,
+  redis,
 }
 
 /** One source of settings: any of them may be missing. */
@@ -127,8 +130,9 @@ export type Config = Readonly<
     tlsCert?: string
     tlsKey?: string
     tlsCa?: string
-    /** Unset: the embedded store. */
+    /** Unset, and no `redis` that says where: the embedded store. */
     redisUrl?: string
+    redis?: Readonly<RedisConfig>
     pushCa?: string
     plugins: readonly PluginTarget[]
     /** Unset: no mail is sent. */
@@ -229,7 +233,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
 
 /** Fills in what follows from other settings. */
 function complete(merged: Merged, cwd: string): Config {
-  const { publicUrl, tlsCert, tlsKey, tlsCa, pushCa, smtp, ...rest } = merged
+  const { publicUrl, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
   return {
     ...rest,
     dataDir: resolve(cwd, rest.dataDir),
@@ -243,6 +247,9 @@ function complete(merged: Merged, cwd: string): Config {
       ...(target.driver !== undefined && { driver: resolve(cwd, target.driver) }),
     })),
     ...(pushCa !== undefined && { pushCa: resolve(cwd, pushCa) }),
+    ...(redis !== undefined && {
+      redis: { ...redis, ...(redis.ca !== undefined && { ca: resolve(cwd, redis.ca) }) },
+    }),
     ...(smtp !== undefined && {
       smtp: { ...smtp, secure: smtp.secure ?? false, port: smtp.port ?? (smtp.secure ? 465 : 587) },
     }),
@@ -264,7 +271,7 @@ const ajv = new Ajv({
     account: /^[^\s@]+@[^\s@]+$/,
     'https-url': (value: string) => hasProtocol(value, 'https:'),
     'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
-    'redis-url': (value: string) => hasProtocol(value, 'redis:') || hasProtocol(value, 'rediss:'),
+    'redis-url': isRedisUrl,
     feed: (value: string) => !isUrl(value) || hasProtocol(value, 'https:'),
   },
 })
@@ -287,34 +294,12 @@ function hasProtocol(value: string, protocol: string): boolean {
   return URL.canParse(value) && value.startsWith(`${protocol}//`)
 }
 
+function isRedisUrl(value: string): boolean {
+  if (!hasProtocol(value, 'redis:') && !hasProtocol(value, 'rediss:')) return false
+  const { hostname, pathname } = new URL(value)
+  return hostname !== '' && /^(\/\d*)?$/.test(pathname)
+}
+
 function isUrl(value: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(value)
-}
-
-// The description of a setting is what a problem says was expected.
-
-function text() {
-  return Type.String({ minLength: 1, description: 'a text that is not empty' })
-}
-
-function formatted(format: string, description: string) {
-  return Type.String({ minLength: 1, format, description })
-}
-
-function httpsUrl() {
-  return formatted('https-url', 'an https URL')
-}
-
-function flag() {
-  return Type.Boolean({ description: 'true or false' })
-}
-
-function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
-  const limit =
-    maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or greater` : `from ${minimum} to ${maximum}`
-  return Type.Integer({ minimum, maximum, description: `a whole number, ${limit}` })
-}
-
-function oneOf<T extends string>(values: readonly T[]): TUnsafe<T> {
-  return Type.Unsafe<T>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
 }

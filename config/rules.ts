@@ -1,4 +1,5 @@
 import { show } from './mask.ts'
+import { type RedisConfig, redisProblems } from './redis.ts'
 
 /** The settings that have to do with each other. */
 interface Settings {
@@ -6,6 +7,7 @@ interface Settings {
   pushAllowPrivate?: boolean
   publicUrl?: string
   redisUrl?: string
+  redis?: RedisConfig
   tlsCert?: string
   tlsKey?: string
   smtp?: { user?: string; password?: string }
@@ -18,11 +20,13 @@ export function crossProblems(merged: Settings): string[] {
   if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {
     problems.push('HUB_PUSH_ALLOW_PRIVATE: true, expected false on stage prod')
   }
-  if (merged.redisUrl !== undefined && merged.publicUrl === undefined) {
+  const isShared = merged.redisUrl !== undefined || merged.redis !== undefined
+  if (isShared && merged.publicUrl === undefined) {
     problems.push(
-      'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of HUB_REDIS_URL',
+      'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of one Redis',
     )
   }
+  problems.push(...redisProblems(merged.redisUrl, merged.redis))
   if (merged.tlsCert !== undefined && merged.tlsKey === undefined) {
     problems.push('HUB_TLS_KEY: unset, expected the path of the key that belongs to HUB_TLS_CERT')
   }

@@ -52,6 +52,7 @@ const packageOwners: [packages: RegExp, owner: string][] = [
   [/^(aedes|aedes-.+|mqemitter.*)$/, 'broker'],
   [/^(fastify|@fastify\/.+|ws)$/, 'bridge-https'],
   [/^(jose|nodemailer)$/, 'users'],
+  [/^ioredis$/, 'store'],
 ]
 
 /** Folders that are not shipped. */

@@ -102,6 +102,64 @@ t.test('plugins and smtp have their place in the file', async (t) => {
   t.match(configOf({ HUB_CONFIG: file(t, { smtp: secure }) }), { smtp: { ...secure, port: 465 } })
 })
 
+t.test('redis has its place in the file', async (t) => {
+  const publicUrl = 'https://hub.example'
+  const sentinels = [{ host: 'a.example', port: 26379 }]
+  const cluster = [
+    { host: 'a.example', port: 6379 },
+    { host: 'b.example', port: 6379 },
+  ]
+  const login = { username: 'hub', password: 'p' }
+  for (const redis of [
+    { sentinels, name: 'hub', sentinelPassword: 'p', ...login },
+    { cluster, tls: true },
+  ]) {
+    t.strictSame(configOf({ HUB_CONFIG: file(t, { publicUrl, redis }) }).redis, redis)
+  }
+  const config = configOf({
+    HUB_CONFIG: file(t, { publicUrl, redisUrl: 'rediss://r', redis: { ca: 'ca.pem' } }),
+  })
+  t.strictSame(config.redis, { ca: '/srv/hub/ca.pem' })
+})
+
+t.test('redis is held to its rules', async (t) => {
+  const [address] = [{ host: 'h', port: 1 }]
+  const rows: [settings: object, ...problems: RegExp[]][] = [
+    [{ redis: 'redis://h' }, /^redis in .*: "redis:\/\/h", expected an object with sentinels/],
+    [{ redis: null }, /^redis in .*: null, expected an object with sentinels/],
+    [{ redis: { hosts: [] } }, /^redis\.hosts in .*: unknown, expected one of sentinels, /, /^redis: /],
+    [{ redis: { cluster: [] } }, /^redis\.cluster in .*: \[\], expected a list of host and port/],
+    [{ redis: { cluster: [{ host: 'h' }] } }, /^redis\.cluster\.0\.port in .*: missing, expected a whole/],
+    [{ redis: { cluster: [{ ...address, port: 0 }] } }, /^redis\.cluster\.0\.port in .*: 0, expected a/],
+    [{ redis: { ca: '/ca.pem' } }, /^redis: expected one of HUB_REDIS_URL, sentinels and cluster$/],
+    [{ redis: { cluster: [address] }, redisUrl: 'redis://h' }, /^redis: expected one of HUB_REDIS_URL/],
+    [
+      { redis: { cluster: [address], sentinels: [address], name: 'x' } },
+      /^redis: expected one of HUB_REDIS_URL/,
+    ],
+    [{ redis: { sentinels: [address] } }, /^redis: expected sentinels and name, or neither of them$/],
+    [
+      { redis: { cluster: [address], name: 'x' } },
+      /^redis: expected sentinels and name, or neither of them$/,
+    ],
+    [{ redis: { cluster: [address], sentinelPassword: 'x' } }, /^redis: expected sentinelPassword only with/],
+    [{ redis: { cluster: [address], username: 'x' } }, /^redis: expected a password for the username$/],
+    [{ redis: { cluster: [address], tls: false, ca: 'x' } }, /^redis: expected tls true, or no tls at all$/],
+    [{ redis: { tls: false }, redisUrl: 'rediss://h' }, /^redis: expected tls true, or no tls at all$/],
+    [{ redis: { ca: 'x' }, redisUrl: 'redis://h' }, /^HUB_REDIS_URL: expected a URL that starts with rediss/],
+    [{ redis: { ca: 'x' }, redisUrl: 3 }, /^redisUrl in .*: 3, expected a URL like redis:/],
+  ]
+  for (const [settings, ...problems] of rows) {
+    const found = problemsOf({ HUB_CONFIG: file(t, { publicUrl: 'https://hub.example', ...settings }) })
+    t.match(found, problems, JSON.stringify(settings))
+    t.equal(found.length, problems.length, found.join('; '))
+  }
+  t.match(problemsOf({ HUB_CONFIG: file(t, { redis: { cluster: [address] } }) }), [/^HUB_PUBLIC_URL: unset/])
+  for (const HUB_REDIS_URL of ['redis://', 'redis://h/x', 'redis://h/1/2', 'http://h', 'h:6379']) {
+    t.match(problemsOf({ HUB_REDIS_URL, HUB_PUBLIC_URL: 'https://hub.example' }), [/^HUB_REDIS_URL: /])
+  }
+})
+
 t.test('a configuration is frozen through and through', async (t) => {
   const plugins = [{ type: 'dts', url: 'https://dts.example', more: { a: [1] } }]
   const config = configOf({ HUB_CONFIG: file(t, { plugins, smtp: { host: 'h', from: 'f' } }) })
@@ -225,6 +283,19 @@ t.test('secrets are masked in problems', async (t) => {
   const smtp = { host: 'h', from: 'f', user: 'u', password: { geheim: 1 } }
   const plugins = [{ type: 'a', url: 'http://u:geheim@h/?token=geheim' }]
   t.notMatch(problemsOf({ HUB_CONFIG: file(t, { smtp, plugins }) }).join(), /geheim/)
+})
+
+t.test('the passwords of redis are masked', async (t) => {
+  const redis = {
+    sentinels: [{ host: 'h', port: 1 }],
+    name: 'x',
+    username: 'hub',
+    password: 'geheim',
+    sentinelPassword: 'geheim',
+  }
+  const config = configOf({ HUB_CONFIG: file(t, { publicUrl: 'https://hub.example', redis }) })
+  t.strictSame(maskedConfig(config).redis, { ...redis, password: '***', sentinelPassword: '***' })
+  t.notMatch(problemsOf({ HUB_CONFIG: file(t, { redis: { password: ['geheim'] } }) }).join(), /geheim/)
 })
 
 t.test('secrets are masked in what hubctl config shows, everything else is not', async (t) => {

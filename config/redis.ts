@@ -1,0 +1,53 @@
+import Type, { type Static } from 'typebox'
+import { flag, text, whole } from './shape.ts'
+
+const address = Type.Object(
+  { host: text(), port: whole(1, 65_535) },
+  { additionalProperties: false, description: 'an object with host and port' },
+)
+const addresses = Type.Array(address, { minItems: 1, description: 'a list of host and port, at least one' })
+
+/** How Redis is reached, beyond what `HUB_REDIS_URL` has room for. */
+export type RedisConfig = Static<typeof redis>
+export const redis = Type.Object(
+  {
+    sentinels: Type.Optional(addresses),
+    name: Type.Optional(text()),
+    cluster: Type.Optional(addresses),
+    tls: Type.Optional(flag()),
+    ca: Type.Optional(text()),
+    username: Type.Optional(text()),
+    password: Type.Optional(text()),
+    sentinelPassword: Type.Optional(text()),
+  },
+  { additionalProperties: false, description: 'an object with sentinels and name, with cluster, or with ca' },
+)
+
+/** Rules between the settings of Redis. They may still hold wrong values here. */
+export function redisProblems(url: unknown, config: RedisConfig | undefined): string[] {
+  if (typeof config !== 'object' || config === null) return []
+  const { sentinels, name, cluster, tls, ca, username, password, sentinelPassword } = config
+  const scheme = typeof url === 'string' ? url.replace(/:.*/s, '') : ''
+  const ways = [url, sentinels, cluster].filter((way) => way !== undefined)
+  const rules: [holds: boolean, problem: string][] = [
+    [ways.length === 1, 'redis: expected one of HUB_REDIS_URL, sentinels and cluster'],
+    [
+      (sentinels === undefined) === (name === undefined),
+      'redis: expected sentinels and name, or neither of them',
+    ],
+    [
+      sentinels !== undefined || sentinelPassword === undefined,
+      'redis: expected sentinelPassword only with sentinels',
+    ],
+    [username === undefined || password !== undefined, 'redis: expected a password for the username'],
+    [
+      tls !== false || (ca === undefined && scheme !== 'rediss'),
+      'redis: expected tls true, or no tls at all',
+    ],
+    [
+      (tls !== true && ca === undefined) || scheme !== 'redis',
+      'HUB_REDIS_URL: expected a URL that starts with rediss://, because redis has tls or ca',
+    ],
+  ]
+  return rules.filter(([holds]) => !holds).map(([, problem]) => problem)
+}

@@ -1,0 +1,31 @@
+import Type, { type TUnsafe } from 'typebox'
+
+/*
+ * The shapes that values of settings have. The description of one is what a problem says was expected.
+ */
+
+export function text() {
+  return Type.String({ minLength: 1, description: 'a text that is not empty' })
+}
+
+export function formatted(format: string, description: string) {
+  return Type.String({ minLength: 1, format, description })
+}
+
+export function httpsUrl() {
+  return formatted('https-url', 'an https URL')
+}
+
+export function flag() {
+  return Type.Boolean({ description: 'true or false' })
+}
+
+export function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
+  const limit =
+    maximum === Number.MAX_SAFE_INTEGER ? `${minimum} or greater` : `from ${minimum} to ${maximum}`
+  return Type.Integer({ minimum, maximum, description: `a whole number, ${limit}` })
+}
+
+export function oneOf<T extends string>(values: readonly T[]): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
+}

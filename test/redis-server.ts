@@ -1,0 +1,94 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Redis } from 'ioredis'
+import type { Test } from 'tap'
+
+/** A reason to skip what needs a Redis, said loudly; or false. */
+export const withoutRedis =
+  spawnSync('redis-server', ['--version']).status === 0
+    ? false
+    : 'NOT TESTED: there is no redis-server (apt-get install redis-server)'
+
+export type RedisServer = Awaited<ReturnType<typeof startRedis>>
+
+/**
+ * A redis-server with an append-only file on a free port of the loopback, in a directory of its own; gone when
+ * the test ends. It acknowledges what is on disk, so that nothing is lost when it is killed. `settings` are lines of its configuration.
+ */
+export async function startRedis(
+  t: Test,
+  settings: readonly string[] = [],
+  mode: 'server' | 'sentinel' = 'server',
+) {
+  const { Redis: Client } = await import('ioredis')
+  const directory = mkdtempSync(join(tmpdir(), 'hub-redis-'))
+  const port = await freePort()
+  const configuration = join(directory, 'redis.conf')
+  const ofServer = ['save ""', 'appendonly yes', 'appendfsync always']
+  const lines = [`port ${port}`, 'bind 127.0.0.1', `dir ${directory}`, ...(mode === 'server' ? ofServer : [])]
+  writeFileSync(configuration, [...lines, ...settings].join('\n'))
+  const start = () => startProcess([configuration, ...(mode === 'sentinel' ? ['--sentinel'] : [])])
+  let running = await start()
+  const clients: Redis[] = []
+
+  async function kill(): Promise<void> {
+    running.child.kill('SIGKILL')
+    await running.ended
+  }
+  t.teardown(async () => {
+    for (const client of clients) client.disconnect()
+    await kill()
+    rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+  })
+
+  return {
+    port,
+    directory,
+    url: `redis://127.0.0.1:${port}`,
+    /** As by kill -9. */
+    kill,
+    /** On the same port and directory, with what the append-only file holds. */
+    async restart(): Promise<void> {
+      await kill()
+      running = await start()
+    },
+    /** It stops answering, with all connections open. */
+    pause: () => running.child.kill('SIGSTOP'),
+    resume: () => running.child.kill('SIGCONT'),
+    /** A client to look behind the scenes. */
+    client(options: object = {}): Redis {
+      const client = new Client({ port, ...options })
+      client.on('error', () => {}) // Tests kill its server.
+      clients.push(client)
+      return client
+    },
+  }
+}
+
+async function startProcess(args: readonly string[]) {
+  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  const output: string[] = []
+  await new Promise<void>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      output.push(line)
+      if (/Ready to accept connections|Sentinel ID is/.test(line)) resolve()
+    })
+    void ended.then(() => reject(new Error(`redis-server ended:\n${output.join('\n')}`)))
+  })
+  return { child, ended }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' && address ? address.port : 0
+}

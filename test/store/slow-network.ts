@@ -1,0 +1,36 @@
+import { once } from 'node:events'
+import { createServer, connect as dial, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+
+/** A network between a node and its Redis: slow, or dead for the connections of the moment. */
+export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) {
+  const open = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = dial(port, '127.0.0.1')
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      open.add(from)
+      from.on('error', () => {})
+      from.on('close', () => to.destroy())
+      // Timers of one length end in their order.
+      from.on('data', (chunk) => void delay(delayMs).then(() => to.write(chunk)))
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    for (const socket of open) socket.destroy()
+  })
+  const address = server.address()
+
+  return {
+    url: `redis://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
+    /** What is connected now hears nothing more, not even that it is over. New connections are well. */
+    freeze(): void {
+      for (const socket of open) socket.pause().removeAllListeners('data')
+    },
+  }
+}
