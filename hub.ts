@@ -1,4 +1,4 @@
-import { chmod, mkdir } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { mayReceive, maySubscribe } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
@@ -17,10 +17,9 @@ import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
-import { createOnlyNode } from './nodes/nodes.ts'
+import { openStore } from './open-store.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
-import { createHealth, createStatus, nodeName, version } from './status.ts'
-import { openEmbeddedStore } from './store/embedded.ts'
+import { createHealth, createStatus, version } from './status.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { createLogIn } from './users/log-in.ts'
@@ -35,29 +34,29 @@ import { createTopics } from './validator/topics.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
+export interface HubOptions {
+  /** Where development certificates go. */
+  certsDir?: string
+  /** The node has lost track of what the others do: it must be closed and started again. */
+  onGap?: (reason: Error) => void
+}
+
 /**
  * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with
- * the reason when the node cannot start. Development certificates go to `certsDir`. `close` finishes what was received and stops.
+ * the reason when the node cannot start. `close` finishes what was received and stops.
  */
-export async function startHub(config: Config, log: Log, certsDir = resolve('certs')) {
-  if (config.redisUrl !== undefined || config.redis !== undefined)
-    throw new Error('HUB_REDIS_URL: this release runs on the embedded store only')
+export async function startHub(config: Config, log: Log, options: HubOptions = {}) {
+  const {
+    certsDir = resolve('certs'),
+    onGap = (reason) => log.fatal({ err: reason }, 'state is out of date'),
+  } = options
   const clock = Date.now
   const metrics = createMetrics()
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
   const tls = await certificatePaths(config, certsDir)
   const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
   metrics.watchCertificate(certificates.notAfter)
-  const storeDir = join(config.dataDir, 'store')
-  await mkdir(storeDir, { recursive: true })
-  // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
-  await chmod(storeDir, 0o700)
-  const store = await openEmbeddedStore(storeDir, (movedTo, err) => {
-    log.fatal(
-      { err, movedTo },
-      'the store was damaged: it is moved aside, and the node starts with an empty one',
-    )
-  })
+  const { store, nodes, join: joinNodes } = await openStore(config, log, onGap)
 
   const feed = await createFeedSource({
     source: config.feed,
@@ -73,7 +72,6 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     knownInstitution,
     onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
   })
-  const nodes = createOnlyNode(nodeName)
   const broker = await createBroker({
     store,
     nodes,
@@ -119,6 +117,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
     metrics,
   })
   credentials.onRevoked((username) => broker.disconnectUser(username))
+  await joinNodes()
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   let mqttPort = config.mqttPort
@@ -210,6 +209,7 @@ export async function startHub(config: Config, log: Log, certsDir = resolve('cer
       await bridge.close()
       await admin.close()
       await traffic.close()
+      await nodes.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
       await store.close()
     },
   }

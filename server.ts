@@ -19,8 +19,24 @@ async function main(): Promise<void> {
   const { config } = loaded
   const log = createLog(config.logLevel)
   let hub: Hub
+  // Rare enough to begin anew: what is loaded no longer agrees with what the other nodes have done.
+  const onGap = (reason: Error) => {
+    log.error({ err: reason }, 'the node lost track of the others, and starts again')
+    hub
+      .close()
+      .then(() =>
+        startHub(config, log, { onGap }).then((next) => {
+          hub = next
+          log.info({ mqttPort: hub.mqttPort, httpsPort: hub.httpsPort }, 'hub ready')
+        }),
+      )
+      .catch((error: unknown) => {
+        log.fatal({ err: error }, 'the node cannot start again')
+        process.exit(1)
+      })
+  }
   try {
-    hub = await startHub(config, log)
+    hub = await startHub(config, log, { onGap })
   } catch (error) {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)

@@ -19,7 +19,7 @@ const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HT
 const loaded = loadConfig(variables, home)
 if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
 try {
-  const hub = await startHub(loaded.config, createLog('error'), join(home, 'certs'))
+  const hub = await startHub(loaded.config, createLog('error'), { certsDir: join(home, 'certs') })
   const { mqttPort, adminSocket, caPath = '' } = hub
   tell({ mqttPort, adminSocket, caPath })
   await gone

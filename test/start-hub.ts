@@ -33,7 +33,7 @@ export async function startTestHub(t: Test, env: Record<string, string> = {}, di
   if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
-  const hub = await startHub(loaded.config, log, join(home, 'certs'))
+  const hub = await startHub(loaded.config, log, { certsDir: join(home, 'certs') })
   let closing: Promise<void> | undefined
   const close = () => {
     closing ??= hub.close()

@@ -1,0 +1,65 @@
+import { chmod, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Config } from './config/config.ts'
+import { createMembership } from './nodes/membership.ts'
+import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
+import { nodeName } from './status.ts'
+import { openEmbeddedStore } from './store/embedded.ts'
+import { openRedisStore } from './store/redis.ts'
+import type { Store } from './store/store.ts'
+import { watched } from './store/watched.ts'
+import type { Log } from './telemetry/log.ts'
+
+/** The state of a node, and the nodes it shares that with. */
+export interface OpenStore {
+  store: Store
+  nodes: Nodes
+  /** Begins to follow the other nodes, and joins them; call it when everything is loaded. */
+  join(): Promise<void>
+}
+
+/**
+ * Opens the store of the configuration: Redis where it says so, else the embedded one in the data directory.
+ * `onGap`: what other nodes did can no longer be followed, everything must be loaded again.
+ */
+export function openStore(config: Config, log: Log, onGap: (reason: Error) => void): Promise<OpenStore> {
+  const isShared = config.redisUrl !== undefined || config.redis !== undefined
+  return isShared ? openShared(config, log, onGap) : openOwn(config, log)
+}
+
+async function openShared(config: Config, log: Log, onGap: (reason: Error) => void): Promise<OpenStore> {
+  const { project, stage, dataDir, redisUrl: url, redis } = config
+  const server = { ...(url !== undefined && { url }), ...redis }
+  const store = watched(
+    await openRedisStore({
+      ...{ server, project, stage },
+      onConnection(state) {
+        if (state.up) log.info('Redis is back')
+        else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
+      },
+    }),
+  )
+  const nodes = await createMembership({ store, name: nodeName, idFile: join(dataDir, 'node'), log })
+  return {
+    store,
+    nodes,
+    async join() {
+      store.startWatching(onGap)
+      await nodes.join()
+    },
+  }
+}
+
+async function openOwn({ dataDir }: Config, log: Log): Promise<OpenStore> {
+  const directory = join(dataDir, 'store')
+  await mkdir(directory, { recursive: true })
+  // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
+  await chmod(directory, 0o700)
+  const store = await openEmbeddedStore(directory, (movedTo, err) => {
+    log.fatal(
+      { err, movedTo },
+      'the store was damaged: it is moved aside, and the node starts with an empty one',
+    )
+  })
+  return { store, nodes: createOnlyNode(nodeName), join: async () => undefined }
+}
