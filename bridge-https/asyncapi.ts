@@ -5,6 +5,8 @@ import { feedbackTopic, inboxTopic, radioTopic } from '../event/topic.ts'
 import { components, portable } from './openapi.ts'
 import { websocketPath } from './websocket.ts'
 
+const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })
+
 /** The payload of feedback (design.md §7). */
 export const Feedback = Type.Object(
   {
@@ -16,8 +18,12 @@ export const Feedback = Type.Object(
     name: textOrNull('Name of a control state'),
     eventTime: textOrNull('`start` or `time` of the event'),
     services: Type.Array(Type.String()),
-    errors: Type.Array(
-      Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() }),
+    errors: Type.Array(problem),
+    warnings: Type.Optional(
+      Type.Array(problem, {
+        minItems: 1,
+        description: 'What of a published event could not be done; absent when there is nothing to say',
+      }),
     ),
     receivedAt: Type.String({ format: 'date-time' }),
     trace: Type.Null(),

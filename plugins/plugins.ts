@@ -8,6 +8,8 @@ import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'
 
 /** For one try, milliseconds. */
 const deadlineMs = 20_000
+/** Characters that are kept of why a try failed. */
+const maxReason = 200
 
 /** The plugin targets of the configuration, each with its queue and its driver. */
 export async function createPlugins(parts: {
@@ -65,22 +67,48 @@ async function attempt(
   { messageId, tries }: WorkItem,
   stopping: AbortSignal,
 ): Promise<Outcome> {
-  const signal = AbortSignal.any([stopping, AbortSignal.timeout(deadlineMs)])
-  const given = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error(`no answer within ${deadlineMs / 1000} s`)), {
-      once: true,
-    })
+  const ending = new AbortController()
+  const { signal } = ending
+  const stop = () => ending.abort(new Error('the hub is stopping'))
+  const late = setTimeout(
+    () => ending.abort(new Error(`no answer within ${deadlineMs / 1000} s`)),
+    deadlineMs,
+  )
+  stopping.addEventListener('abort', stop, { once: true })
+  const ended = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
+  // Asynchronous, because a driver may also throw at once.
+  const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
   try {
-    const delivered = driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
-    return (await Promise.race([delivered, given])) ?? acknowledged
+    return readOutcome(await Promise.race([deliver(), ended]))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    return { result: 'failed', status: null, reason: reason.slice(0, 200) }
+    return failed(error instanceof Error ? error.message : String(error))
+  } finally {
+    clearTimeout(late)
+    stopping.removeEventListener('abort', stop)
   }
 }
 
-const acknowledged: Outcome = { result: 'acknowledged', status: null, reason: null }
+/** What a driver returned, as far as it makes sense. */
+function readOutcome(returned: unknown): Outcome {
+  const { result, status, reason, retryAfterMs } = Object(returned ?? {})
+  const code = Number.isInteger(status) ? status : null
+  if (returned === undefined || result === 'acknowledged') {
+    return { result: 'acknowledged', status: code, reason: null }
+  }
+  if (result !== 'refused' && result !== 'failed' && result !== 'gone') {
+    return failed('the driver returned something that is no outcome')
+  }
+  return {
+    ...{ result, status: code, reason: String(reason ?? result).slice(0, maxReason) },
+    ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
+  }
+}
+
+function failed(reason: string): Outcome {
+  return { result: 'failed', status: null, reason: reason.slice(0, maxReason) }
+}
 
 function toPluginItem(queue: string, item: WorkItem, body: Buffer): PluginItem {
   const { plugin, institutionId } = item.details

@@ -38,6 +38,7 @@ const seesTypesOfAll = ['admin']
 /** Files that put the parts together, and folders that start whole nodes. */
 const assemblers = [
   'hub.ts',
+  'open-store.ts',
   'deliveries.ts',
   'server.ts',
   'status.ts',

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { commands } from '../cli/commands.ts'
+import { createPrinter } from '../cli/print.ts'
 import { loadConfig, sampleFeedPath } from '../config/config.ts'
 import { errorTable } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
@@ -65,7 +66,7 @@ test('configuration', async (t) => {
 test('error codes', async (t) => {
   const schemaCodes = [...keywordsOf(eventSchemas)].map((keyword) => `${keyword}.openapi.validation`)
   const rows = new Map(
-    [...publishers.matchAll(/^\| `([A-Za-z.]+)` \| (invalid|blocked|failed) \|/gm)].map(
+    [...publishers.matchAll(/^\| `([A-Za-z.]+)` \| (invalid|blocked|failed|published) \|/gm)].map(
       ([, code, outcome]) => [code, outcome],
     ),
   )
@@ -96,6 +97,15 @@ test('commands of hubctl', async (t) => {
     const known = commands.flatMap(({ options = [] }) => options.map(({ flags }) => flags.split(' ')[0]))
     t.ok([...known, '--socket', '--json', '--help'].includes(option), `${option} exists`)
   }
+})
+
+test('columns of the queues', async (t) => {
+  const list = commands.find(({ words }) => words === 'queues list')
+  const [headings = ''] = String(list?.print?.([{}], createPrinter({}))).split('\n')
+  for (const heading of headings.split(/ {2,}/).filter(Boolean)) {
+    t.ok(operators.includes(`\`${heading}\``), heading)
+  }
+  t.equal(headings.split(/ {2,}/).length, 9)
 })
 
 test('metrics', async (t) => {

@@ -143,7 +143,8 @@ export function createPipeline(parts: {
 
 function describeFailure(report: Report, errors: ErrorItem[]): Report {
   const statuses = { published: 0, blocked: 0, failed: report.services.length }
-  return { ...report, outcome: 'failed', statuses, id: null, errors }
+  const { warnings: _ofAPublishedEvent, ...said } = report
+  return { ...said, outcome: 'failed', statuses, id: null, errors }
 }
 
 function readLoosely(payload: Buffer): unknown {

@@ -78,9 +78,9 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   }
 }
 
-/** The same for the same bytes of the same institution. */
-export function fingerprintOf(institutionId: string, payload: Buffer): string {
-  return createHash('sha256').update(institutionId).update('\n').update(payload).digest('base64url')
+/** The same for the same bytes of the same origin. */
+export function fingerprintOf(origin: string, payload: Buffer): string {
+  return createHash('sha256').update(origin).update('\n').update(payload).digest('base64url')
 }
 
 /** Key of one thing that is done for an event. */

@@ -126,8 +126,16 @@ t.test('the AsyncAPI description is valid, and names who may do what on each cha
   formats.default(ajv)
   const validate = ajv.compile(object(object(object(json.components).schemas).Feedback))
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
-  for (const event of [playing(station()), playing(station(1)), {}, 'no json']) {
+  const fields = Object.keys(object(object(object(object(json.components).schemas).Feedback).properties))
+  const warned = playing(station(), { plugins: [{ type: 'nobody' }] })
+  for (const event of [playing(station()), warned, playing(station(1)), {}, 'no json']) {
     const report = await publisher.publish(event)
+    t.same(
+      Object.keys(report).filter((field) => !fields.includes(field)),
+      [],
+      'every field of it',
+    )
+    t.equal('warnings' in report, event === warned)
     t.ok(validate(report), `${report.outcome}: ${ajv.errorsText(validate.errors)}`)
   }
 })

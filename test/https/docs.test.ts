@@ -6,7 +6,9 @@ import { startTestHub } from '../start-hub.ts'
 import { openApi } from './api.ts'
 
 const page = readFileSync(new URL('../../docs/https.md', import.meta.url), 'utf8')
-const migration = readFileSync(new URL('../../docs/migration.md', import.meta.url), 'utf8')
+const others = ['migration.md', 'webhooks.md', 'plugins.md', 'operators.md'].map((name) =>
+  readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8'),
+)
 
 t.test('the page has every error code of this door, and no other', async (t) => {
   const rows = [...page.matchAll(/^\| `([a-z]+\.[a-z]+)` \| (\d{3}) \|$/gm)].map(([, code]) => code)
@@ -21,7 +23,12 @@ t.test('the page has every status that the description has, and routes that exis
   const rows = [...page.matchAll(/^\| (\d{3}) \| .* \| (?:yes)? ?\|$/gm)].map(([, status]) => status)
   t.same(rows.sort(), [...statuses].filter((status) => Number(status) >= 400).sort())
   const routes = description.operations.map(({ method, path }) => `${method} ${path}`)
-  for (const [, route = ''] of `${page}${migration}`.matchAll(/`((?:GET|POST|PUT|DELETE) \/[^`]*)`/g)) {
+  for (const [, route = ''] of [page, ...others]
+    .join('\n')
+    .matchAll(/`((?:GET|POST|PUT|DELETE) \/[^`]*)`/g)) {
     t.ok(routes.includes(route), route)
+  }
+  for (const route of routes.filter((one) => /subscriptions|pubsub/.test(one))) {
+    t.ok(page.includes(`\`${route}\``), `${route} is on the page`)
   }
 })

@@ -98,6 +98,25 @@ t.test('a publisher that repeats itself causes one push', async (t) => {
   t.same(titles(receiver.received), ['Same', 'Other'])
 })
 
+t.test('the same bytes under another event name are another event', async (t) => {
+  const { receiver, api, token, subscribe } = await start(t)
+  await subscribe()
+  const { event: _inThePath, ...body } = playing(station(), { title: 'Both' })
+  for (const name of ['next', 'playing', 'next']) {
+    await api.call('POST', `/events/de.org.hub.v1.radio.track.${name}`, { token, body })
+  }
+  await api.call('POST', playingUrl, { token, body: { ...body, title: 'Last' } })
+  await receiver.until((received) => received.some(({ event }) => event.title === 'Last'))
+  t.same(
+    receiver.received.map(({ body, event }) => [body.message.attributes.event, event.title]),
+    [
+      ['de.org.hub.v1.radio.track.next', 'Both'],
+      ['de.org.hub.v1.radio.track.playing', 'Both'],
+      ['de.org.hub.v1.radio.track.playing', 'Last'],
+    ],
+  )
+})
+
 t.test('what acknowledges, and what does not (design.md §10)', async (t) => {
   const { receiver, hub, publish, subscribe } = await start(t)
   const { name = '' } = await subscribe()

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import t from 'tap'
-import { errorItem } from '../../event/error.ts'
+import { type ErrorItem, errorItem } from '../../event/error.ts'
 import type { Message } from '../../event/message.ts'
 import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -30,8 +30,8 @@ const nothingToDo: WorkPlanner = {
 }
 
 /** A pipeline whose distribution only takes notes. */
-function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) {
-  const { hasFeed = true, storeError } = options
+function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warnings?: ErrorItem[] } = {}) {
+  const { hasFeed = true, storeError, warnings = [] } = options
   const feed = feedOf(item(1), item(2), item(3, 2))
   const distributed: { messages: readonly Message[]; alongside: readonly Change[] | undefined }[] = []
   const announced: Message[] = []
@@ -41,7 +41,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
   const pipeline = createPipeline({
     feed: () => (hasFeed ? feed : undefined),
     topics: everyTopicExists,
-    work: nothingToDo,
+    work: { ...nothingToDo, warnings: () => warnings },
     async distribute(messages, alongside) {
       distributed.push({ messages, alongside })
       if (storeError) throw storeError
@@ -259,6 +259,14 @@ t.test('what could not be stored has failed, and nothing claims otherwise', asyn
   t.match(await metrics.snapshot(), { hub_store_failures_total: 1, 'hub_events_total{outcome=failed}': 1 })
   t.equal((await metrics.snapshot())['hub_events_total{outcome=published}'], undefined)
   t.match(lines, [{ level: 50, err: { message: 'disk full' } }])
+})
+
+t.test('warnings belong to what was published', async (t) => {
+  const warnings = [errorItem('plugin.unknown', '.plugins.0.type')]
+  t.strictSame((await startPipeline({ warnings }).submit(playing(one))).warnings, warnings)
+  t.notOk('warnings' in (await startPipeline().submit(playing(one))), 'there are none')
+  const failing = startPipeline({ warnings, storeError: new Error('disk full') })
+  t.notOk('warnings' in (await failing.submit(playing(one))), 'it failed')
 })
 
 t.test('a refusal that could not be stored has failed as well', async (t) => {

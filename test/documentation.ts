@@ -1,0 +1,66 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Test } from 'tap'
+
+/** A page of the documentation. */
+export function readPage(name: string): string {
+  return readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8')
+}
+
+/** The only code block of a page in this language that has this text in it. */
+export function codeBlock(page: string, language: string, having: string): string {
+  const blocks = [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))]
+    .map(([, block = '']) => block)
+    .filter((block) => block.includes(having))
+  const [block] = blocks
+  if (block === undefined || blocks.length > 1) throw new Error(`${blocks.length} blocks have ${having}`)
+  return block
+}
+
+/** Starts a program of the documentation, ended with the test, and reads what it prints. */
+export function startProgram(
+  t: Test,
+  command: readonly string[],
+  options: { cwd: string; env: Record<string, string> },
+) {
+  const [program = '', ...args] = command
+  const child: ChildProcess = spawn(program, args, options)
+  const lines: string[] = []
+  const waiting = new Set<() => void>()
+  const check = () => {
+    for (const look of waiting) look()
+  }
+  for (const stream of [child.stdout, child.stderr]) {
+    if (!stream) continue
+    createInterface(stream).on('line', (line) => {
+      lines.push(line)
+      check()
+    })
+  }
+  const ended = once(child, 'close').then(check, check)
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+
+  return {
+    lines,
+    /** The first line that matches, as soon as it is there. */
+    line(pattern: RegExp): Promise<RegExpExecArray> {
+      return new Promise((resolve, reject) => {
+        const look = () => {
+          const found = lines.map((line) => pattern.exec(line)).find((match) => match !== null)
+          const isRunning = child.exitCode === null && child.signalCode === null
+          if (!found && isRunning) return
+          waiting.delete(look)
+          if (found) resolve(found)
+          else reject(new Error(`${program} ended:\n${lines.join('\n')}`))
+        }
+        waiting.add(look)
+        look()
+      })
+    },
+  }
+}
