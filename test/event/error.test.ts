@@ -19,6 +19,7 @@ t.test('the error codes are those of design.md §7, with their outcomes', async 
     'topic.denied': 'blocked',
     'feed.unavailable': 'blocked',
     'service.failed': 'failed',
+    'plugin.unknown': 'published',
   })
 })
 
