@@ -1,0 +1,74 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { closed, connect, connectPublisher } from '../clients.ts'
+import { institutions, playing, playingTopic, station } from '../events.ts'
+import { startRedis, withoutRedis } from '../redis-server.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+
+/*
+ * Several nodes on one Redis are one hub, seen from outside.
+ */
+const [own = ''] = institutions
+const livestream = station()
+const topic = playingTopic(livestream)
+
+async function startNodes(t: Test, count = 2) {
+  const redis = await startRedis(t)
+  const home = await temporaryDirectory(t)
+  const nodes = []
+  for (let index = 0; index < count; index++) {
+    const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
+    nodes.push(await startTestHub(t, env, join(home, String(index))))
+  }
+  const [a, b] = nodes
+  if (!a || !b) throw new Error('two nodes at least')
+  return { redis, nodes, a, b }
+}
+
+t.test('what is published on one node arrives on the other', { skip: withoutRedis }, async (t) => {
+  const { a, b } = await startNodes(t)
+  const subscriber = await a.subscriber('radio/#')
+  const publisher = await a.publisher([own])
+  await b.until(async () => (await b.ask<unknown[]>('credentials.list')).length === 2)
+  const clean = await connect(t, b, subscriber)
+  await clean.client.subscribeAsync('radio/#', { qos: 0 })
+  const kept = await connect(t, b, subscriber, { clientId: 'kept', clean: false })
+  await kept.client.subscribeAsync('radio/#', { qos: 1 })
+  const studio = await connectPublisher(t, a, publisher, own)
+  const event = playing(livestream, { title: 'First' })
+  t.match(await studio.publish(event), { outcome: 'published' })
+  t.match((await clean.received.until(() => true)).json, { title: 'First' })
+  t.match(await kept.received.until(() => true), { topic, json: { title: 'First' }, packet: { qos: 1 } })
+
+  const late = await connect(t, b, subscriber)
+  await late.client.subscribeAsync('radio/#', { qos: 1 })
+  t.match(await late.received.until(() => true), { json: { title: 'First' }, packet: { retain: true } })
+})
+
+t.test('a session made on one node goes on on the other', { skip: withoutRedis }, async (t) => {
+  const { a, b } = await startNodes(t)
+  const subscriber = await a.subscriber('radio/#')
+  const publisher = await a.publisher([own])
+  await b.until(async () => (await b.ask<unknown[]>('credentials.list')).length === 2)
+  const first = await connect(t, a, subscriber, { clientId: 'app', clean: false })
+  await first.client.subscribeAsync('radio/#', { qos: 1 })
+  await first.client.endAsync()
+  const studio = await connectPublisher(t, b, publisher, own)
+  for (const title of ['One', 'Two']) {
+    await studio.publish(playing(station(0, title === 'One' ? 0 : 1), { title }))
+  }
+  const second = await connect(t, b, subscriber, { clientId: 'app', clean: false })
+  await second.received.count(2)
+  t.same(
+    second.received.all.map(({ json }) => json.title),
+    ['One', 'Two'],
+  )
+
+  const gone = closed(second.client)
+  const third = await connect(t, a, subscriber, { clientId: 'app', clean: false })
+  await gone
+  await studio.publish(playing(livestream, { title: 'Three' }))
+  t.match((await third.received.until(({ json }) => json.title === 'Three')).json, { title: 'Three' })
+  t.match(await a.ask('sessions.list'), [{ clientId: 'app', connected: true }])
+  t.match(await b.ask('sessions.list'), [{ clientId: 'app', connected: true }])
+})
