@@ -22,6 +22,7 @@ import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, version } from './status.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { createEventRate } from './users/limiter.ts'
 import { createLogIn } from './users/log-in.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createResetMail, resetUrl } from './users/reset-mail.ts'
@@ -138,13 +139,13 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     proxyProtocol: config.proxyProtocol,
     // A browser that learned it for localhost would refuse every other server there.
     strictTransport: config.tlsCert !== undefined,
-    publishRate: config.publishRate,
+    waitFor: createEventRate(config.publishRate, store),
     publicUrl: () => publicUrl,
     mqttPort: () => mqttPort,
     accept: broker.accept,
     maxPacketBytes: config.maxPacket,
     feed: feed.current,
-    logIn: createLogIn({ users, failures: config.loginFailures }),
+    logIn: createLogIn({ store, users, failures: config.loginFailures }),
     resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
     subscriptions: deliveries.subscriptions,
     deliveries,

@@ -5,18 +5,19 @@ const batchMs = 100
 
 /**
  * Counts that nodes add up: what `count` counts here reaches `onOthers` of every other node a moment later.
- * Nobody waits for it, and what the store does not take is lost.
+ * Nobody waits for it, and what the store does not take is lost. A node alone tells nobody.
  */
 export function createTally(
-  store: Store,
+  store: Store | undefined,
   name: string,
   onOthers: (key: string, count: number) => void,
 ): (key: string) => void {
-  if (!store.watch) return () => {}
+  if (!store?.watch) return () => {}
+  const { watch, commit } = store
   const channel = `tally ${name}`
   const untold = new Map<string, number>()
 
-  store.watch(channel, (change) => {
+  watch(channel, (change) => {
     if (!('tell' in change)) return
     const counts: [string, number][] = JSON.parse(change.value.toString())
     for (const [key, count] of counts) onOthers(key, count)
@@ -30,6 +31,6 @@ export function createTally(
   function tell(): void {
     const value = JSON.stringify([...untold])
     untold.clear()
-    store.commit([{ tell: channel, value }]).catch(() => undefined)
+    commit([{ tell: channel, value }]).catch(() => undefined)
   }
 }
