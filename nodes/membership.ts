@@ -44,7 +44,7 @@ export async function createMembership(parts: {
   const returnListeners: (() => void)[] = []
   let ownSlot = 0
   let timer: NodeJS.Timeout | undefined
-  let beating: Promise<void> | undefined
+  let isBeating = false
   let comingBack: Promise<void> | undefined
   let isLeaving = false
 
@@ -76,11 +76,7 @@ export async function createMembership(parts: {
       }
       await take()
       await writeFile(idFile, self, { mode: 0o600 })
-      timer = setInterval(() => {
-        beating ??= beat().finally(() => {
-          beating = undefined
-        })
-      }, parts.heartbeatMs ?? heartbeatMs)
+      timer = setInterval(() => void beat(), parts.heartbeatMs ?? heartbeatMs)
       log.info({ node: self, slot: ownSlot, nodes: records.size }, 'joined the other nodes')
     },
 
@@ -150,6 +146,8 @@ export async function createMembership(parts: {
   }
 
   async function beat(): Promise<void> {
+    if (isBeating) return
+    isBeating = true
     try {
       if (!records.has(self)) await comeBack()
       await store.commit([{ tell: channel, value: self }])
@@ -159,6 +157,8 @@ export async function createMembership(parts: {
       await bury()
     } catch (err) {
       log.debug({ err }, 'sign of life not given')
+    } finally {
+      isBeating = false
     }
   }
 

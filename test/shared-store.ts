@@ -5,12 +5,19 @@ import { type WatchedStore, watched } from '../store/watched.ts'
 
 export type SharedSpace = ReturnType<typeof createSharedSpace>
 
+export type TestStore = WatchedStore & Reach & { start(): void }
+
 /** A store that can lose its connection. */
 export interface Reach {
   /** Commits are rejected, without having been applied or after, and nothing is heard. */
   cut(fate?: 'lost' | 'applied'): void
   /** Everything that was missed is heard. */
   restore(): void
+}
+
+/** Resolves when this node has heard everything that was committed before. */
+export async function settled(...stores: Pick<SharedStore, 'commit'>[]): Promise<void> {
+  for (const store of stores) await store.commit([{ tell: 'heard', value: '' }])
 }
 
 interface Entry {
@@ -31,7 +38,7 @@ export function createSharedSpace() {
   return { open, openWatched }
 
   /** A node's store whose places are watched; `start` when everything is loaded. */
-  function openWatched(t: Test): WatchedStore & Reach & { start(): void } {
+  function openWatched(t: Test): TestStore {
     const opened = open()
     t.teardown(() => opened.close())
     const store = watched(opened)
