@@ -9,7 +9,7 @@ export type TestStore = WatchedStore & Reach & { start(): void }
 
 /** A store that can lose its connection. */
 export interface Reach {
-  /** Commits are rejected, without having been applied or after, and nothing is heard. */
+  /** Commits are rejected, those under way as well, with or without having been applied, and nothing is heard. */
   cut(fate?: 'lost' | 'applied'): void
   /** Everything that was missed is heard. */
   restore(): void
@@ -53,6 +53,7 @@ export function createSharedSpace() {
   function open(): SharedStore & Reach {
     const writer = Symbol('node')
     const waiting: { changes: readonly Change[]; resolve(): void }[] = []
+    const unanswered = new Set<(error: Error) => void>()
     let position = log.length
     let listener: ((changes: readonly Told[]) => void) | undefined
     let onGap = (_reason: Error) => {}
@@ -87,8 +88,13 @@ export function createSharedSpace() {
         if (reach === 'applied') apply({ changes, resolve() {} })
         if (reach !== 'whole') return Promise.reject(new Error('the store did not answer'))
         if (changes.length === 0) return Promise.resolve()
-        return new Promise((resolve) => {
-          waiting.push({ changes, resolve })
+        return new Promise((resolve, reject) => {
+          unanswered.add(reject)
+          const answer = () => {
+            unanswered.delete(reject)
+            resolve()
+          }
+          waiting.push({ changes, resolve: answer })
           applying ??= applyWaiting()
         })
       },
@@ -111,6 +117,9 @@ export function createSharedSpace() {
 
       cut(fate = 'lost') {
         reach = fate
+        if (fate === 'lost') waiting.length = 0
+        for (const reject of unanswered) reject(new Error('the store did not answer'))
+        unanswered.clear()
       },
 
       restore() {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createCredentials, type IssuedCredential, type RevocationCause } from '../../acl/credentials.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
@@ -116,7 +117,7 @@ t.test('a revocation that is due takes effect without the store, too', async (t)
   a.store.cut()
   b.store.cut()
   time.now += 20
-  while (a.ended.length === 0 || b.ended.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  while (a.ended.length === 0 || b.ended.length === 0) await nextTurn()
   t.strictSame(a.ended, [[username, 'elsewhere']], 'nobody says that it is done')
   t.strictSame(a.failures, [username])
 })
