@@ -117,16 +117,16 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     log,
     metrics,
   })
+  const traffic = await createTraffic({
+    ...{ store, clock, slot: nodes.slot },
+    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
+  })
+  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await joinNodes()
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   let mqttPort = config.mqttPort
-  const traffic = await createTraffic({
-    ...{ store, clock },
-    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
-  })
-  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   const mqttBounds = createConnectionBounds(config)
   const bridge = await startBridge({
     ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
@@ -159,7 +159,11 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     path: join(config.dataDir, 'admin.sock'),
     commands: createCommands({
       credentials,
-      audit: createAudit(join(config.dataDir, 'audit.log'), clock),
+      audit: createAudit(
+        join(config.dataDir, 'audit.log'),
+        clock,
+        nodes.isShared ? { store, node: nodes.name } : undefined,
+      ),
       status: createStatus({ config, store, feed, metrics, certificates, broker }),
       feed,
       clients: { list: broker.clients, disconnect: broker.disconnect },

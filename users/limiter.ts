@@ -5,7 +5,11 @@ import { createTally } from '../store/tally.ts'
 export type Limiter = ReturnType<typeof createLimiter>
 
 /** So many points per key and time, on all nodes that share the store. */
-export function createLimiter(store: Store, name: string, limit: { points: number; seconds: number }) {
+export function createLimiter(
+  store: Store | undefined,
+  name: string,
+  limit: { points: number; seconds: number },
+) {
   const limiter = new RateLimiterMemory({ points: limit.points, duration: limit.seconds })
   const tellOthers = createTally(store, name, (key, count) => void limiter.penalty(key, count))
 

@@ -22,7 +22,8 @@ const mailsPerHour = 3
  * (design.md §9). Accounts that do not exist are throttled all the same: nothing tells them apart.
  */
 export function createLogIn(parts: {
-  store: Store
+  /** Where other nodes hear of failures; absent: there are none. */
+  store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
   /** Failures per address and minute, half as many per account; 0: no limit. */
   failures: number
