@@ -22,6 +22,7 @@ import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, version } from './status.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { createEventRate } from './users/limiter.ts'
 import { createLogIn } from './users/log-in.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createResetMail, resetUrl } from './users/reset-mail.ts'
@@ -116,16 +117,16 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     log,
     metrics,
   })
+  const traffic = await createTraffic({
+    ...{ store, clock, slot: nodes.slot },
+    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
+  })
+  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await joinNodes()
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   let mqttPort = config.mqttPort
-  const traffic = await createTraffic({
-    ...{ store, clock },
-    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
-  })
-  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   const mqttBounds = createConnectionBounds(config)
   const bridge = await startBridge({
     ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
@@ -138,13 +139,13 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     proxyProtocol: config.proxyProtocol,
     // A browser that learned it for localhost would refuse every other server there.
     strictTransport: config.tlsCert !== undefined,
-    publishRate: config.publishRate,
+    waitFor: createEventRate(config.publishRate, store),
     publicUrl: () => publicUrl,
     mqttPort: () => mqttPort,
     accept: broker.accept,
     maxPacketBytes: config.maxPacket,
     feed: feed.current,
-    logIn: createLogIn({ users, failures: config.loginFailures }),
+    logIn: createLogIn({ store, users, failures: config.loginFailures }),
     resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
     subscriptions: deliveries.subscriptions,
     deliveries,
@@ -158,7 +159,11 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     path: join(config.dataDir, 'admin.sock'),
     commands: createCommands({
       credentials,
-      audit: createAudit(join(config.dataDir, 'audit.log'), clock),
+      audit: createAudit(
+        join(config.dataDir, 'audit.log'),
+        clock,
+        nodes.isShared ? { store, node: nodes.name } : undefined,
+      ),
       status: createStatus({ config, store, feed, metrics, certificates, broker }),
       feed,
       clients: { list: broker.clients, disconnect: broker.disconnect },

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Collection, createCollection } from '../store/collection.ts'
 import type { Store } from '../store/store.ts'
+import { createTurns } from '../store/turns.ts'
 import {
   type CredentialRequest,
   checkCredentialRequest,
@@ -34,8 +35,14 @@ export interface RotatedCredential extends IssuedCredential {
   revokeAt?: string
 }
 
-/** Who ended a credential: an operator now, or the time a rotation had set. */
-export type RevocationCause = 'operator' | 'schedule'
+/**
+ * Who ended a credential: an operator now, or the time a rotation had set. `elsewhere`: it is another node
+ * that knows, and says so in the audit log.
+ */
+export type RevocationCause = 'operator' | 'schedule' | 'elsewhere'
+
+/** Between two attempts to store a revocation that is due, milliseconds. */
+const retryMs = 10_000
 
 interface StoredCredential extends Credential {
   salt: string
@@ -59,16 +66,22 @@ export async function createCredentials(parts: {
   const collection = await createCollection<StoredCredential>(store, 'credential')
   const listeners = new Set<(username: string, cause: RevocationCause) => void>()
   const chooseUsername = createUsernameChooser(collection)
-  const oneAtATime = createQueue()
+  // A rotation must not bring back what a revocation just removed.
+  const inTurn = createTurns(store, 'credential')
   const schedule = createSchedule({ clock, due: (username) => void revokeDue(username) })
   for (const credential of collection.values()) scheduleRevocation(credential)
+  collection.onChanged((username, _before, after) => {
+    chooseUsername.given(username)
+    if (after) scheduleRevocation(after)
+    else ended(username, 'elsewhere')
+  })
 
   return {
     /** Makes a credential, or says what is wrong with the request. */
     async add(request: CredentialRequest): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return oneAtATime(() => issue(permissions))
+      return inTurn(() => issue(permissions))
     },
 
     /**
@@ -105,12 +118,12 @@ export async function createCredentials(parts: {
       if (revokeAfterMs !== undefined && !(revokeAfterMs > 0 && revokeAfterMs <= maxRevokeAfterMs)) {
         return { error: 'revokeAfter must be more than nothing and at most 3650 days' }
       }
-      return oneAtATime(() => replace(username, revokeAfterMs))
+      return inTurn(() => replace(username, revokeAfterMs))
     },
 
     /** Ends a credential now. False when there is none of that name. */
     revoke(username: string): Promise<boolean> {
-      return oneAtATime(async () => {
+      return inTurn(async () => {
         const existed = await collection.delete(username)
         if (existed) ended(username, 'operator')
         return existed
@@ -134,7 +147,7 @@ export async function createCredentials(parts: {
     const password = randomBytes(32).toString('base64url')
     const salt = randomBytes(16).toString('base64url')
     const credential: Credential = {
-      username: chooseUsername(permissions, now),
+      username: chooseUsername.next(permissions, now),
       role: permissions.role,
       label: permissions.label,
       institutions: permissions.institutions,
@@ -178,19 +191,24 @@ export async function createCredentials(parts: {
     if (credential.revokeAt !== undefined) schedule.set(credential.username, Date.parse(credential.revokeAt))
   }
 
-  function revokeDue(username: string): Promise<void> {
-    return oneAtATime(async () => {
-      const stored = collection.get(username)
-      // A later rotation may have set another time.
-      if (stored === undefined || !hasEnded(stored)) return
-      try {
+  async function revokeDue(username: string): Promise<void> {
+    try {
+      await inTurn(async () => {
+        const stored = collection.get(username)
+        // A later rotation may have set another time; another node may have been first.
+        if (stored === undefined || !hasEnded(stored)) return
         await collection.delete(username)
-      } catch (error) {
-        // Its time has passed: it is refused from now on, stored or not, and removed at the next start.
-        onStoreFailure?.(username, error)
-      }
-      ended(username, 'schedule')
-    })
+        ended(username, 'schedule')
+      })
+    } catch (error) {
+      const stored = collection.get(username)
+      if (stored === undefined || !hasEnded(stored)) return
+      // Its time has passed: it is refused from now on, stored or not, and removed at the next start.
+      onStoreFailure?.(username, error)
+      ended(username, store.watch ? 'elsewhere' : 'schedule')
+      // Nodes start one by one, so that there may never be such a start.
+      if (store.watch) schedule.set(username, clock() + retryMs)
+    }
   }
 
   function ended(username: string, cause: RevocationCause): void {
@@ -236,29 +254,23 @@ const nobody = {
 
 /**
  * `pub-{label}-{issued}`, issued in UTC to the second, the next free one if taken (design.md §5).
- * A name given out by this process is not given out again even after it was revoked: logs name it.
+ * A name given out while this process runs is not given out again even after it was revoked: logs name it.
  */
 function createUsernameChooser(collection: Collection<StoredCredential>) {
   const given = new Set<string>()
-  return ({ role, label }: Permissions, now: number): string => {
-    const prefix = role === 'publisher' ? 'pub' : 'sub'
-    for (let time = now; ; time += 1000) {
-      const issued = new Date(time).toISOString().replace(/\D/g, '').slice(0, 14)
-      const username = `${prefix}-${label}-${issued}`
-      if (given.has(username) || collection.get(username) !== undefined) continue
-      given.add(username)
-      return username
-    }
-  }
-}
+  return {
+    given: (username: string): void => void given.add(username),
 
-/** Runs changes one after another: a rotation must not bring back what a revocation just removed. */
-function createQueue() {
-  let last: Promise<unknown> = Promise.resolve()
-  return <T>(change: () => Promise<T>): Promise<T> => {
-    const result = last.then(change)
-    last = result.catch(() => undefined)
-    return result
+    next({ role, label }: Permissions, now: number): string {
+      const prefix = role === 'publisher' ? 'pub' : 'sub'
+      for (let time = now; ; time += 1000) {
+        const issued = new Date(time).toISOString().replace(/\D/g, '').slice(0, 14)
+        const username = `${prefix}-${label}-${issued}`
+        if (given.has(username) || collection.get(username) !== undefined) continue
+        given.add(username)
+        return username
+      }
+    },
   }
 }
 

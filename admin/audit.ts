@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { Store } from '../store/store.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 
@@ -10,33 +12,50 @@ export interface AuditEntry {
   action: string
   target: string
   detail: unknown
+  /** Where it was done, if there can be several nodes. */
+  node?: string
 }
+
+const prefix = 'audit/'
+/** Entries that nodes share. Each keeps its own in its file for as long as operators like. */
+const sharedEntries = 10_000
+/** Entries of one node between two looks whether there are too many. */
+const pruneEvery = 100
 
 /**
  * The audit log: JSON lines that are only ever appended. The file is opened for every entry, so that
- * it can be rotated away from outside.
+ * it can be rotated away from outside. Nodes that share a store also keep the newest entries there, so that
+ * any of them lists what was done on all.
  */
-export function createAudit(path: string, clock: () => number) {
+export function createAudit(
+  path: string,
+  clock: () => number,
+  shared?: { store: Store; node: string; limit?: number },
+) {
   let last: Promise<void> = Promise.resolve()
+  let recordedHere = 0
 
   return {
     /** Appends an entry. When it resolves the entry survives power loss. */
     record(entry: Omit<AuditEntry, 'at'>): Promise<void> {
       const { who, action, target, detail } = entry
+      const at = new Date(clock()).toISOString()
       const line = JSON.stringify({
-        at: new Date(clock()).toISOString(),
-        who,
-        action,
-        target,
+        ...{ at, who, action, target },
         detail: detail ?? null,
+        ...(shared && { node: shared.node }),
       })
-      const recorded = last.then(() => append(path, line))
+      const recorded = last.then(async () => {
+        await append(path, line)
+        await share(at, line)
+      })
       last = recorded.catch(() => undefined)
       return recorded
     },
 
     /** All entries that can be read, oldest first. */
     async list(): Promise<AuditEntry[]> {
+      if (shared) return (await sharedLines(shared.store)).flatMap(([, line]) => parseEntry(line))
       const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT') return ''
         throw error
@@ -44,6 +63,22 @@ export function createAudit(path: string, clock: () => number) {
       return text.split('\n').flatMap(parseEntry)
     },
   }
+
+  async function share(at: string, line: string): Promise<void> {
+    if (!shared) return
+    const { store, limit = sharedEntries } = shared
+    await store.commit([{ put: `${prefix}${at} ${randomUUID()}`, value: line }])
+    if (recordedHere++ % pruneEvery > 0) return
+    const surplus = (await sharedLines(store)).slice(0, -limit)
+    if (surplus.length > 0) await store.commit(surplus.map(([key]) => ({ del: key })))
+  }
+}
+
+/** By time. */
+async function sharedLines(store: Store): Promise<[key: string, line: string][]> {
+  const lines: [string, string][] = []
+  for await (const [key, value] of store.range(prefix)) lines.push([key, value.toString()])
+  return lines
 }
 
 async function append(path: string, line: string): Promise<void> {

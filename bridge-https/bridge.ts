@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Lifecycle } from '../lifecycle/lifecycle.ts'
 import type { LogIn } from '../users/log-in.ts'
 import type { ResetMail } from '../users/reset-mail.ts'
@@ -53,8 +52,8 @@ export async function startBridge(
       lifecycle: Lifecycle
       checkUrl: (url: string) => Promise<string | undefined>
       health: HealthCheck
-      /** Events per second and user; 0: no limit. */
-      publishRate: number
+      /** Seconds to wait before the next event of a user; 0: it may come now. */
+      waitFor: (userId: string) => Promise<number>
     },
 ) {
   const { version, publicUrl, mqttPort, lifecycle, metrics } = parts
@@ -72,7 +71,7 @@ export async function startBridge(
         void done.finally(() => background.delete(done))
       },
     }),
-    ...eventRoutes({ ...parts, names, waitFor: createRate(parts.publishRate) }),
+    ...eventRoutes({ ...parts, names }),
     ...topicRoutes({ ...parts, names }),
     ...subscriptionRoutes({ ...parts, names }),
     ...deliveryRoutes(parts),
@@ -95,20 +94,5 @@ export async function startBridge(
       await Promise.race([Promise.all(background), setTimeout(mailMs, undefined, { ref: false })])
     },
     close: listener.close,
-  }
-}
-
-/** Seconds until a user may send the next event; twice the rate in a burst. */
-function createRate(rate: number): (userId: string) => Promise<number> {
-  if (rate === 0) return async () => 0
-  const limiter = new RateLimiterMemory({ points: rate * 2, duration: 2 })
-  return async (userId) => {
-    try {
-      await limiter.consume(userId)
-      return 0
-    } catch (state) {
-      if (!(state instanceof RateLimiterRes)) throw state
-      return Math.max(1, Math.ceil(state.msBeforeNext / 1000))
-    }
   }
 }

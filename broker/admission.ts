@@ -33,7 +33,7 @@ export function createAdmission(parts: {
   metrics: Metrics
 }) {
   const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
-  const logins = createLoginLimit(parts.loginFailures)
+  const logins = createLoginLimit(parts.loginFailures, store)
   const turns = createTurns()
   calls.serve('take-over', async (asked) => {
     const clientId = String(asked)

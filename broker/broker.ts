@@ -93,7 +93,7 @@ export async function createBroker(parts: {
   })
   const { incomingWindow } = limits
   const receiving = createReceiving({ store, wills, incomingWindow, clock, log, metrics })
-  const publishRate = createPublishRate(limits.publishRate)
+  const publishRate = createPublishRate(limits.publishRate, store)
   const unfinished = createUnfinished()
 
   const aedes = new Aedes({

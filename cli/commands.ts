@@ -4,7 +4,7 @@ import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
 import { httpsCommands } from './https-commands.ts'
-import { type Printer, valueAt } from './print.ts'
+import { type Column, type Printer, valueAt } from './print.ts'
 import { queueCommands } from './queue-commands.ts'
 
 /** All commands, in the order of the help (design.md §4). */
@@ -127,7 +127,7 @@ export const commands: readonly Command[] = [
     words: 'audit',
     summary: 'who changed what',
     asks: 'audit',
-    print: (result, printer) => printer.list(result, auditColumns, 'Nothing was changed yet.'),
+    print: (result, printer) => printer.list(result, auditColumnsOf(result), 'Nothing was changed yet.'),
   },
   {
     words: 'config',
@@ -176,6 +176,12 @@ const auditColumns = [
   ['TARGET', 'target'],
   ['DETAIL', 'detail'],
 ] as const
+
+/** Nodes that share a store say which of them it was. */
+function auditColumnsOf(result: unknown): readonly Column[] {
+  const isShared = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
+  return isShared ? [...auditColumns, ['NODE', 'node']] : auditColumns
+}
 
 const errorColumns = [
   ['PATH', 'path'],

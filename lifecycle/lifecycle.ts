@@ -1,6 +1,14 @@
 import { createCollection } from '../store/collection.ts'
 import type { Store } from '../store/store.ts'
-import { type AnnouncementRequest, checkAnnouncement, type Track, type TrackStatus, tracks } from './track.ts'
+import { createTurns } from '../store/turns.ts'
+import {
+  type Announcement,
+  type AnnouncementRequest,
+  checkAnnouncement,
+  type Track,
+  type TrackStatus,
+  tracks,
+} from './track.ts'
 import type { RouteTraffic, Traffic } from './traffic.ts'
 
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
@@ -25,6 +33,8 @@ export async function createLifecycle(parts: {
 }) {
   const { store, traffic, clock, stage } = parts
   const collection = await createCollection<TrackStatus>(store, 'lifecycle')
+  // An announcement must not bring back what was just retired.
+  const inTurn = createTurns(store, 'lifecycle')
 
   return {
     /** Where a track stands now. */
@@ -37,28 +47,33 @@ export async function createLifecycle(parts: {
     async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
       const checked = checkAnnouncement(request)
       if ('error' in checked) return checked
-      const { track, sunset, link } = checked
-      const before = of(track)
-      if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
-      if (stage === 'prod' && sunset.getTime() <= clock()) {
-        return { error: `sunset must lie in the future on stage prod, not at ${sunset.toISOString()}` }
-      }
-      const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
-      await collection.put(track, {
-        ...{ track, state: 'deprecated', announcedAt, link, retiredAt: null },
-        sunset: sunset.toISOString(),
-      })
-      return report(track)
+      return inTurn(() => announce(checked))
     },
 
     /** Ends a track, once its sunset has passed and nobody uses it any more. */
-    async retire(track: Track): Promise<TrackReport | { error: string }> {
-      const before = of(track)
-      const error = whyNot(before)
-      if (error !== undefined) return { error }
-      await collection.put(track, { ...before, state: 'gone', retiredAt: new Date(clock()).toISOString() })
-      return report(track)
-    },
+    retire: (track: Track): Promise<TrackReport | { error: string }> =>
+      inTurn(async () => {
+        const before = of(track)
+        const error = whyNot(before)
+        if (error !== undefined) return { error }
+        await collection.put(track, { ...before, state: 'gone', retiredAt: new Date(clock()).toISOString() })
+        return report(track)
+      }),
+  }
+
+  async function announce(checked: Announcement): Promise<TrackReport | { error: string }> {
+    const { track, sunset, link } = checked
+    const before = of(track)
+    if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
+    if (stage === 'prod' && sunset.getTime() <= clock()) {
+      return { error: `sunset must lie in the future on stage prod, not at ${sunset.toISOString()}` }
+    }
+    const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
+    await collection.put(track, {
+      ...{ track, state: 'deprecated', announcedAt, link, retiredAt: null },
+      sunset: sunset.toISOString(),
+    })
+    return report(track)
   }
 
   function of(track: Track): TrackStatus {

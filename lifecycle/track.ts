@@ -23,6 +23,13 @@ export interface AnnouncementRequest {
   link: string
 }
 
+/** What was checked of it. */
+export interface Announcement {
+  track: Track
+  sunset: Date
+  link: string
+}
+
 /** Whether there is a track of this name. */
 export function isTrack(text: string): text is Track {
   return tracks.some((track) => track === text)
@@ -34,9 +41,7 @@ export function checkTrack(text: string): string | undefined {
 }
 
 /** Checks an announcement: its values, or what is wrong in words. Pure: the CLI judges by the same rules. */
-export function checkAnnouncement(
-  request: AnnouncementRequest,
-): { track: Track; sunset: Date; link: string } | { error: string } {
+export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {
   const { track, link } = request
   if (!isTrack(track)) return { error: checkTrack(track) ?? '' }
   const sunset = parseDate(request.sunset)

@@ -18,42 +18,55 @@ const dayMs = 24 * 3600 * 1000
 const flushMs = 10_000
 const keptDays = 400
 
-/** Requests per route and day, kept over restarts: what retiring a track is measured by (design.md §9). */
+/**
+ * Requests per route and day, kept over restarts: what retiring a track is measured by (design.md §9). Each
+ * node writes the counters of its slot, and goes on with those of whoever had the slot before; what counts is
+ * the sum.
+ */
 export async function createTraffic(parts: {
   store: Store
   clock: () => number
   onStoreFailure: (error: unknown) => void
+  /** A number that no other living node has. */
+  slot?: () => number
 }) {
-  const { store, clock, onStoreFailure } = parts
+  const { store, clock, onStoreFailure, slot = () => 0 } = parts
   const stored = await createCollection<RouteTraffic>(store, 'traffic')
-  const counters = new Map<string, RouteTraffic>()
-  for (const [key, counter] of [...stored.entries()]) {
-    if (isTrack(counter.track) && counter.day >= dayOf(clock() - keptDays * dayMs)) counters.set(key, counter)
-    else await stored.delete(key)
+  for (const [key, { track, day }] of [...stored.entries()]) {
+    if (!isTrack(track) || day < dayOf(clock() - keptDays * dayMs)) await stored.delete(key)
   }
+  /** The counters of this node, as they are to be stored. */
+  const own = new Map<string, RouteTraffic>()
+  stored.onChanged((key, _before, after) => {
+    // Only a node that was taken for dead still writes those of its former slot.
+    const counter = own.get(key)
+    if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
+  })
   const changed = new Set<string>()
   let flushing: Promise<void> = Promise.resolve()
   const timer = setInterval(() => void flush(), flushMs).unref()
 
   return {
     count(track: Track, route: string): void {
-      const day = dayOf(clock())
-      const key = `${day} ${track} ${route}`
-      const counter = counters.get(key)
-      if (counter) counter.requests++
-      else counters.set(key, { track, route, day, requests: 1 })
+      const counter = { track, route, day: dayOf(clock()) }
+      const key = keyOf(counter, slot())
+      const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
+      own.set(key, { ...counter, requests: requests + 1 })
       changed.add(key)
       // Whether there was any traffic at all is what counts: a crash must not turn one into none.
-      if (!counter) void flush()
+      if (requests === 0) void flush()
     },
 
     /** Of a track, on the last `days` days and today, oldest first. */
     of(track: Track, days: number): RouteTraffic[] {
       const from = dayOf(clock() - days * dayMs)
-      return [...counters.values()]
-        .filter((counter) => counter.track === track && counter.day >= from)
-        .map((counter) => ({ ...counter }))
-        .sort((a, b) => (`${a.day} ${a.route}` < `${b.day} ${b.route}` ? -1 : 1))
+      const sums = new Map<string, RouteTraffic>()
+      for (const counter of new Map([...stored.entries(), ...own]).values()) {
+        if (counter.track !== track || counter.day < from) continue
+        const { requests = 0 } = sums.get(keyOf(counter)) ?? {}
+        sums.set(keyOf(counter), { ...counter, requests: requests + counter.requests })
+      }
+      return [...sums.values()].sort((a, b) => (`${a.day} ${a.route}` < `${b.day} ${b.route}` ? -1 : 1))
     },
 
     /** Writes what has not been written. */
@@ -66,7 +79,7 @@ export async function createTraffic(parts: {
   function flush(): Promise<void> {
     flushing = flushing.then(async () => {
       for (const key of [...changed]) {
-        const counter = counters.get(key)
+        const counter = own.get(key)
         changed.delete(key)
         if (!counter) continue
         await stored.put(key, { ...counter }).catch((error: unknown) => {
@@ -77,6 +90,11 @@ export async function createTraffic(parts: {
     })
     return flushing
   }
+}
+
+/** A single node has slot 0. */
+function keyOf({ day, track, route }: Omit<RouteTraffic, 'requests'>, slot = 0): string {
+  return `${day} ${track} ${route}${slot === 0 ? '' : ` #${slot}`}`
 }
 
 function dayOf(time: number): string {

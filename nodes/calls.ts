@@ -44,26 +44,31 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   }
 
   async function ask(to: string, name: string, args: unknown): Promise<unknown> {
+    // A node is not told its own words.
+    if (to === nodes.self) return resultOf(name, args)
     const id = randomUUID()
+    let timer: NodeJS.Timeout | undefined
     const answered = new Promise<unknown>((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs)
-      waiting.set(id, (result) => {
-        clearTimeout(timer)
-        resolve(result)
-      })
+      timer = setTimeout(resolve, timeoutMs)
+      waiting.set(id, resolve)
     })
     try {
       const call: Call = { id, from: nodes.self, to, name, args }
       await store.commit([{ tell: 'call', value: JSON.stringify(call) }])
       return await answered
     } finally {
+      clearTimeout(timer)
       waiting.delete(id)
     }
   }
 
+  async function resultOf(name: string, args: unknown): Promise<unknown> {
+    return (await handlers.get(name)?.(args)) ?? null
+  }
+
   async function answer({ id, name, args }: Call): Promise<void> {
     try {
-      const result = (await handlers.get(name)?.(args)) ?? null
+      const result = await resultOf(name, args)
       await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies Answer) }])
     } catch {
       // Whoever asked goes on after a while, as if there were nobody.

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
-import type { Change, Told } from '../store/store.ts'
+import type { Told } from '../store/store.ts'
 import type { WatchedStore } from '../store/watched.ts'
 import type { Log } from '../telemetry/log.ts'
 import { maxNodes, type Nodes } from './nodes.ts'
@@ -45,12 +45,15 @@ export async function createMembership(parts: {
   let ownSlot = 0
   let timer: NodeJS.Timeout | undefined
   let isBeating = false
+  let comingBack: Promise<void> | undefined
   let isLeaving = false
 
   for await (const [key, value] of store.range(prefix)) records.set(nodeOf(key), JSON.parse(value.toString()))
   store.watch(prefix, heard)
   store.watch(channel, (change) => {
-    if ('tell' in change) missed.set(change.value.toString(), 0)
+    if (!('tell' in change)) return
+    const node = change.value.toString()
+    if (records.has(node)) missed.set(node, 0)
   })
 
   return {
@@ -67,8 +70,11 @@ export async function createMembership(parts: {
     onReturn: (listener) => void returnListeners.push(listener),
 
     async join(): Promise<void> {
-      await take(previous === undefined ? [] : [{ del: prefix + previous }])
-      if (previous !== undefined) gone(previous)
+      if (previous !== undefined) {
+        await store.commit([{ del: prefix + previous }])
+        gone(previous)
+      }
+      await take()
       await writeFile(idFile, self, { mode: 0o600 })
       timer = setInterval(() => void beat(), parts.heartbeatMs ?? heartbeatMs)
       log.info({ node: self, slot: ownSlot, nodes: records.size }, 'joined the other nodes')
@@ -78,17 +84,18 @@ export async function createMembership(parts: {
       isLeaving = true
       clearInterval(timer)
       await store.commit([{ del: prefix + self }])
+      records.delete(self)
     },
   }
 
   /** Takes a slot. Of two that want the same one the first commit has it. */
-  async function take(alongside: readonly Change[]): Promise<void> {
-    for (;;) {
+  async function take(): Promise<void> {
+    while (!isLeaving) {
       const used = new Set([...records].filter(([node]) => node !== self).map(([, { slot }]) => slot))
       const slot = Array.from({ length: maxNodes }, (_, index) => index).find((index) => !used.has(index))
       if (slot === undefined) throw new Error(`there are ${maxNodes} nodes already`)
       const record: NodeRecord = { slot, name }
-      await store.commit([...alongside, { put: prefix + self, value: JSON.stringify(record) }])
+      await store.commit([{ put: prefix + self, value: JSON.stringify(record) }])
       const isTaken = [...records].some(([node, other]) => node !== self && other.slot === slot)
       if (isTaken) continue
       ownSlot = slot
@@ -119,12 +126,19 @@ export async function createMembership(parts: {
   }
 
   /** It was cut off from the store for so long that the others went on without it. */
-  async function comeBack(): Promise<void> {
+  function comeBack(): Promise<void> {
     records.delete(self)
+    comingBack ??= joinAgain().finally(() => {
+      comingBack = undefined
+    })
+    return comingBack
+  }
+
+  async function joinAgain(): Promise<void> {
     if (isLeaving) return
     log.warn('the other nodes took this one for dead')
     try {
-      await take([])
+      await take()
       for (const listener of returnListeners) listener()
     } catch (err) {
       log.error({ err }, 'not joined again')
@@ -156,8 +170,9 @@ export async function createMembership(parts: {
     for (const node of silent) gone(node)
   }
 
-  /** Whether this node has the lowest slot of those that count. */
+  /** Whether this node has the lowest slot of those that count. One that is not there yet, or no longer, is none. */
   function isFirst(counts: (node: string) => boolean): boolean {
+    if (!records.has(self)) return false
     return [...records].every(([node, { slot }]) => slot >= ownSlot || node === self || !counts(node))
   }
 

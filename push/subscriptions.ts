@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createCollection } from '../store/collection.ts'
 import type { Change, Store } from '../store/store.ts'
+import { createTurns } from '../store/turns.ts'
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
@@ -46,25 +47,32 @@ export async function createPushSubscriptions(parts: {
   /** Names by topic: asked for every event. */
   const topics = new Map<string, Set<string>>()
   for (const subscription of collection.values()) index(subscription)
+  collection.onChanged((_name, before, after) => {
+    if (before) unindex(before)
+    if (after) index(after)
+  })
+  // Disabling must not bring back what was just removed, nor two users exceed what one institution may have.
+  const inTurn = createTurns(store, 'subscription')
 
   return {
     /** Undefined: the institution has too many. */
-    async add(
+    add: (
       request: Pick<PushSubscription, 'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy'>,
-    ): Promise<PushSubscription | undefined> {
-      if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
-      const subscription: PushSubscription = {
-        name: namePrefix + randomUUID(),
-        ...request,
-        serviceAccount,
-        ackDeadlineSeconds,
-        retryPolicy: null,
-        createdAt: new Date(clock()).toISOString(),
-      }
-      await collection.put(subscription.name, subscription)
-      index(subscription)
-      return subscription
-    },
+    ): Promise<PushSubscription | undefined> =>
+      inTurn(async () => {
+        if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
+        const subscription: PushSubscription = {
+          name: namePrefix + randomUUID(),
+          ...request,
+          serviceAccount,
+          ackDeadlineSeconds,
+          retryPolicy: null,
+          createdAt: new Date(clock()).toISOString(),
+        }
+        await collection.put(subscription.name, subscription)
+        index(subscription)
+        return subscription
+      }),
 
     /** Those of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
     ofInstitution,
@@ -78,29 +86,30 @@ export async function createPushSubscriptions(parts: {
     list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
 
     /** `alongside` is stored with it. */
-    async remove(institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> {
-      const subscription = ofInstitutionNamed(institutionId, name)
-      if (!subscription || !(await collection.delete(name, alongside))) return false
-      const names = topics.get(subscription.topicId)
-      names?.delete(name)
-      if (names?.size === 0) topics.delete(subscription.topicId)
-      return true
-    },
+    remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
+      inTurn(async () => {
+        const subscription = ofInstitutionNamed(institutionId, name)
+        if (!subscription || !(await collection.delete(name, alongside))) return false
+        unindex(subscription)
+        return true
+      }),
 
     /** Nothing is queued for it any more. */
-    async disable(name: string): Promise<void> {
-      const subscription = collection.get(name)
-      if (!subscription || subscription.disabledAt !== undefined) return
-      await collection.put(name, { ...subscription, disabledAt: new Date(clock()).toISOString() })
-    },
+    disable: (name: string): Promise<void> =>
+      inTurn(async () => {
+        const subscription = collection.get(name)
+        if (!subscription || subscription.disabledAt !== undefined) return
+        await collection.put(name, { ...subscription, disabledAt: new Date(clock()).toISOString() })
+      }),
 
     /** True when it was disabled. */
-    async enable(name: string): Promise<boolean> {
-      const { disabledAt, ...subscription } = collection.get(name) ?? {}
-      if (disabledAt === undefined || !('name' in subscription)) return false
-      await collection.put(name, subscription)
-      return true
-    },
+    enable: (name: string): Promise<boolean> =>
+      inTurn(async () => {
+        const { disabledAt, ...subscription } = collection.get(name) ?? {}
+        if (disabledAt === undefined || !('name' in subscription)) return false
+        await collection.put(name, subscription)
+        return true
+      }),
 
     /** Those that get the events of a livestream. */
     ofTopic: (topicId: string): PushSubscription[] =>
@@ -113,6 +122,12 @@ export async function createPushSubscriptions(parts: {
   function index({ name, topicId }: PushSubscription): void {
     const names = topics.get(topicId) ?? new Set()
     topics.set(topicId, names.add(name))
+  }
+
+  function unindex({ name, topicId }: PushSubscription): void {
+    const names = topics.get(topicId)
+    names?.delete(name)
+    if (names?.size === 0) topics.delete(topicId)
   }
 
   function ofInstitution(institutionId: string): PushSubscription[] {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Store } from '../store/store.ts'
+import { createLimiter } from './limiter.ts'
 import type { User } from './user.ts'
 import type { Users } from './users.ts'
 
@@ -21,17 +22,20 @@ const mailsPerHour = 3
  * (design.md §9). Accounts that do not exist are throttled all the same: nothing tells them apart.
  */
 export function createLogIn(parts: {
+  /** Where other nodes hear of failures; absent: there are none. */
+  store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
   /** Failures per address and minute, half as many per account; 0: no limit. */
   failures: number
 }) {
-  const { users, failures } = parts
-  const perAddress = new RateLimiterMemory({ points: Math.max(failures, 1), duration: windowSeconds })
-  const perAccount = new RateLimiterMemory({
+  const { store, users, failures } = parts
+  const window = { seconds: windowSeconds }
+  const perAddress = createLimiter(store, 'login-address', { points: Math.max(failures, 1), ...window })
+  const perAccount = createLimiter(store, 'login-account', {
     points: Math.max(Math.ceil(failures / 2), 1),
-    duration: windowSeconds,
+    ...window,
   })
-  const mails = new RateLimiterMemory({ points: mailsPerHour, duration: 3600 })
+  const mails = createLimiter(store, 'reset-mail', { points: mailsPerHour, seconds: 3600 })
 
   return {
     async logIn(email: string, password: string, from: string): Promise<LogInResult> {
@@ -45,7 +49,7 @@ export function createLogIn(parts: {
         await giveBack(address, account)
         throw error
       })
-      if (!user) return { refused: 'wrong' }
+      if (!user) return wrong(address, account)
       await giveBack(address, account)
       return { user }
     },
@@ -56,43 +60,44 @@ export function createLogIn(parts: {
       const retryAfter = await take(address)
       if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
       const user = await users.setPassword(token, password)
-      if (!user) return { refused: 'wrong' }
+      if (!user) return wrong(address)
       await giveBack(address)
       return { user }
     },
 
     /** Whether a link may be mailed; seconds to wait when the address has asked for too many. */
     async mayAskForMail(email: string, from: string): Promise<{ retryAfter: number } | { mailNow: boolean }> {
-      const retryAfter = await take(`mail ${networkOf(from)}`)
+      const [asker, account] = [`mail ${networkOf(from)}`, keyOf(email)]
+      const retryAfter = await take(asker)
       if (retryAfter !== undefined) return { retryAfter }
-      return { mailNow: (await consume(mails, keyOf(email))) === undefined }
+      perAddress.tellOthers(asker)
+      if ((await mails.take(account)) !== undefined) return { mailNow: false }
+      mails.tellOthers(account)
+      return { mailNow: true }
     },
   }
 
   async function take(address: string, account?: string): Promise<number | undefined> {
     if (failures === 0) return undefined
-    const wait = await consume(perAddress, address)
+    const wait = await perAddress.take(address)
     if (wait !== undefined || account === undefined) return wait
-    const accountWait = await consume(perAccount, account)
-    if (accountWait !== undefined) await perAddress.reward(address)
+    const accountWait = await perAccount.take(account)
+    if (accountWait !== undefined) await perAddress.giveBack(address)
     return accountWait
   }
 
   async function giveBack(address: string, account?: string): Promise<void> {
     if (failures === 0) return
-    await perAddress.reward(address)
-    if (account !== undefined) await perAccount.reward(account)
+    await perAddress.giveBack(address)
+    if (account !== undefined) await perAccount.giveBack(account)
   }
-}
 
-/** Undefined when there was a point left, else the seconds until there is one. */
-async function consume(limiter: RateLimiterMemory, key: string): Promise<number | undefined> {
-  try {
-    await limiter.consume(key)
-    return undefined
-  } catch (state) {
-    if (!(state instanceof RateLimiterRes)) throw state
-    return Math.max(1, Math.ceil(state.msBeforeNext / 1000))
+  function wrong(address: string, account?: string): LogInResult {
+    if (failures > 0) {
+      perAddress.tellOthers(address)
+      if (account !== undefined) perAccount.tellOthers(account)
+    }
+    return { refused: 'wrong' }
   }
 }
 

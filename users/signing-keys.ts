@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 import { createCollection } from '../store/collection.ts'
 import type { Store } from '../store/store.ts'
+import { createTurns } from '../store/turns.ts'
 
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
@@ -28,11 +29,16 @@ export const algorithm = 'RS256'
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
-  let signing = await usable(newest() ?? (await make()))
+  const inTurn = createTurns(store, 'signing-key')
+  // Nodes that start at the same time each make one, and agree on the newest as soon as they hear of each other.
+  let signing = newest() ?? (await make())
+  collection.onChanged(() => {
+    signing = newest() ?? signing
+  })
 
   return {
     /** What signs now. */
-    current: () => signing,
+    current: () => ({ kid: signing.kid, key: signing.privateJwk }),
 
     /** The public key of that name, if tokens it signed are still accepted. */
     async find(kid: string | undefined) {
@@ -47,22 +53,18 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
     /** Makes a new key that signs from now on. `dropOld`: what the others signed is refused at once. */
-    async rotate({ dropOld = false } = {}): Promise<SigningKeyView> {
-      const old = [...collection.values()]
-      const made = await make()
-      // Name and key at once: others sign while this waits.
-      signing = await usable(made)
-      const replacedAt = new Date(clock()).toISOString()
-      for (const key of old) {
-        if (dropOld || !isKept(key)) await collection.delete(key.kid)
-        else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt })
-      }
-      return shown(made)
-    },
-  }
-
-  async function usable({ kid, privateJwk }: StoredKey) {
-    return { kid, key: await importJWK(privateJwk, algorithm) }
+    rotate: ({ dropOld = false } = {}): Promise<SigningKeyView> =>
+      inTurn(async () => {
+        const old = [...collection.values()]
+        const made = await make()
+        signing = made
+        const replacedAt = new Date(clock()).toISOString()
+        for (const key of old) {
+          if (dropOld || !isKept(key)) await collection.delete(key.kid)
+          else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt })
+        }
+        return shown(made)
+      }),
   }
 
   function newest(): StoredKey | undefined {
@@ -96,5 +98,5 @@ function shown({ kid, createdAt, replacedAt }: StoredKey): SigningKeyView {
 }
 
 function byCreation(a: StoredKey | SigningKeyView, b: StoredKey | SigningKeyView): number {
-  return a.createdAt < b.createdAt ? -1 : 1
+  return a.createdAt + a.kid < b.createdAt + b.kid ? -1 : 1
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createCollection } from '../store/collection.ts'
 import type { Store } from '../store/store.ts'
+import { createTurns } from '../store/turns.ts'
 import type { Passwords } from './passwords.ts'
 import { checkUserRequest, normalEmail, type User, type UserRequest } from './user.ts'
 
@@ -38,7 +39,12 @@ export async function createUsers(parts: {
   const { store, passwords, clock, knownInstitution } = parts
   const collection = await createCollection<StoredUser>(store, 'user')
   const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
-  let lastChange: Promise<unknown> = Promise.resolve()
+  collection.onChanged((userId, before, after) => {
+    if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
+    if (after) idByEmail.set(after.email, userId)
+  })
+  // A password must not bring back a user that was just removed, and a token works once.
+  const inOrder = createTurns(store, 'user')
 
   return {
     /** Makes a user without a password, and the token to choose one; or says what is wrong. */
@@ -149,13 +155,6 @@ export async function createUsers(parts: {
       if (reset && Date.parse(reset.expiresAt) > clock()) return { stored, channel: reset.channel }
     }
     return undefined
-  }
-
-  /** One change after another: a password must not bring back a user that was just removed. */
-  function inOrder<T>(change: () => Promise<T>): Promise<T> {
-    const result = lastChange.then(change)
-    lastChange = result.catch(() => undefined)
-    return result
   }
 }
 

@@ -21,7 +21,9 @@ const shrinkGuard = 0.2
 /** Bounds of one https refresh: a source that hangs or never ends must not keep the next one waiting. */
 const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
 
-const lastGoodKey = 'feed/last'
+const feedPlace = 'feed/'
+const lastGoodKey = `${feedPlace}last`
+const refreshChannel = 'feed refresh'
 
 interface LastGood {
   source: string
@@ -62,10 +64,27 @@ export async function createFeedSource(options: {
   }, options.intervalMs)
   timer.unref()
 
+  store.watch?.(feedPlace, (change) => {
+    if ('put' in change && change.put === lastGoodKey) takeOver(change.value)
+  })
+  store.watch?.(refreshChannel, (change) => {
+    if ('tell' in change) void refresh(JSON.parse(change.value.toString()))
+  })
+
   return {
     /** The feed in use, or undefined while there has never been a good one. */
     current: (): Feed | undefined => lastGood?.feed,
-    refresh,
+
+    /** Reads the source now, as `refresh` does, and has the other nodes read it. */
+    async refresh(how: { force: boolean }): Promise<RefreshResult> {
+      const result = await refresh(how)
+      if (store.watch) {
+        await store.commit([{ tell: refreshChannel, value: JSON.stringify(how) }]).catch((err: unknown) => {
+          log.warn({ err }, 'the other nodes were not told to refresh the feed')
+        })
+      }
+      return result
+    },
     status,
     /** The livestreams an id or external id of a livestream or publisher names. */
     lookup(id: string): Livestream[] {
@@ -140,10 +159,17 @@ export async function createFeedSource(options: {
 
   async function restore(): Promise<(LastGood & { feed: Feed }) | undefined> {
     const stored = await store.get(lastGoodKey)
-    if (!stored) return undefined
-    const last: LastGood = JSON.parse(stored.toString())
-    const parsed = parseFeed(last.text)
-    return 'feed' in parsed ? { ...last, feed: parsed.feed } : undefined
+    return stored && parseStored(stored)
+  }
+
+  /** Another node has a new one. The source is the same for all; a file may be another on each, and is read here. */
+  function takeOver(stored: Buffer): void {
+    const next = parseStored(stored)
+    if (next?.source !== source || next.text === lastGood?.text) return
+    if (!isHttps(source)) return void refresh({ force: false })
+    lastGood = next
+    problem = null
+    log.info({ source, items: next.feed.size }, 'feed loaded by another node')
   }
 
   function status(): FeedStatus {
@@ -156,6 +182,12 @@ export async function createFeedSource(options: {
       problem,
     }
   }
+}
+
+function parseStored(stored: Buffer): (LastGood & { feed: Feed }) | undefined {
+  const last: LastGood = JSON.parse(stored.toString())
+  const parsed = parseFeed(last.text)
+  return 'feed' in parsed ? { ...last, feed: parsed.feed } : undefined
 }
 
 export interface RefreshResult extends FeedStatus {

@@ -15,10 +15,10 @@ export interface Topic {
  */
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
-  for await (const [, value] of store.range(prefix)) {
-    const topic: Topic = JSON.parse(value.toString())
-    topics.set(topic.id, topic)
-  }
+  for await (const [, value] of store.range(prefix)) take(value)
+  store.watch?.(prefix, (change) => {
+    if ('put' in change) take(change.value)
+  })
 
   return {
     /** All topics, by livestream. */
@@ -37,10 +37,15 @@ export async function createTopics(store: Store) {
       }
     },
 
-    /** Shows topics that are stored now. */
+    /** Shows topics that are stored now. Of two events that created one at once the later is stored, and shown. */
     show(created: readonly Topic[]): void {
-      for (const topic of created) if (!topics.has(topic.id)) topics.set(topic.id, topic)
+      for (const topic of created) topics.set(topic.id, topic)
     },
+  }
+
+  function take(value: Buffer): void {
+    const topic: Topic = JSON.parse(value.toString())
+    topics.set(topic.id, topic)
   }
 }
 

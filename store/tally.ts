@@ -1,0 +1,36 @@
+import type { Store } from './store.ts'
+
+/** How long counts wait for others, so that a flood of them is few commits, milliseconds. */
+const batchMs = 100
+
+/**
+ * Counts that nodes add up: what `count` counts here reaches `onOthers` of every other node a moment later.
+ * Nobody waits for it, and what the store does not take is lost. A node alone tells nobody.
+ */
+export function createTally(
+  store: Store | undefined,
+  name: string,
+  onOthers: (key: string, count: number) => void,
+): (key: string) => void {
+  if (!store?.watch) return () => {}
+  const { watch, commit } = store
+  const channel = `tally ${name}`
+  const untold = new Map<string, number>()
+
+  watch(channel, (change) => {
+    if (!('tell' in change)) return
+    const counts: [string, number][] = JSON.parse(change.value.toString())
+    for (const [key, count] of counts) onOthers(key, count)
+  })
+
+  return (key) => {
+    if (untold.size === 0) setTimeout(tell, batchMs).unref()
+    untold.set(key, (untold.get(key) ?? 0) + 1)
+  }
+
+  function tell(): void {
+    const value = JSON.stringify([...untold])
+    untold.clear()
+    commit([{ tell: channel, value }]).catch(() => undefined)
+  }
+}

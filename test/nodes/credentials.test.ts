@@ -1,0 +1,128 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { createCredentials, type IssuedCredential, type RevocationCause } from '../../acl/credentials.ts'
+import { createSharedSpace, settled } from '../shared-store.ts'
+
+const institution = 'urn:org:institution:a'
+const noon = Date.parse('2026-03-01T12:00:00Z')
+const publisher = { role: 'publisher', label: 'p', institutions: [institution] }
+
+async function openNodes(t: Test, count = 2) {
+  const space = createSharedSpace()
+  const time = { now: noon }
+  const open = async () => {
+    const store = space.openWatched(t)
+    const failures: string[] = []
+    const credentials = await createCredentials({
+      store,
+      clock: () => time.now,
+      onStoreFailure: (username) => failures.push(username),
+    })
+    const ended: [string, RevocationCause][] = []
+    credentials.onRevoked((...end) => ended.push(end))
+    t.teardown(credentials.close)
+    store.start()
+    return { store, credentials, ended, failures }
+  }
+  const [a, b, ...others] = await Promise.all(Array.from({ length: count }, open))
+  if (!a || !b) throw new Error('two nodes are needed')
+  return { time, a, b, others, open }
+}
+
+t.test(
+  'a credential works on the other nodes as soon as they hear of it, and no longer than it lives',
+  async (t) => {
+    const { a, b } = await openNodes(t)
+    const { credential, password } = issued(await a.credentials.add(publisher))
+    const { username } = credential
+    await settled(b.store)
+    t.strictSame(b.credentials.authenticate(username, password), {
+      ...{ role: 'publisher', username, institutions: [institution], classes: [] },
+    })
+    t.strictSame(b.credentials.get(username), credential)
+    t.equal(await b.credentials.revoke(username), true)
+    await settled(a.store)
+    t.equal(a.credentials.authenticate(username, password), undefined)
+    t.strictSame(a.ended, [[username, 'elsewhere']], 'its connections here are closed')
+    t.strictSame(b.ended, [[username, 'operator']])
+    t.equal(await a.credentials.revoke(username), false)
+  },
+)
+
+t.test('credentials made in the same second on several nodes have different names', async (t) => {
+  const { a, b, others } = await openNodes(t, 3)
+  const nodes = [a, b, ...others]
+  const made = await Promise.all(
+    nodes.flatMap(({ credentials }) => [1, 2, 3].map(() => credentials.add(publisher))),
+  )
+  t.equal(new Set(made.map((one) => issued(one).credential.username)).size, 9)
+  await settled(...nodes.map(({ store }) => store))
+  for (const { credentials } of nodes) {
+    for (const { credential, password } of made.map(issued)) {
+      t.ok(credentials.authenticate(credential.username, password))
+    }
+  }
+})
+
+t.test('a name that was revoked elsewhere is not given out again', async (t) => {
+  const { a, b } = await openNodes(t)
+  const { username } = issued(await a.credentials.add(publisher)).credential
+  await a.credentials.revoke(username)
+  t.not(issued(await b.credentials.add(publisher)).credential.username, username)
+})
+
+t.test('a rotation does not bring back what another node revokes', async (t) => {
+  for (const isFirst of ['rotation', 'revocation']) {
+    const { a, b } = await openNodes(t)
+    const { username } = issued(await a.credentials.add(publisher)).credential
+    await settled(b.store)
+    const rotate = () => b.credentials.rotate(username, { revokeAfterMs: 60_000 })
+    const both = [rotate, () => a.credentials.revoke(username)]
+    await Promise.all((isFirst === 'rotation' ? both : both.reverse()).map((change) => change()))
+    await settled(a.store, b.store)
+    t.equal(a.credentials.get(username), undefined)
+    t.equal(b.credentials.get(username), undefined)
+  }
+})
+
+t.test('a scheduled revocation happens on all nodes, and one of them has done it', async (t) => {
+  const { a, b, others, time } = await openNodes(t, 3)
+  const nodes = [a, b, ...others]
+  const { username } = issued(await a.credentials.add(publisher)).credential
+  await settled(b.store)
+  const rotated = await b.credentials.rotate(username, { revokeAfterMs: 50 })
+  if ('error' in rotated) throw new Error(rotated.error)
+  const replacement = rotated.credential.username
+  await settled(a.store)
+  t.equal(a.credentials.get(username)?.revokeAt, rotated.revokeAt)
+  time.now += 50
+  while (nodes.some(({ ended }) => ended.length === 0)) await settled(...nodes.map(({ store }) => store))
+  await settled(...nodes.map(({ store }) => store))
+  const causes = nodes.flatMap(({ ended }) => ended.map(([, cause]) => cause)).sort()
+  t.strictSame(causes, ['elsewhere', 'elsewhere', 'schedule'])
+  for (const { credentials } of nodes) {
+    t.strictSame(
+      credentials.list().map((credential) => credential.username),
+      [replacement],
+    )
+  }
+})
+
+t.test('a revocation that is due takes effect without the store, too', async (t) => {
+  const { a, b, time } = await openNodes(t)
+  const { username } = issued(await a.credentials.add(publisher)).credential
+  const rotated = await a.credentials.rotate(username, { revokeAfterMs: 20 })
+  if ('error' in rotated) throw new Error(rotated.error)
+  await settled(b.store)
+  a.store.cut()
+  b.store.cut()
+  time.now += 20
+  while (a.ended.length === 0 || b.ended.length === 0) await nextTurn()
+  t.strictSame(a.ended, [[username, 'elsewhere']], 'nobody says that it is done')
+  t.strictSame(a.failures, [username])
+})
+
+function issued(result: IssuedCredential | { error: string }): IssuedCredential {
+  if ('error' in result) throw new Error(result.error)
+  return result
+}

@@ -1,0 +1,123 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { createLoginLimit, createPublishRate } from '../../broker/limits.ts'
+import type { Store } from '../../store/store.ts'
+import { createTally } from '../../store/tally.ts'
+import { createEventRate } from '../../users/limiter.ts'
+import { createLogIn } from '../../users/log-in.ts'
+import { createPasswords } from '../../users/passwords.ts'
+import { createUsers } from '../../users/users.ts'
+import { createSharedSpace } from '../shared-store.ts'
+
+function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b: Part } {
+  const space = createSharedSpace()
+  const open = () => {
+    const store = space.openWatched(t)
+    const part = create(store)
+    store.start()
+    return part
+  }
+  return { a: open(), b: open() }
+}
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await holds())) await nextTurn()
+}
+
+t.test('counts reach the other nodes in few commits', async (t) => {
+  const space = createSharedSpace()
+  const [sender, receiver] = [space.openWatched(t), space.openWatched(t)]
+  const told: [string, number][] = []
+  let commits = 0
+  const commit: Store['commit'] = (changes) => {
+    commits++
+    return sender.commit(changes)
+  }
+  const count = createTally({ ...sender, commit }, 'test', () => t.fail('its own counts it knows'))
+  createTally(receiver, 'test', (...one) => told.push(one))
+  sender.start()
+  receiver.start()
+  for (let time = 0; time < 1000; time++) count(time % 2 === 0 ? 'even' : 'odd')
+  await until(() => told.length === 2)
+  t.strictSame(told, [
+    ['even', 500],
+    ['odd', 500],
+  ])
+  t.equal(commits, 1)
+  sender.cut()
+  count('lost')
+  await until(() => commits === 2)
+  sender.restore()
+  count('again')
+  await until(() => told.length === 3)
+  t.strictSame(told[2], ['again', 1])
+})
+
+t.test('failed log-ins of an address add up', async (t) => {
+  const { a, b } = openNodes(t, (store) => createLoginLimit(4, store))
+  for (let time = 0; time < 3; time++) await a.failed('192.0.2.1')
+  for (let time = 0; time < 2; time++) await b.failed('192.0.2.1')
+  await until(async () => (await a.isBlocked('192.0.2.1')) && (await b.isBlocked('192.0.2.1')))
+  t.equal(await b.isBlocked('192.0.2.2'), false)
+})
+
+t.test('failed log-ins over HTTPS add up by address and by account', async (t) => {
+  const space = createSharedSpace()
+  const open = async () => {
+    const store = space.openWatched(t)
+    const users = await createUsers({
+      ...{ store, passwords: createPasswords(), clock: Date.now, knownInstitution: () => true },
+    })
+    const logIn = createLogIn({ store, users, failures: 4 })
+    store.start()
+    return logIn
+  }
+  const [a, b] = [await open(), await open()]
+  const fail = (node: typeof a, email: string, address: string) =>
+    node.logIn(email, 'wrong password', address)
+  await Promise.all([1, 2].map((n) => fail(a, 'victim@a.example', `192.0.2.${n}`)))
+  // Half as many per account as per address: two were enough.
+  await until(async () => 'retryAfter' in (await fail(b, 'victim@a.example', '192.0.2.9')))
+  for (const n of [1, 2, 3, 4]) await fail(a, `${n}@a.example`, '192.0.2.7')
+  await until(async () => 'retryAfter' in (await b.useReset('no token', 'a new password', '192.0.2.7')))
+  t.match(await b.useReset('no token', 'a new password', '192.0.2.8'), { refused: 'wrong' })
+})
+
+t.test('mails of reset links add up', async (t) => {
+  const space = createSharedSpace()
+  const open = async () => {
+    const store = space.openWatched(t)
+    const users = await createUsers({
+      ...{ store, passwords: createPasswords(), clock: Date.now, knownInstitution: () => true },
+    })
+    const logIn = createLogIn({ store, users, failures: 100 })
+    store.start()
+    return logIn
+  }
+  const [a, b] = [await open(), await open()]
+  for (let time = 0; time < 3; time++) await a.mayAskForMail('kim@a.example', '192.0.2.1')
+  let mails = 0
+  await until(async () => {
+    const asked = await b.mayAskForMail('kim@a.example', '192.0.2.2')
+    if ('mailNow' in asked && asked.mailNow) mails++
+    return 'mailNow' in asked && !asked.mailNow
+  })
+  t.ok(mails <= 3)
+})
+
+t.test('events of a credential add up', async (t) => {
+  const { a, b } = openNodes(t, (store) => createPublishRate(10, store))
+  for (let event = 0; event < 20; event++) t.equal(a.take('p', performance.now()), 0)
+  // One would be far too few to have to wait for.
+  await until(() => b.take('q', performance.now()) >= 0 && b.take('p', performance.now()) > 0)
+  t.equal(b.take('other', performance.now()), 0)
+})
+
+t.test('events of a user add up, and those that were refused do not', async (t) => {
+  const { a, b } = openNodes(t, (store) => createEventRate(10, store))
+  for (let event = 0; event < 30; event++) t.equal((await a('user')) > 0, event >= 20)
+  await until(async () => (await b('user')) > 0)
+  t.equal(await b('other'), 0)
+  const free = openNodes(t, (store) => createEventRate(0, store))
+  for (let event = 0; event < 100; event++) t.equal(await free.a('user'), 0)
+})

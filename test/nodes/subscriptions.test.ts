@@ -1,0 +1,84 @@
+import t, { type Test } from 'tap'
+import { createPushSubscriptions } from '../../push/subscriptions.ts'
+import { createTopics } from '../../validator/topics.ts'
+import { createSharedSpace, settled } from '../shared-store.ts'
+
+const clock = () => Date.parse('2026-03-01T12:00:00Z')
+const topicId = 'urn:org:permanent-livestream:1'
+const institutionId = 'urn:org:institution:a'
+const request = { topicId, institutionId, url: 'https://a.example/', contact: 'a@b', createdBy: 'u' }
+
+async function openNodes(t: Test) {
+  const space = createSharedSpace()
+  const open = async () => {
+    const store = space.openWatched(t)
+    const subscriptions = await createPushSubscriptions({ store, serviceAccount: 'a@b', clock })
+    const topics = await createTopics(store)
+    store.start()
+    return { store, subscriptions, topics }
+  }
+  return { a: await open(), b: await open() }
+}
+
+t.test('events go to subscriptions made on another node, unless they are disabled or removed', async (t) => {
+  const { a, b } = await openNodes(t)
+  const made = await a.subscriptions.add(request)
+  if (!made) throw new Error('not made')
+  const { name } = made
+  await settled(b.store)
+  t.strictSame(b.subscriptions.ofTopic(topicId), [made])
+  await b.subscriptions.disable(name)
+  await settled(a.store)
+  t.strictSame(a.subscriptions.ofTopic(topicId), [])
+  t.equal(await a.subscriptions.enable(name), true)
+  await settled(b.store)
+  t.strictSame(b.subscriptions.ofTopic(topicId), [made])
+  t.equal(await b.subscriptions.remove(institutionId, name), true)
+  await settled(a.store)
+  t.strictSame(a.subscriptions.ofTopic(topicId), [])
+  t.equal(await a.subscriptions.remove(institutionId, name), false)
+})
+
+t.test('disabling does not bring back what another node removes', async (t) => {
+  for (const isFirst of ['disable', 'remove']) {
+    const { a, b } = await openNodes(t)
+    const made = await a.subscriptions.add(request)
+    if (!made) throw new Error('not made')
+    await settled(b.store)
+    const changes = [
+      () => a.subscriptions.disable(made.name),
+      () => b.subscriptions.remove(institutionId, made.name),
+    ]
+    await Promise.all((isFirst === 'disable' ? changes : changes.reverse()).map((change) => change()))
+    await settled(a.store, b.store)
+    t.strictSame([...a.subscriptions.list(), ...b.subscriptions.list()], [])
+  }
+})
+
+t.test('topics created by another node are there', async (t) => {
+  const { a, b } = await openNodes(t)
+  const create = async ({ store, topics }: typeof a, now: number) => {
+    const { created, changes } = topics.missing([topicId], now)
+    await store.commit(changes)
+    topics.show(created)
+    return created.length
+  }
+  t.equal(await create(a, clock()), 1)
+  await settled(b.store)
+  t.strictSame(b.topics.list(), a.topics.list())
+  t.equal(await create(b, clock()), 0)
+})
+
+t.test('of a topic created on two nodes at once all show the same', async (t) => {
+  const { a, b } = await openNodes(t)
+  await Promise.all(
+    [a, b].map(async ({ store, topics }, index) => {
+      const { created, changes } = topics.missing([topicId], clock() + index)
+      await store.commit(changes)
+      topics.show(created)
+    }),
+  )
+  await settled(a.store, b.store)
+  t.strictSame(a.topics.list(), b.topics.list())
+  t.strictSame(a.topics.list(), (await createTopics(a.store)).list(), 'and it is what is stored')
+})

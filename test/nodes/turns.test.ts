@@ -1,0 +1,74 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { createTurns, type InTurn } from '../../store/turns.ts'
+import { createSharedSpace, settled } from '../shared-store.ts'
+
+function openNodes(t: Test, count: number, patience?: number) {
+  const space = createSharedSpace()
+  return Array.from({ length: count }, () => {
+    const store = space.openWatched(t)
+    const inTurn = createTurns(store, 'counter', patience)
+    store.start()
+    return { store, inTurn }
+  })
+}
+
+t.test('changes of several nodes never overlap, and each finds what the one before left', async (t) => {
+  const nodes = openNodes(t, 3)
+  let running = 0
+  let counter = 0
+  const change = (inTurn: InTurn) =>
+    inTurn(async () => {
+      t.equal(++running, 1)
+      const seen = counter
+      for (let turn = 0; turn < 5; turn++) await nextTurn()
+      counter = seen + 1
+      running--
+    })
+  await Promise.all(nodes.flatMap(({ inTurn }) => Array.from({ length: 20 }, () => change(inTurn))))
+  t.equal(counter, 60)
+})
+
+t.test('the result is handed on, and a failure holds nobody up', async (t) => {
+  const [a, b] = openNodes(t, 2)
+  t.equal(await a?.inTurn(async () => 'done'), 'done')
+  const failing = a?.inTurn(async () => {
+    throw new Error('cannot')
+  })
+  const [, next] = await Promise.all([
+    t.rejects(failing ?? Promise.resolve(), { message: 'cannot' }),
+    b?.inTurn(async () => 'next'),
+  ])
+  t.equal(next, 'next')
+})
+
+t.test('a node that died in its turn holds the others up for a while only', async (t) => {
+  const [a, b, c] = openNodes(t, 3, 50)
+  if (!a || !b || !c) return
+  let reached = () => {}
+  const inside = new Promise<void>((resolve) => {
+    reached = resolve
+  })
+  void a.inTurn(() => {
+    reached()
+    return new Promise(() => {})
+  })
+  await inside
+  a.store.cut()
+  const order: string[] = []
+  await Promise.all([b, c].map(({ inTurn }, index) => inTurn(async () => void order.push(`${index}`))))
+  t.equal(order.length, 2)
+})
+
+t.test('a turn that cannot be claimed is refused, and nobody waits for it', async (t) => {
+  for (const fate of ['lost', 'applied'] as const) {
+    const [a, b] = openNodes(t, 2, 60_000)
+    if (!a || !b) return
+    a.store.cut(fate)
+    await t.rejects(a.inTurn(async () => t.fail('not its turn')))
+    t.equal(await b.inTurn(async () => fate), fate)
+    a.store.restore()
+    await settled(a.store)
+    t.equal(await a.inTurn(async () => fate), fate)
+  }
+})

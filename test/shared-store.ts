@@ -1,0 +1,197 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { type Change, keepsStored, type SharedStore, type StateChange, type Told } from '../store/store.ts'
+import { type WatchedStore, watched } from '../store/watched.ts'
+
+export type SharedSpace = ReturnType<typeof createSharedSpace>
+
+export type TestStore = WatchedStore & Reach & { start(): void }
+
+/** A store that can lose its connection. */
+export interface Reach {
+  /** Commits are rejected, those under way as well, with or without having been applied, and nothing is heard. */
+  cut(fate?: 'lost' | 'applied'): void
+  /** Everything that was missed is heard. */
+  restore(): void
+}
+
+/** Resolves when this node has heard everything that was committed before. */
+export async function settled(...stores: Pick<SharedStore, 'commit'>[]): Promise<void> {
+  for (const store of stores) await store.commit([{ tell: 'heard', value: '' }])
+}
+
+interface Entry {
+  writer: symbol
+  told: readonly Told[]
+  resolve: () => void
+}
+
+/**
+ * What several nodes share, in memory: one order of all commits, told by the contract of `Follow`. Each node
+ * reads at its own pace.
+ */
+export function createSharedSpace() {
+  const values = new Map<string, { value: Buffer; time: number | undefined }>()
+  const log: Entry[] = []
+  const readers = new Set<() => void>()
+
+  return { open, openWatched }
+
+  /** A node's store whose places are watched; `start` when everything is loaded. */
+  function openWatched(t: Test): TestStore {
+    const opened = open()
+    t.teardown(() => opened.close())
+    const store = watched(opened)
+    return {
+      ...store,
+      cut: opened.cut,
+      restore: opened.restore,
+      start: () => store.startWatching((reason) => t.error(reason)),
+    }
+  }
+
+  function open(): SharedStore & Reach {
+    const writer = Symbol('node')
+    const waiting: { changes: readonly Change[]; resolve(): void }[] = []
+    const unanswered = new Set<(error: Error) => void>()
+    let position = log.length
+    let listener: ((changes: readonly Told[]) => void) | undefined
+    let onGap = (_reason: Error) => {}
+    let applying: Promise<void> | undefined
+    let reading: Promise<void> | undefined
+    let isClosed = false
+    let reach: 'whole' | 'lost' | 'applied' = 'whole'
+    const wake = () => {
+      if (listener && reach === 'whole') reading ??= read()
+    }
+
+    return {
+      driver: 'redis',
+
+      async get(key) {
+        refuseWhenGone()
+        await nextTurn()
+        refuseWhenGone()
+        return values.get(key)?.value
+      },
+
+      async *range(prefix) {
+        refuseWhenGone()
+        await nextTurn()
+        const inside = [...values].filter(([key]) => key.startsWith(prefix))
+        inside.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+        for (const [key, { value }] of inside) yield [key, value]
+      },
+
+      commit(changes) {
+        if (isClosed) return Promise.reject(new Error('the store is closed'))
+        if (reach === 'applied') apply({ changes, resolve() {} })
+        if (reach !== 'whole') return Promise.reject(new Error('the store did not answer'))
+        if (changes.length === 0) return Promise.resolve()
+        return new Promise((resolve, reject) => {
+          unanswered.add(reject)
+          const answer = () => {
+            unanswered.delete(reject)
+            resolve()
+          }
+          waiting.push({ changes, resolve: answer })
+          applying ??= applyWaiting()
+        })
+      },
+
+      follow(toListener, toGap) {
+        if (listener || isClosed) throw new Error('the store is followed already, or closed')
+        listener = toListener
+        onGap = toGap
+        readers.add(wake)
+        wake()
+      },
+
+      async close() {
+        if (isClosed) return
+        isClosed = true
+        await applying
+        await reading
+        readers.delete(wake)
+      },
+
+      cut(fate = 'lost') {
+        reach = fate
+        if (fate === 'lost') waiting.length = 0
+        for (const reject of unanswered) reject(new Error('the store did not answer'))
+        unanswered.clear()
+      },
+
+      restore() {
+        reach = 'whole'
+        wake()
+      },
+    }
+
+    async function applyWaiting(): Promise<void> {
+      await nextTurn()
+      for (const commit of waiting.splice(0)) apply(commit)
+      applying = waiting.length > 0 ? applyWaiting() : undefined
+      await applying
+    }
+
+    function apply({ changes, resolve }: { changes: readonly Change[]; resolve(): void }): void {
+      const told = changes.flatMap((change) => effectOf(change))
+      if (!listener) resolve()
+      log.push({ writer, told, resolve: listener ? resolve : () => {} })
+      for (const reader of readers) reader()
+    }
+
+    async function read(): Promise<void> {
+      await nextTurn()
+      for (let entry = log[position]; entry; entry = log[position]) {
+        if (reach !== 'whole') break
+        position++
+        if (entry.writer !== writer) {
+          if (entry.told.length > 0 && !isClosed) tell(entry.told)
+          continue
+        }
+        entry.resolve()
+        // Whoever awaited the commit acts on it first.
+        await nextTurn()
+      }
+      reading = undefined
+    }
+
+    function tell(told: readonly Told[]): void {
+      try {
+        listener?.(told)
+      } catch (cause) {
+        onGap(new Error('a change of another node could not be taken over', { cause }))
+      }
+    }
+
+    function refuseWhenGone(): void {
+      if (isClosed) throw new Error('the store is closed')
+      if (reach !== 'whole') throw new Error('the store did not answer')
+    }
+  }
+
+  /** Applies a change; nothing when it had no effect. */
+  function effectOf(change: Change): Told[] {
+    if ('tell' in change) return [{ tell: change.tell, value: bytesOf(change.value) }]
+    const key = 'put' in change ? change.put : change.del
+    const stored = values.get(key)
+    if (change.order && stored?.time !== undefined && keepsStored(stored.time, change.order)) return []
+    return [toldOf(change)]
+  }
+
+  function toldOf(change: StateChange): Told {
+    if ('del' in change) {
+      values.delete(change.del)
+      return { del: change.del }
+    }
+    const value = bytesOf(change.value)
+    values.set(change.put, { value, time: change.order?.time })
+    return { put: change.put, value }
+  }
+}
+
+function bytesOf(value: Buffer | string): Buffer {
+  return Buffer.from(value)
+}

@@ -1,0 +1,47 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import type { Store } from '../store/store.ts'
+import { createTally } from '../store/tally.ts'
+
+export type Limiter = ReturnType<typeof createLimiter>
+
+/** So many points per key and time, on all nodes that share the store. */
+export function createLimiter(
+  store: Store | undefined,
+  name: string,
+  limit: { points: number; seconds: number },
+) {
+  const limiter = new RateLimiterMemory({ points: limit.points, duration: limit.seconds })
+  const tellOthers = createTally(store, name, (key, count) => void limiter.penalty(key, count))
+
+  return {
+    /** Undefined when there was a point left, which is taken; else the seconds until there is one. */
+    async take(key: string): Promise<number | undefined> {
+      try {
+        await limiter.consume(key)
+        return undefined
+      } catch (state) {
+        if (!(state instanceof RateLimiterRes)) throw state
+        return Math.max(1, Math.ceil(state.msBeforeNext / 1000))
+      }
+    },
+
+    /** The point was not for this. */
+    async giveBack(key: string): Promise<void> {
+      await limiter.reward(key)
+    },
+
+    /** A point that was taken stays taken, on the other nodes as well. */
+    tellOthers,
+  }
+}
+
+/** Seconds until a user may send the next event over HTTPS; twice the rate in a burst. 0: no limit. */
+export function createEventRate(rate: number, store: Store): (userId: string) => Promise<number> {
+  if (rate === 0) return async () => 0
+  const limiter = createLimiter(store, 'https-publish', { points: rate * 2, seconds: 2 })
+  return async (userId) => {
+    const wait = await limiter.take(userId)
+    if (wait === undefined) limiter.tellOthers(userId)
+    return wait ?? 0
+  }
+}
