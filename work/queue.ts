@@ -52,9 +52,13 @@ export function itemsIn({ line, aside }: Queue, sequences: ReadonlySet<number>):
 }
 
 /** An item as it is now; undefined when it waits no more. */
-export function currentOf({ line, aside }: Queue, { sequence }: WorkItem): WorkItem | undefined {
-  const isIt = (item: WorkItem) => item.sequence === sequence
+export function currentOf({ line, aside }: Queue, item: WorkItem): WorkItem | undefined {
+  const isIt = (other: WorkItem) => isSame(other, item)
   return line.find(isIt) ?? aside.find(isIt)
+}
+
+export function isSame(a: WorkItem, b: WorkItem): boolean {
+  return a.sequence === b.sequence
 }
 
 export function sequencesOf(items: readonly WorkItem[]): ReadonlySet<number> {

@@ -8,6 +8,7 @@ import {
   currentOf,
   emptyQueue,
   isDue,
+  isSame,
   itemsIn,
   lengthOf,
   type Queue,
@@ -98,11 +99,15 @@ export async function createWorkQueues(parts: {
     /** What an item carries; undefined when it is not stored any more. */
     body: (item: WorkItem): Promise<Buffer | undefined> => bodies.read(item.body),
 
-    /** The item is done. `alongside` is stored with it. */
+    /** The item is done, even if it was given up meanwhile. `alongside` is stored with it. */
     acknowledge: (name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> =>
       inTurn(name, async () => {
-        await commit([itemRemoval(name, item), ...alongside])
+        const queue = queues.get(name) ?? emptyQueue()
+        const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
+        const removals = letters.map((letter) => deadLetterRemoval(name, letter))
+        await commit([itemRemoval(name, item), ...removals, ...alongside])
         take(name, [item], true)
+        takeLetters(name, letters, true)
       }),
 
     /** The item was tried in vain. With `asideUntil` it steps out of the line, or stays out of it, until then. */
