@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -93,6 +94,8 @@ export function createRunner(parts: {
   const slowStart = createSlowStart(clock)
   const stopping = new AbortController()
   const cutting = new AbortController()
+  // One for everything that is under way: no leak.
+  setMaxListeners(0, stopping.signal, cutting.signal)
   let tidying: NodeJS.Timeout | undefined
 
   return {
