@@ -17,10 +17,11 @@ import type { SigningKeys } from './users/signing-keys.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { WorkPlanner } from './validator/work.ts'
 import { createAttempts } from './work/attempts.ts'
+import { workLimits } from './work/limits.ts'
 import { fingerprintOf } from './work/repetitions.ts'
 import { createRunner } from './work/runner.ts'
 import type { Attempt } from './work/work-item.ts'
-import { createWorkQueues, workLimits } from './work/work-queues.ts'
+import { createWorkQueues } from './work/work-queues.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
@@ -74,8 +75,7 @@ export async function createDeliveries(parts: {
       queues.plan({
         messageId: accepted.id,
         body: accepted.payload,
-        // Over HTTPS the name stands in the path: the same bytes can be what comes next and what plays.
-        fingerprint: fingerprintOf(`${accepted.institutionId} ${accepted.kind.name}`, accepted.source),
+        fingerprint: fingerprintOf(accepted.kind.name, accepted.institutionId, accepted.source),
         groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
       }),
   }
@@ -128,14 +128,14 @@ export async function createDeliveries(parts: {
 
     /** Takes an item of plugin work that was pushed to the hub; false: there is no target for it. */
     async work(messageId: string, item: PluginItem): Promise<boolean> {
-      const queue = plugins.queueOfAction(item.action)
+      const { action, event, plugin, institutionId } = item
+      const queue = plugins.queueOfAction(action)
       if (queue === undefined) return false
-      const { event, plugin, institutionId } = item
       const body = Buffer.from(JSON.stringify(event))
       const planned = queues.plan({
         messageId,
         body,
-        fingerprint: fingerprintOf(messageId, body),
+        fingerprint: fingerprintOf(action, messageId, body),
         groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
       })
       try {

@@ -1,10 +1,10 @@
 import { lookup as lookupBySystem } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { hostOf, isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
+import { isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
 
 /**
  * The look-up of connections to webhooks: an address that is not public is never connected to, whatever the
- * name led to when it was checked (DNS rebinding). Addresses written in the URL itself are not looked up: see `isForbiddenHost`.
+ * name led to when it was checked (DNS rebinding). Addresses written in the URL itself are not looked up: see `problemOf`.
  */
 export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
   const { allowPrivate, resolve = resolvePublicly } = options
@@ -33,12 +33,6 @@ export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolv
     // Names such as localhost are known to the system only.
     return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)
   }
-}
-
-/** Whether the host of a URL is an address that must not be connected to. */
-export function isForbiddenHost(url: URL, allowPrivate: boolean): boolean {
-  const host = hostOf(url)
-  return !allowPrivate && isIP(host) !== 0 && !isPublicAddress(host)
 }
 
 function askSystem(name: string): Promise<string[]> {

@@ -21,15 +21,26 @@ export async function checkWebhookUrl(
 ): Promise<string | undefined> {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || text.length > maxWebhookUrlLength) return 'expected an https URL'
-  if (url.protocol !== 'https:') return `expected https, not ${url.protocol.slice(0, 20)}`
-  if (url.username !== '' || url.password !== '') return 'expected no user name and password in it'
-  if (options.allowPrivate) return undefined
+  const wrong = problemOf(url, options)
+  if (wrong !== undefined || options.allowPrivate) return wrong
   const host = hostOf(url)
-  if (isIP(host) !== 0) return isPublicAddress(host) ? undefined : 'the address is not a public one'
+  if (isIP(host) !== 0) return undefined
   if (!host.includes('.') || privateSuffix.test(host)) return 'the name is not a public one'
   const addresses = await (options.resolve ?? resolvePublicly)(host)
   if (addresses.every(isPublicAddress)) return undefined
   return 'the name leads to an address that is not public'
+}
+
+/** Why nothing may be sent to a URL, whatever its name leads to. */
+export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
+  const { protocol, username, password, port } = url
+  if (protocol !== 'https:') return `expected https, not ${protocol.slice(0, 20)}`
+  if (username !== '' || password !== '') return 'expected no user name and password in it'
+  if (allowPrivate) return undefined
+  // Below 1024 are the ports of mail, shells, file servers and the like.
+  if (port !== '' && Number(port) < 1024) return `expected port 443 or one above 1023, not ${port}`
+  const host = hostOf(url)
+  return isIP(host) !== 0 && !isPublicAddress(host) ? 'the address is not a public one' : undefined
 }
 
 /** The host as an address or a name; the parser has written every spelling of an IPv4 address as four numbers. */
@@ -39,9 +50,15 @@ export function hostOf(url: URL): string {
 
 /** Whether an address is one of the open internet: not private, loopback, link-local, multicast or reserved. */
 export function isPublicAddress(address: string): boolean {
+  if (!ipaddr.isValid(address)) return false
   // `process` turns an IPv4 address in IPv6 clothes into what it is.
-  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast'
+  const processed = ipaddr.process(address)
+  const isAssigned = processed instanceof ipaddr.IPv4 || processed.match(globalUnicast, 3)
+  return isAssigned && processed.range() === 'unicast'
 }
+
+/** All of IPv6 that is given out (RFC 4291 §2.4): what is not would be public by what nobody says of it. */
+const globalUnicast = ipaddr.IPv6.parse('2000::')
 
 const privateSuffix = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/
 

@@ -1,9 +1,9 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
-import { rootCertificates } from 'node:tls'
+import { createSecureContext, rootCertificates } from 'node:tls'
 import type { Outcome } from '../work/runner.ts'
-import { guardedLookup, isForbiddenHost } from './connection-guard.ts'
-import type { Resolve } from './webhook-url.ts'
+import { guardedLookup } from './connection-guard.ts'
+import { problemOf, type Resolve } from './webhook-url.ts'
 
 /** What is read of an answer's body: nobody looks at it, but a connection is used again only when it is read. */
 const maxAnswerBytes = 64 * 1024
@@ -45,13 +45,15 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+    // Read once: as `ca` the whole list would be read again for every connection.
+    ...(ca !== undefined && { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }),
   })
 
   const post: Post = async (call) => {
-    const first = await send(call)
+    const deadlineAt = performance.now() + call.deadlineMs
+    const first = await send(call, deadlineAt)
     // The server had closed the kept connection before it saw the request: that says nothing of the endpoint.
-    return first === 'stale' ? toOutcome(await send(call)) : first
+    return first === 'stale' ? toOutcome(await send(call, deadlineAt)) : first
   }
 
   return {
@@ -61,12 +63,12 @@ export function createWebhooks(options: {
     },
   }
 
-  function send(call: Parameters<Post>[0]): Promise<Outcome | 'stale'> {
+  function send(call: Parameters<Post>[0], deadlineAt: number): Promise<Outcome | 'stale'> {
     const { body, headers, token, deadlineMs, signal } = call
     const url = new URL(call.url)
-    if (url.protocol !== 'https:' || isForbiddenHost(url, allowPrivate)) {
-      return Promise.resolve(failed('the address is not a public one'))
-    }
+    const wrong = problemOf(url, { allowPrivate })
+    if (wrong !== undefined) return Promise.resolve(failed(wrong))
+    if (signal.aborted) return Promise.resolve(failed('the hub is stopping'))
     return new Promise((resolve) => {
       const sent = request(url, {
         method: 'POST',
@@ -80,7 +82,8 @@ export function createWebhooks(options: {
           'user-agent': userAgent,
         },
       })
-      const deadline = setTimeout(() => end(failed(`no answer within ${deadlineMs / 1000} s`)), deadlineMs)
+      const late = () => end(failed(`no answer within ${deadlineMs / 1000} s`))
+      let timer = setTimeout(late, deadlineAt - performance.now())
       const abort = () => end(failed('the hub is stopping'))
       signal.addEventListener('abort', abort, { once: true })
       sent.on('information', ({ statusCode }) => {
@@ -90,15 +93,22 @@ export function createWebhooks(options: {
         settle(toOutcomeOf(answer.statusCode ?? 0, answer))
         discard(answer, sent)
       })
-      sent.on('error', (error) => {
-        end(isStale(sent, error) ? 'stale' : failed(describe(error)))
+      sent.on('error', (error) => end(isStale(sent, error) ? 'stale' : failed(describe(error))))
+      sent.on('close', () => {
+        settle(failed('the connection was closed'))
+        clearTimeout(timer)
       })
       sent.end(body)
 
+      let isSettled = false
       function settle(outcome: Outcome | 'stale'): void {
-        clearTimeout(deadline)
-        signal.removeEventListener('abort', abort)
+        if (isSettled) return
+        isSettled = true
         resolve(outcome)
+        signal.removeEventListener('abort', abort)
+        // What still comes or goes on this connection has to end soon, so that it can be used again.
+        clearTimeout(timer)
+        timer = setTimeout(() => sent.destroy(), idleMs)
       }
       function end(outcome: Outcome | 'stale'): void {
         settle(outcome)
@@ -135,16 +145,14 @@ function readRetryAfter(value: string | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-/** Reads what is left of an answer, up to a limit, so that the connection can be used again. */
+/** Reads what is left of an answer, up to a limit. */
 function discard(answer: IncomingMessage, sent: ClientRequest): void {
   let bytes = 0
-  const tooSlow = setTimeout(() => sent.destroy(), idleMs)
   answer.on('data', (chunk: Buffer) => {
     bytes += chunk.length
     if (bytes > maxAnswerBytes) sent.destroy()
   })
   answer.on('error', () => undefined) // it has been judged by its status
-  answer.on('close', () => clearTimeout(tooSlow))
 }
 
 function isStale(sent: ClientRequest, error: Error): boolean {

@@ -48,11 +48,13 @@ export function createBodies(store: Store) {
 
     /** Bodies that nothing refers to any more: to be removed with the next commit. */
     takeUnused: (): number[] => unused.splice(0),
-    putBack: (bodies: readonly number[]): void => void unused.push(...bodies),
+    putBack(bodies: readonly number[]): void {
+      for (const body of bodies) unused.push(body)
+    },
 
     /** Of the stored ones those that nothing refers to are unused. */
     findOrphans(stored: readonly number[]): void {
-      unused.push(...stored.filter((sequence) => !holders.has(sequence)))
+      for (const sequence of stored) if (!holders.has(sequence)) unused.push(sequence)
     },
   }
 

@@ -6,9 +6,13 @@ export interface Queue {
   line: WorkItem[]
   /** Those that stepped out of the line. */
   aside: WorkItem[]
+  /** In the order in which they were given up. */
   dead: DeadLetter[]
   dropped: number
 }
+
+/** No item steps aside for longer, milliseconds: a time further ahead comes from a clock that was set back. */
+const maxAsideMs = 3_600_000
 
 /** A queue as operators see it. */
 export interface QueueLength {
@@ -18,7 +22,7 @@ export interface QueueLength {
   deadLetters: number
   /** Since when the oldest item waits, ISO 8601. */
   oldest: string | null
-  /** Items lost to the limit of the queue since the start. */
+  /** Items and dead letters lost to the limits of the queue since the start. */
   dropped: number
 }
 
@@ -28,27 +32,64 @@ export function emptyQueue(): Queue {
 
 /** Takes the items with these sequences out. */
 export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem[] {
-  const [head] = queue.line
-  // Nearly always it is this one, and the line may be long.
-  if (head && sequences.size === 1 && sequences.has(head.sequence)) {
-    queue.line.shift()
-    return [head]
+  // Nearly always it is one near the front, and the line may be long.
+  if (sequences.size === 1) {
+    for (const list of [queue.line, queue.aside]) {
+      const place = list.findIndex(({ sequence }) => sequences.has(sequence))
+      if (place >= 0) return list.splice(place, 1)
+    }
+    return []
   }
-  const isTaken = ({ sequence }: WorkItem) => sequences.has(sequence)
-  const taken = [...queue.line, ...queue.aside].filter(isTaken)
-  queue.line = queue.line.filter((item) => !isTaken(item))
-  queue.aside = queue.aside.filter((item) => !isTaken(item))
+  const taken = itemsIn(queue, sequences)
+  queue.line = queue.line.filter(({ sequence }) => !sequences.has(sequence))
+  queue.aside = queue.aside.filter(({ sequence }) => !sequences.has(sequence))
   return taken
+}
+
+/** Those with these sequences that still wait, as they are now. */
+export function itemsIn({ line, aside }: Queue, sequences: ReadonlySet<number>): WorkItem[] {
+  return [...line, ...aside].filter(({ sequence }) => sequences.has(sequence))
+}
+
+/** An item as it is now; undefined when it waits no more. */
+export function currentOf({ line, aside }: Queue, item: WorkItem): WorkItem | undefined {
+  const isIt = (other: WorkItem) => isSame(other, item)
+  return line.find(isIt) ?? aside.find(isIt)
+}
+
+export function isSame(a: WorkItem, b: WorkItem): boolean {
+  return a.sequence === b.sequence
+}
+
+export function sequencesOf(items: readonly WorkItem[]): ReadonlySet<number> {
+  return new Set(items.map(({ sequence }) => sequence))
 }
 
 export function takeLettersFrom(queue: Queue, letters: readonly DeadLetter[]): DeadLetter[] {
-  const taken = queue.dead.filter((letter) => letters.includes(letter))
-  queue.dead = queue.dead.filter((letter) => !letters.includes(letter))
+  const unwanted = new Set(letters)
+  const taken = queue.dead.filter((letter) => unwanted.has(letter))
+  queue.dead = queue.dead.filter((letter) => !unwanted.has(letter))
   return taken
 }
 
+/** The oldest items beyond a limit. The first of the line is not among them: it may be on its way. */
+export function beyondLimit({ line, aside }: Queue, limit: number): WorkItem[] {
+  const excess = Math.max(0, line.length + aside.length - limit)
+  const oldest = [...aside, ...line.slice(1, 1 + excess)].sort(bySequence)
+  return oldest.slice(0, excess)
+}
+
+export function bySequence(a: WorkItem, b: WorkItem): number {
+  return a.sequence - b.sequence
+}
+
+export function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
+  return asideUntil <= now || asideUntil > now + maxAsideMs
+}
+
 /** Puts an item as it is now in the place of what it was, outside the line where it has stepped aside. */
-export function replaceIn({ line, aside }: Queue, { sequence }: WorkItem, changed: WorkItem): void {
+export function replaceIn({ line, aside }: Queue, changed: WorkItem): void {
+  const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)
   if (asidePlace >= 0) aside[asidePlace] = changed
   const place = line.findIndex((item) => item.sequence === sequence)
@@ -61,12 +102,20 @@ export function replaceIn({ line, aside }: Queue, { sequence }: WorkItem, change
 }
 
 export function lengthOf({ line, aside, dead, dropped }: Queue): QueueLength {
-  const times = [...line.slice(0, 1), ...aside].map(({ enqueuedAt }) => enqueuedAt)
+  const oldest = smallest([...line.slice(0, 1), ...aside].map(({ enqueuedAt }) => enqueuedAt))
   return {
     pending: line.length + aside.length,
     aside: aside.length,
     deadLetters: dead.length,
-    oldest: times.length > 0 ? new Date(Math.min(...times)).toISOString() : null,
+    oldest: oldest === undefined ? null : new Date(oldest).toISOString(),
     dropped,
   }
+}
+
+/** Not `Math.min`, which takes no long lists. */
+export function smallest(numbers: readonly number[]): number | undefined {
+  return numbers.reduce<number | undefined>(
+    (least, one) => (least === undefined || one < least ? one : least),
+    undefined,
+  )
 }

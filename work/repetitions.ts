@@ -38,7 +38,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
      */
     claim(key: string, make: () => Pick<Claim, 'changes' | 'show'>): Claim | undefined {
       const at = seen.get(key)
-      if (at !== undefined && at + rememberMs > clock()) return undefined
+      if (at !== undefined && isRemembered(at)) return undefined
       const waiting = claims.get(key)
       if (waiting) {
         waiting.pending++
@@ -67,20 +67,29 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     /** Forgets what is too old, and removes it from the store. */
     async forget(): Promise<void> {
       const expired: string[] = []
-      const oldest = clock() - rememberMs
       for (const [key, at] of seen) {
-        if (at > oldest && seen.size - expired.length <= maxRemembered) break
-        expired.push(key)
+        if (isRemembered(at) && seen.size - expired.length <= maxRemembered) continue
+        // What is being done once more will be stored with a new time.
+        if (!claims.has(key)) expired.push(key)
       }
       await store.commit(expired.map((key) => ({ del: prefix + key })))
       for (const key of expired) seen.delete(key)
     },
   }
+
+  /** A time ahead comes from a clock that was set back. */
+  function isRemembered(at: number): boolean {
+    return Math.abs(clock() - at) < rememberMs
+  }
 }
 
-/** The same for the same bytes of the same origin. */
-export function fingerprintOf(origin: string, payload: Buffer): string {
-  return createHash('sha256').update(origin).update('\n').update(payload).digest('base64url')
+/**
+ * The same for the same bytes of the same institution, published as the same kind: over HTTPS it is the URL
+ * that tells what plays next from what plays now.
+ */
+export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
+  const hash = createHash('sha256').update(kind).update('\n').update(institutionId).update('\n')
+  return hash.update(payload).digest('base64url')
 }
 
 /** Key of one thing that is done for an event. */

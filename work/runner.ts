@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -62,6 +63,8 @@ interface Lane {
   probing: boolean
   /** The same, as soon as there is one behind it. */
   probeOnArrival: boolean
+  /** One from aside was tried last: now it is the turn of the line. */
+  triedAside: boolean
   current?: WorkItem
 }
 
@@ -91,6 +94,8 @@ export function createRunner(parts: {
   const slowStart = createSlowStart(clock)
   const stopping = new AbortController()
   const cutting = new AbortController()
+  // One for everything that is under way: no leak.
+  setMaxListeners(0, stopping.signal, cutting.signal)
   let tidying: NodeJS.Timeout | undefined
 
   return {
@@ -148,7 +153,10 @@ export function createRunner(parts: {
           sleepUntil(name, lane, 'at' in next ? next.at : undefined)
           return
         }
-        if (!(await turn(name, lane, next))) return
+        const target = targetOf(name)
+        if (target === undefined) return
+        if (target === 'gone') await queues.drop(name, await attempts.drop(name))
+        else await turn(name, lane, next, target)
       }
     } catch (err) {
       if (stopping.signal.aborted) return
@@ -165,9 +173,13 @@ export function createRunner(parts: {
     const { head, second, due } = queues.waiting(name)
     const at = queues.nextDue(name)
     if (!head && !due) return at === undefined ? {} : { at }
-    if (lane.notBefore > clock()) return { at: lane.notBefore }
-    if (due) return { item: due }
-    if (head && second && lane.probing) return { item: second, refusedHead: head }
+    const now = clock()
+    // Further ahead than any pause: the clock was set back.
+    if (lane.notBefore > now + maxRetryAfterMs) lane.notBefore = 0
+    if (lane.notBefore > now) return { at: lane.notBefore }
+    if (due && !(head && lane.triedAside)) return { item: due }
+    const isProbing = lane.probing && head !== undefined && head.refusals >= maxRefusals
+    if (isProbing && second) return { item: second, refusedHead: head }
     return head ? { item: head } : {}
   }
 
@@ -176,42 +188,38 @@ export function createRunner(parts: {
     lane.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
   }
 
-  /** One item, tried once. False: there is nobody to try it with. */
-  async function turn(name: string, lane: Lane, next: Turn): Promise<boolean> {
-    const target = targetOf(name)
-    if (target === 'gone') {
-      await queues.drop(name, await attempts.drop(name))
-      lane.failures = 0
-    }
-    if (target === undefined || target === 'gone') return false
+  /** One item, tried once. */
+  async function turn(name: string, lane: Lane, next: Turn, target: Target): Promise<void> {
+    // Before it takes a place, which others could use meanwhile.
+    const pause = slowStart.waitFor(target.endpoint)
+    if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
     const gate = lane.failures > 0 ? failing : healthy
     const leave = await gate.enter(target.endpoint)
     try {
-      const pause = slowStart.waitFor(target.endpoint)
-      if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
       stopping.signal.throwIfAborted()
       // It may have been removed while we waited for our place.
       const now = nextOf(name, lane)
-      if (!('item' in now) || now.item.sequence !== next.item.sequence) return true
-      const body = await queues.body(next.item)
+      if (!('item' in now) || now.item.sequence !== next.item.sequence) return
+      lane.current = now.item
+      lane.triedAside = now.item.asideUntil !== undefined
+      const body = await queues.body(now.item)
       if (!body) {
-        log.error({ queue: name, messageId: next.item.messageId }, 'content of a work item is missing')
-        await queues.giveUp(name, [next.item], 'its content is not stored any more')
-        return true
+        log.error({ queue: name, messageId: now.item.messageId }, 'content of a work item is missing')
+        await queues.giveUp(name, [now.item], 'its content is not stored any more')
+        return
       }
-      lane.current = next.item
       const started = performance.now()
       const time = new Date(clock()).toISOString()
-      const outcome = await target.deliver(next.item, body, cutting.signal)
-      if (cutting.signal.aborted) return false
+      const outcome = await target.deliver(now.item, body, cutting.signal)
+      // Cut short by us: that says nothing of the endpoint.
+      if (cutting.signal.aborted && outcome.result !== 'acknowledged') return
       const ms = performance.now() - started
       metrics.workAttempts.inc({ result: outcome.result })
       metrics.workSeconds.observe(ms / 1000)
       const { status, reason } = outcome
-      const { messageId } = next.item
+      const { messageId } = now.item
       const attempt: Attempt = { messageId, time, status, duration: Math.round(ms), reason }
-      await settle({ name, lane, ...next, outcome, attempt, endpoint: target.endpoint })
-      return true
+      await settle({ name, lane, ...now, outcome, attempt, endpoint: target.endpoint })
     } finally {
       delete lane.current
       leave()
@@ -220,7 +228,9 @@ export function createRunner(parts: {
 
   async function settle(done: Done): Promise<void> {
     const { name, lane, item, refusedHead, outcome, attempt, endpoint } = done
-    const alongside = await attempts.add(name, attempt)
+    // Its subscription was removed meanwhile: nothing may be left behind.
+    if (targetOf(name) === 'gone') return
+    const alongside = await untilStored(() => attempts.add(name, attempt))
     if (outcome.result === 'acknowledged') {
       slowStart.succeeded(endpoint)
       await untilStored(() => queues.acknowledge(name, item, alongside))
@@ -273,11 +283,10 @@ export function createRunner(parts: {
   }
 
   /** What has happened outside cannot be undone: it is stored as soon as that works. */
-  async function untilStored(store: () => Promise<unknown>): Promise<void> {
+  async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
-        await store()
-        return
+        return await store()
       } catch (err) {
         log.error({ err }, 'state of a queue not stored')
         await sleep(storeRetryMs, undefined, { signal: stopping.signal })
@@ -296,14 +305,15 @@ export function createRunner(parts: {
     if (known) return known
     const lane: Lane = {
       ...{ running: false, failures: 0, notBefore: 0, lastReason: null },
-      ...{ probing: false, probeOnArrival: false },
+      ...{ probing: false, probeOnArrival: false, triedAside: false },
     }
     lanes.set(name, lane)
     return lane
   }
 
   function isForgettable(name: string, lane: Lane): boolean {
-    return lane.failures === 0 && queues.lengthOf(name).pending === 0
+    const isSettled = lane.failures === 0 || targetOf(name) === 'gone'
+    return isSettled && queues.lengthOf(name).pending === 0
   }
 }
 

@@ -6,6 +6,8 @@ const firstRate = 5
 const doublingMs = 1_000
 /** Rate from which on there is no need to hold anything back. */
 const fullRate = 1_000
+/** Endpoints that failed and were never heard of again: the oldest is forgotten. */
+const maxEndpoints = 10_000
 
 interface Endpoint {
   failures: number
@@ -22,6 +24,7 @@ interface Endpoint {
  */
 export function createSlowStart(clock: () => number) {
   const endpoints = new Map<string, Endpoint>()
+  const rateAfter = (ms: number) => firstRate * 2 ** (ms / doublingMs)
 
   return {
     /** Milliseconds to wait before this delivery, whose place in time is taken with it. */
@@ -29,13 +32,14 @@ export function createSlowStart(clock: () => number) {
       const endpoint = endpoints.get(name)
       if (endpoint?.recoveredAt === undefined) return 0
       const now = clock()
-      const rate = firstRate * 2 ** ((Math.max(now, endpoint.next) - endpoint.recoveredAt) / doublingMs)
-      if (rate >= fullRate) {
+      const { recoveredAt } = endpoint
+      const wasSetBack = now < recoveredAt
+      if (wasSetBack || rateAfter(now - recoveredAt) >= fullRate) {
         endpoints.delete(name)
         return 0
       }
       const start = Math.max(now, endpoint.next)
-      endpoint.next = start + 1_000 / rate
+      endpoint.next = start + 1_000 / Math.min(fullRate, rateAfter(start - recoveredAt))
       return start - now
     },
 
@@ -44,6 +48,10 @@ export function createSlowStart(clock: () => number) {
       const endpoint = endpoints.get(name)
       if (endpoint && endpoint.recoveredAt === undefined) endpoint.failures++
       else endpoints.set(name, { failures: 1, failingSince: now, next: 0 })
+      for (const [oldest] of endpoints) {
+        if (endpoints.size <= maxEndpoints) break
+        endpoints.delete(oldest)
+      }
     },
 
     succeeded(name: string): void {

@@ -1,42 +1,37 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createBodies } from './bodies.ts'
+import type { WorkLimits } from './limits.ts'
 import {
+  beyondLimit,
+  bySequence,
+  currentOf,
   emptyQueue,
+  isDue,
+  isSame,
+  itemsIn,
   lengthOf,
   type Queue,
   type QueueLength,
   replaceIn,
+  sequencesOf,
+  smallest,
   takeFrom,
   takeLettersFrom,
 } from './queue.ts'
 import { createRepetitions, repetitionKey } from './repetitions.ts'
+import { createTurns } from './turns.ts'
 import type { Attempt, DeadLetter, NewWork, PlannedWork, WorkItem } from './work-item.ts'
 import {
   bodyChange,
   bodyRemoval,
   deadLetterChange,
   deadLetterRemoval,
+  eachOnce,
   itemChange,
   itemRemoval,
   readWork,
 } from './work-records.ts'
-
-/** How much a queue may hold. */
-export interface WorkLimits {
-  /** Items of one queue. */
-  perQueue: number
-  /** Age at which an item is given up, milliseconds. */
-  ageMs: number
-  deadLettersPerQueue: number
-  deadLetterAgeMs: number
-}
-
-export const workLimits = {
-  ageMs: 7 * 24 * 3_600_000, // design.md §10
-  deadLettersPerQueue: 1_000,
-  deadLetterAgeMs: 30 * 24 * 3_600_000,
-} as const
 
 /** Attempts an item remembers. */
 const maxAttempts = 20
@@ -57,6 +52,7 @@ export async function createWorkQueues(parts: {
   const queues = new Map<string, Queue>()
   const bodies = createBodies(store)
   const repetitions = await createRepetitions({ store, clock })
+  const inTurn = createTurns()
   let lastSequence = 0
   let appended: (queue: string) => void = () => undefined
   await load()
@@ -77,7 +73,7 @@ export async function createWorkQueues(parts: {
           return { key, claim: repetitions.claim(key, () => append(items, work, body)) }
         })
       return {
-        changes: claims.flatMap(({ claim }) => claim?.changes ?? []),
+        changes: eachOnce(claims.flatMap(({ claim }) => claim?.changes ?? [])),
         stored() {
           for (const { key, claim } of claims) if (claim) repetitions.stored(key, claim)
         },
@@ -91,96 +87,98 @@ export async function createWorkQueues(parts: {
     waiting(name: string): { head?: WorkItem; second?: WorkItem; due?: WorkItem } {
       const { line, aside } = queues.get(name) ?? emptyQueue()
       const [head, second] = line
-      const due = aside.find(({ asideUntil = 0 }) => asideUntil <= clock())
+      const now = clock()
+      const due = aside.find((item) => isDue(item, now))
       return { ...(head && { head }), ...(second && { second }), ...(due && { due }) }
     },
 
     /** When the next item that stepped aside is due, milliseconds since the epoch. */
-    nextDue(name: string): number | undefined {
-      const times = queues.get(name)?.aside.map(({ asideUntil = 0 }) => asideUntil) ?? []
-      return times.length > 0 ? Math.min(...times) : undefined
-    },
+    nextDue: (name: string): number | undefined =>
+      smallest(queues.get(name)?.aside.map(({ asideUntil = 0 }) => asideUntil) ?? []),
 
     /** What an item carries; undefined when it is not stored any more. */
     body: (item: WorkItem): Promise<Buffer | undefined> => bodies.read(item.body),
 
-    /** The item is done. `alongside` is stored with it. */
-    async acknowledge(name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
-      await commit([itemRemoval(name, item), ...alongside])
-      take(name, [item], true)
-    },
+    /** The item is done, even if it was given up meanwhile. `alongside` is stored with it. */
+    acknowledge: (name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> =>
+      inTurn(name, async () => {
+        const queue = queues.get(name) ?? emptyQueue()
+        const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
+        const removals = letters.map((letter) => deadLetterRemoval(name, letter))
+        await commit([itemRemoval(name, item), ...removals, ...alongside])
+        take(name, [item], true)
+        takeLetters(name, letters, true)
+      }),
 
     /** The item was tried in vain. With `asideUntil` it steps out of the line, or stays out of it, until then. */
-    async postpone(
+    postpone: (
       name: string,
       item: WorkItem,
       attempt: Attempt,
       how: { refused: boolean; asideUntil?: number },
       alongside: readonly Change[] = [],
-    ): Promise<WorkItem> {
-      const { asideUntil = item.asideUntil } = how
-      const tried: WorkItem = {
-        ...item,
-        tries: item.tries + 1,
-        refusals: item.refusals + (how.refused ? 1 : 0),
-        attempts: [...item.attempts, attempt].slice(-maxAttempts),
-        ...(asideUntil !== undefined && { asideUntil }),
-      }
-      await commit([itemChange(name, tried), ...alongside])
-      replaceIn(queueOf(name), item, tried)
-      return tried
-    },
+    ): Promise<void> =>
+      inTurn(name, () =>
+        change(name, item, alongside, (now) => ({
+          ...now,
+          tries: now.tries + 1,
+          refusals: now.refusals + (how.refused ? 1 : 0),
+          attempts: [...now.attempts, attempt].slice(-maxAttempts),
+          ...(how.asideUntil !== undefined && { asideUntil: how.asideUntil }),
+        })),
+      ),
 
     /** Steps out of the line without having been tried again. */
-    async setAside(name: string, item: WorkItem, asideUntil: number): Promise<void> {
-      const moved = { ...item, asideUntil }
-      await commit([itemChange(name, moved)])
-      replaceIn(queueOf(name), item, moved)
-    },
+    setAside: (name: string, item: WorkItem, asideUntil: number): Promise<void> =>
+      inTurn(name, () => change(name, item, [], (now) => ({ ...now, asideUntil }))),
 
     /** Gives items up: they are listed and can be replayed. */
-    giveUp,
+    giveUp: (name: string, items: readonly WorkItem[], reason: string): Promise<void> =>
+      inTurn(name, () => giveUp(name, items, reason)),
 
     /** Gives up everything that waits in a queue. */
-    async giveUpAll(name: string, reason: string): Promise<number> {
-      const { line, aside } = queues.get(name) ?? emptyQueue()
-      const items = [...line, ...aside]
-      await giveUp(name, items, reason)
-      return items.length
-    },
+    giveUpAll: (name: string, reason: string): Promise<number> =>
+      inTurn(name, async () => {
+        const { line, aside } = queues.get(name) ?? emptyQueue()
+        const items = [...line, ...aside]
+        await giveUp(name, items, reason)
+        return items.length
+      }),
 
     /** Puts dead letters at the end of the line again, all or one; how many. */
-    async replay(name: string, messageId?: string): Promise<number> {
-      const queue = queues.get(name)
-      const letters = (queue?.dead ?? []).filter(
-        (letter) => messageId === undefined || letter.messageId === messageId,
-      )
-      const items = letters.map(({ messageId, details, body }) => newItem(messageId, details, body))
-      await commit([
-        ...letters.map((letter) => deadLetterRemoval(name, letter)),
-        ...items.map((item) => itemChange(name, item)),
-      ])
-      if (!queue || items.length === 0) return 0
-      takeLetters(name, letters, false)
-      queue.line.push(...items)
-      appended(name)
-      return items.length
-    },
+    replay: (name: string, messageId?: string): Promise<number> =>
+      inTurn(name, async () => {
+        const queue = queues.get(name)
+        const letters = (queue?.dead ?? []).filter(
+          (letter) => messageId === undefined || letter.messageId === messageId,
+        )
+        if (!queue || letters.length === 0) return 0
+        const items = letters.map(({ messageId, details, body }) => newItem(messageId, details, body))
+        await commit([
+          ...letters.map((letter) => deadLetterRemoval(name, letter)),
+          ...items.map((item) => itemChange(name, item)),
+        ])
+        takeLetters(name, letters, false)
+        queue.line = [...queue.line, ...items]
+        appended(name)
+        return items.length
+      }),
 
     /** Removes a queue with all it holds. `alongside` is stored with it. */
-    async drop(name: string, alongside: readonly Change[] = []): Promise<void> {
-      const { line, aside, dead } = queues.get(name) ?? emptyQueue()
-      const items = [...line, ...aside]
-      await commit([
-        ...items.map((item) => itemRemoval(name, item)),
-        ...dead.map((letter) => deadLetterRemoval(name, letter)),
-        ...alongside,
-      ])
-      take(name, items, true)
-      takeLetters(name, dead, true)
-      const queue = queues.get(name)
-      if (queue && queue.line.length + queue.aside.length + queue.dead.length === 0) queues.delete(name)
-    },
+    drop: (name: string, alongside: readonly Change[] = []): Promise<void> =>
+      inTurn(name, async () => {
+        const { line, aside, dead } = queues.get(name) ?? emptyQueue()
+        const items = [...line, ...aside]
+        await commit([
+          ...items.map((item) => itemRemoval(name, item)),
+          ...dead.map((letter) => deadLetterRemoval(name, letter)),
+          ...alongside,
+        ])
+        take(name, items, true)
+        takeLetters(name, dead, true)
+        const queue = queues.get(name)
+        if (queue && queue.line.length + queue.aside.length + queue.dead.length === 0) queues.delete(name)
+      }),
 
     names: (): string[] => [...queues.keys()],
 
@@ -190,17 +188,21 @@ export async function createWorkQueues(parts: {
 
     /** Keeps every queue within its limits, oldest first. `isBusy`: the item is on its way at this moment. */
     async tidy(isBusy: (queue: string, item: WorkItem) => boolean): Promise<void> {
-      const now = clock()
-      for (const [name, queue] of [...queues]) {
-        const waiting = [...queue.line, ...queue.aside]
-        const old = waiting.filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
-        const free = old.filter((item) => !isBusy(name, item))
-        await giveUp(name, free, 'it waited longer than items are kept')
-        const excess = queue.dead.length - limits.deadLettersPerQueue
-        const expired = queue.dead.filter(({ givenUpAt }, index) => {
-          return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now
+      for (const name of [...queues.keys()]) {
+        await inTurn(name, async () => {
+          const now = clock()
+          const { line, aside } = queues.get(name) ?? emptyQueue()
+          const old = [...line, ...aside].filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
+          const free = old.filter((item) => !isBusy(name, item))
+          await giveUp(name, free, 'it waited longer than items are kept')
+          await dropExcess(name)
+          const { dead } = queues.get(name) ?? emptyQueue()
+          const excess = dead.length - limits.deadLettersPerQueue
+          const expired = dead.filter(({ givenUpAt }, index) => {
+            return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now
+          })
+          await forgetLetters(name, expired)
         })
-        await forgetLetters(name, expired)
       }
       await commit([])
       await repetitions.forget()
@@ -213,10 +215,14 @@ export async function createWorkQueues(parts: {
       const queue = queueOf(name)
       if (item.asideUntil === undefined) queue.line.push(item)
       else queue.aside.push(item)
-      lastSequence = Math.max(lastSequence, item.sequence)
     }
-    for (const [name, letter] of stored.deadLetters) queueOf(name).dead.push(letter)
-    const all = [...stored.items, ...stored.deadLetters].map(([, item]) => item)
+    const letters = stored.deadLetters.sort(
+      ([, a], [, b]) => Date.parse(a.givenUpAt) - Date.parse(b.givenUpAt) || a.sequence - b.sequence,
+    )
+    for (const [name, letter] of letters) queueOf(name).dead.push(letter)
+    const all = [...stored.items, ...letters].map(([, item]) => item)
+    for (const { sequence } of all) lastSequence = Math.max(lastSequence, sequence)
+    for (const body of stored.bodies) lastSequence = Math.max(lastSequence, body)
     bodies.hold(all)
     bodies.findOrphans(stored.bodies)
   }
@@ -228,29 +234,18 @@ export async function createWorkQueues(parts: {
     body: number,
   ) {
     const added = items.map(({ queue, details }) => ({ queue, item: newItem(messageId, details, body) }))
-    // The first one may be on its way.
-    const lost = added.flatMap(({ queue }) => {
-      const { line = [] } = queues.get(queue) ?? {}
-      const oldest = line.length >= limits.perQueue ? line[1] : undefined
-      return oldest ? [{ queue, item: oldest }] : []
-    })
     return {
-      changes: [
-        bodyChange(body, bytes),
-        ...added.map(({ queue, item }) => itemChange(queue, item)),
-        ...lost.map(({ queue, item }) => itemRemoval(queue, item)),
-      ],
+      changes: [bodyChange(body, bytes), ...added.map(({ queue, item }) => itemChange(queue, item))],
       show() {
         bodies.keep(body, bytes)
         bodies.hold(added.map(({ item }) => item))
-        for (const { queue, item } of lost) {
-          if (take(queue, [item], true) === 0) continue
-          queueOf(queue).dropped++
-          metrics.workDropped.inc()
-        }
-        for (const { queue, item } of added) {
-          queueOf(queue).line.push(item)
-          appended(queue)
+        for (const { queue: name, item } of added) {
+          const queue = queueOf(name)
+          queue.line.push(item)
+          appended(name)
+          // Should this fail, the next item tries again.
+          const isFull = queue.line.length + queue.aside.length > limits.perQueue
+          if (isFull) inTurn(name, () => dropExcess(name)).catch(() => undefined)
         }
       },
     }
@@ -267,22 +262,54 @@ export async function createWorkQueues(parts: {
     return lastSequence
   }
 
+  // What follows is called in the turn of its queue.
+
+  /** Puts what `next` makes of an item in its place, unless it has gone meanwhile. */
+  async function change(
+    name: string,
+    item: WorkItem,
+    alongside: readonly Change[],
+    next: (now: WorkItem) => WorkItem,
+  ): Promise<void> {
+    const queue = queues.get(name) ?? emptyQueue()
+    const now = currentOf(queue, item)
+    const changed = now && next(now)
+    await commit([...(changed ? [itemChange(name, changed)] : []), ...alongside])
+    if (changed) replaceIn(queue, changed)
+  }
+
   async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
-    if (items.length === 0) return
+    const waiting = itemsIn(queues.get(name) ?? emptyQueue(), sequencesOf(items)).sort(bySequence)
+    if (waiting.length === 0) return
     const givenUpAt = new Date(clock()).toISOString()
-    const letters = items.map((item): DeadLetter => ({ ...item, givenUpAt, reason }))
+    const letters = waiting.map((item): DeadLetter => ({ ...item, givenUpAt, reason }))
     await commit([
-      ...items.map((item) => itemRemoval(name, item)),
+      ...waiting.map((item) => itemRemoval(name, item)),
       ...letters.map((letter) => deadLetterChange(name, letter)),
     ])
-    take(name, items, false)
-    queueOf(name).dead.push(...letters)
+    take(name, waiting, false)
+    const queue = queueOf(name)
+    queue.dead = [...queue.dead, ...letters]
+  }
+
+  async function dropExcess(name: string): Promise<void> {
+    const excess = beyondLimit(queues.get(name) ?? emptyQueue(), limits.perQueue)
+    if (excess.length === 0) return
+    await commit(excess.map((item) => itemRemoval(name, item)))
+    take(name, excess, true)
+    countDropped(name, excess.length)
   }
 
   async function forgetLetters(name: string, letters: readonly DeadLetter[]): Promise<void> {
     if (letters.length === 0) return
     await commit(letters.map((letter) => deadLetterRemoval(name, letter)))
     takeLetters(name, letters, true)
+    countDropped(name, letters.length)
+  }
+
+  function countDropped(name: string, count: number): void {
+    queueOf(name).dropped += count
+    metrics.workDropped.inc(count)
   }
 
   /** Stores changes, and removes bodies that became unused on the way. */
@@ -304,16 +331,11 @@ export async function createWorkQueues(parts: {
     return queue
   }
 
-  /**
-   * Takes items out of memory; how many. One that is gone already (its queue was dropped meanwhile) has let go
-   * of its body before.
-   */
-  function take(name: string, items: readonly WorkItem[], release: boolean): number {
+  function take(name: string, items: readonly WorkItem[], release: boolean): void {
     const queue = queues.get(name)
-    if (!queue) return 0
-    const taken = takeFrom(queue, new Set(items.map(({ sequence }) => sequence)))
+    if (!queue) return
+    const taken = takeFrom(queue, sequencesOf(items))
     if (release) bodies.release(taken)
-    return taken.length
   }
 
   function takeLetters(name: string, letters: readonly DeadLetter[], release: boolean): void {

@@ -30,6 +30,12 @@ export function bodyRemoval(sequence: number): Change {
   return { del: bodyKey(sequence) }
 }
 
+/** Without those that store the same under the same key again, as the groups of one event do with its body. */
+export function eachOnce(changes: readonly Change[]): Change[] {
+  const keys = new Set<string>()
+  return changes.filter((change) => !('put' in change) || (!keys.has(change.put) && keys.add(change.put)))
+}
+
 export function readBody(store: Store, sequence: number): Promise<Buffer | undefined> {
   return store.get(bodyKey(sequence))
 }

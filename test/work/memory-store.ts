@@ -1,0 +1,68 @@
+import type { Change, Store } from '../../store/store.ts'
+
+/** What becomes of a commit. `torn`: it is refused, and yet found after a restart. */
+export type Fate = 'stored' | 'refused' | 'torn'
+
+/** A store in memory that survives its hub, and refuses or holds commits as a test tells it. */
+export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map()) {
+  const entries = new Map(from)
+  let fateOf: (changes: readonly Change[]) => Fate = () => 'stored'
+  let last: Promise<unknown> = Promise.resolve()
+  let open = Promise.resolve()
+  let release = () => {}
+
+  const store: Store = {
+    driver: 'embedded',
+    get: async (key) => entries.get(key),
+    async *range(prefix) {
+      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix)).sort()
+      for (const key of keys) {
+        const value = entries.get(key)
+        if (value) yield [key, value]
+      }
+    },
+    commit(changes) {
+      if (changes.length === 0) return Promise.resolve()
+      const fate = fateOf(changes)
+      // In the order of the calls, and never in the turn of the call.
+      const done = last.then(async () => {
+        await new Promise((resolve) => setImmediate(resolve))
+        await open
+        if (fate !== 'refused') apply(changes)
+        if (fate !== 'stored') throw new Error('disk full')
+      })
+      last = done.catch(() => undefined)
+      return done
+    },
+    close: async () => undefined,
+  }
+
+  function apply(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if ('put' in change) entries.set(change.put, Buffer.from(change.value))
+      else if ('del' in change) entries.delete(change.del)
+    }
+  }
+
+  return {
+    store,
+    /** What lies in it now. */
+    entries,
+    keys: (prefix: string): string[] => [...entries.keys()].filter((key) => key.startsWith(prefix)).sort(),
+    /** Decides about commits from now on, when they are made. */
+    judge(how: (changes: readonly Change[]) => Fate): void {
+      fateOf = how
+    },
+    /** Lets commits wait until `release`. */
+    hold(): void {
+      open = new Promise((resolve) => {
+        release = resolve
+      })
+    },
+    release(): void {
+      release()
+    },
+    /** The same content for a hub that starts after a crash. */
+    crashed: () => createMemoryStore(entries),
+  }
+}
