@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Config } from './config/config.ts'
+import type { Calls } from './nodes/calls.ts'
+import type { Nodes } from './nodes/nodes.ts'
 import type { CreateDriver, PluginItem } from './plugins/driver.ts'
 import { loadDriver } from './plugins/driver.ts'
 import { createPlugins } from './plugins/plugins.ts'
@@ -17,9 +19,10 @@ import type { SigningKeys } from './users/signing-keys.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { WorkPlanner } from './validator/work.ts'
 import { createAttempts } from './work/attempts.ts'
+import { createLeases } from './work/leases.ts'
 import { workLimits } from './work/limits.ts'
 import { fingerprintOf } from './work/repetitions.ts'
-import { createRunner } from './work/runner.ts'
+import { createRunner, type LaneState } from './work/runner.ts'
 import type { Attempt } from './work/work-item.ts'
 import { createWorkQueues } from './work/work-queues.ts'
 
@@ -35,17 +38,20 @@ const pluginDeadlineMs = 20_000
 export async function createDeliveries(parts: {
   config: Config
   store: Store
+  nodes: Nodes
+  calls: Calls
   tokens: Tokens
   keys: SigningKeys
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { config, store, tokens, keys, clock, log, metrics } = parts
+  const { config, store, nodes, calls, tokens, keys, clock, log, metrics } = parts
   const { serviceAccount } = config
   const subscriptions = await createPushSubscriptions({ store, serviceAccount, clock })
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
-  const queues = await createWorkQueues({ store, clock, limits, metrics })
+  const leases = await createLeases({ store, nodes, calls })
+  const queues = await createWorkQueues({ store, nodes, isOwn: leases.isOwn, clock, limits, metrics })
   const attempts = createAttempts(store)
 
   const ca = config.pushCa === undefined ? {} : { ca: await readFile(config.pushCa, 'utf8') }
@@ -58,7 +64,7 @@ export async function createDeliveries(parts: {
   const plugins = await createPlugins({ targets: config.plugins, driverOf, log })
 
   const runner = createRunner({
-    ...{ queues, attempts, clock, log, metrics },
+    ...{ queues, leases, attempts, clock, log, metrics },
     targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
     async onGone(queue) {
       await subscriptions.disable(queue)
@@ -66,6 +72,15 @@ export async function createDeliveries(parts: {
     },
     random: Math.random,
   })
+  // Wherever it is worked off.
+  const retryNow = (queue: string) => {
+    runner.retryNow(queue)
+    if (nodes.isShared) store.commit([{ tell: 'work-retry', value: queue }]).catch(() => undefined)
+  }
+  store.watch?.('work-retry', (change) => {
+    if ('tell' in change) runner.retryNow(change.value.toString())
+  })
+  calls.serve('lanes', () => runner.states())
   const stopping = new AbortController()
   const testing = new Set<string>()
 
@@ -101,7 +116,7 @@ export async function createDeliveries(parts: {
     async replay(queue: string, messageId?: string): Promise<number> {
       await subscriptions.enable(queue)
       const count = await queues.replay(queue, messageId)
-      runner.retryNow(queue)
+      retryNow(queue)
       return count
     },
 
@@ -118,7 +133,7 @@ export async function createDeliveries(parts: {
         await store.commit(await attempts.add(name, attempt))
         if (attempt.reason === null) {
           await subscriptions.enable(name)
-          runner.retryNow(name)
+          retryNow(name)
         }
         return attempt
       } finally {
@@ -149,14 +164,17 @@ export async function createDeliveries(parts: {
     },
 
     /** Every queue as operators see it, those that nothing was ever in as well. */
-    list() {
+    async list() {
+      const elsewhere = new Map(
+        (await calls.askOthers('lanes', null)).flatMap(([, lanes]) => lanes as [string, LaneState][]),
+      )
       const targets = new Map<string, string | null>([
         ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
         ...subscriptions.list().map(({ name, url }) => [name, url] as const),
       ])
       for (const name of queues.names()) if (!targets.has(name)) targets.set(name, null)
       return [...targets].map(([name, target]) => {
-        const { state, ...standing } = runner.stateOf(name)
+        const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
         const { disabledAt = null } = subscriptions.find(name) ?? {}
         const shown = disabledAt !== null ? 'disabled' : target === null ? 'no target' : state
         return { name, target, state: shown, ...queues.lengthOf(name), ...standing, disabledAt }

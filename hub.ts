@@ -17,6 +17,7 @@ import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
+import { createCalls } from './nodes/calls.ts'
 import { openStore } from './open-store.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, version } from './status.ts'
@@ -73,9 +74,9 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     knownInstitution,
     onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
   })
+  const calls = createCalls({ store, nodes })
   const broker = await createBroker({
-    store,
-    nodes,
+    ...{ store, nodes, calls },
     access: { authenticate: credentials.authenticate, maySubscribe, mayReceive },
     limits: {
       maxPacketBytes: config.maxPacket,
@@ -104,7 +105,17 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     issuer: () => publicUrl,
     serviceAccount: config.serviceAccount,
   })
-  const deliveries = await createDeliveries({ config, store, tokens, keys, clock, log, metrics })
+  const deliveries = await createDeliveries({
+    config,
+    store,
+    nodes,
+    calls,
+    tokens,
+    keys,
+    clock,
+    log,
+    metrics,
+  })
   const topics = await createTopics(store)
   const pipeline = createPipeline({
     topics,

@@ -2,10 +2,12 @@ import { text, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import type { Commands } from './socket.ts'
 
+type Awaitable<T> = T | Promise<T>
+
 /** The work queues of a node, as far as commands ask for them. */
 export interface QueueCommandParts {
   queues: {
-    list(): readonly { name: string }[]
+    list(): Awaitable<readonly { name: string }[]>
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
@@ -16,10 +18,10 @@ export interface QueueCommandParts {
 export function createQueueCommands({ queues, audit }: QueueCommandParts & { audit: Audit }): Commands {
   return {
     'queues.list': async () => queues.list(),
-    'queues.dead-letters': async (args) => queues.deadLetters(existing(text(args, 'name'))),
-    'queues.attempts': async (args) => queues.attempts(existing(text(args, 'name'))),
+    'queues.dead-letters': async (args) => queues.deadLetters(await existing(text(args, 'name'))),
+    'queues.attempts': async (args) => queues.attempts(await existing(text(args, 'name'))),
     'queues.replay': async (args, who) => {
-      const name = existing(text(args, 'name'))
+      const name = await existing(text(args, 'name'))
       const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
       if (messageId !== undefined && !queues.deadLetters(name).some((letter) => idOf(letter) === messageId)) {
         throw unknown('dead letter', messageId)
@@ -31,8 +33,8 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
     },
   }
 
-  function existing(name: string): string {
-    if (!queues.list().some((queue) => queue.name === name)) throw unknown('queue', name)
+  async function existing(name: string): Promise<string> {
+    if (!(await queues.list()).some((queue) => queue.name === name)) throw unknown('queue', name)
     return name
   }
 }

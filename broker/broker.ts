@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client } from 'aedes'
-import { createCalls } from '../nodes/calls.ts'
+import type { Calls } from '../nodes/calls.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { createSequences } from '../nodes/sequences.ts'
 import type { Store } from '../store/store.ts'
@@ -60,13 +60,14 @@ const heartbeatIntervalMs = 24 * 3600 * 1000
 export async function createBroker(parts: {
   store: Store
   nodes: Nodes
+  calls: Calls
   access: Access
   limits: BrokerLimits
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { store, nodes, access, limits, clock, log, metrics } = parts
+  const { store, nodes, calls, access, limits, clock, log, metrics } = parts
   const mayReceive = (session: Session, topic: string) => access.mayReceive(session.principal, topic)
   const routes: Routes = { stored: createSubscriptions<Session>(), live: createSubscriptions<Session>() }
   const nextSequence = createSequences(clock, nodes.slot)
@@ -83,7 +84,6 @@ export async function createBroker(parts: {
     maxTopicLevels: limits.maxTopicLevels,
   })
   const wills = createWills(store, nodes)
-  const calls = createCalls({ store, nodes })
   const links = createLinks()
   const admission = createAdmission({
     ...{ store, sessions, outbox, wills, links, nodes, calls, log, metrics, restore: subscribing.restore },

@@ -6,9 +6,10 @@ const perNode = 64
 /**
  * A maker of rising numbers that sort by time, across restarts and nearly so across nodes, and of which no
  * two nodes make the same: the milliseconds, a counter, and the slot of the node.
+ * All are greater than `after`, should the clock have been set back.
  */
-export function createSequences(clock: () => number, slot: () => number): () => number {
-  let last = 0
+export function createSequences(clock: () => number, slot: () => number, after = 0): () => number {
+  let last = Math.floor(after / maxNodes)
   return () => {
     last = Math.max(last + 1, clock() * perNode)
     return last * maxNodes + slot()

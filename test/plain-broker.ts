@@ -6,6 +6,7 @@ import pino from 'pino'
 import type { Principal } from '../acl/principal.ts'
 import type { Access } from '../broker/access.ts'
 import { type BrokerLimits, createBroker } from '../broker/broker.ts'
+import { createCalls } from '../nodes/calls.ts'
 import { createOnlyNode } from '../nodes/nodes.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import type { Store } from '../store/store.ts'
@@ -46,9 +47,9 @@ export async function startPlainBroker(
     lines.push(JSON.parse(line))
     if (options.logLevel) process.stdout.write(line)
   }
+  const nodes = createOnlyNode('test')
   const broker = await createBroker({
-    nodes: createOnlyNode('test'),
-    store,
+    ...{ store, nodes, calls: createCalls({ store, nodes }) },
     access: { ...openAccess, ...options.access },
     limits: {
       maxPacketBytes: 1024 * 1024,

@@ -7,6 +7,11 @@ export const keptAttempts = 50
 /** The last attempts of each queue, for whoever looks for the reason. Stored together with what they led to. */
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
+  // Another node has made one: it is read again when somebody asks.
+  store.watch?.('attempt/', (change) => {
+    if ('tell' in change) return
+    logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
+  })
 
   return {
     /** The changes that store an attempt. It is shown from now on: that it was made is true in any case. */

@@ -11,6 +11,8 @@ export function createBodies(store: Store) {
   const cache = new Map<number, Buffer>()
   let cachedBytes = 0
   const unused: number[] = []
+  /** Bodies nothing refers to as far as this node knows: whether another removes them shows later. */
+  const suspects = new Set<number>()
 
   return {
     /** Keeps a body at hand that has just been stored. */
@@ -44,6 +46,34 @@ export function createBodies(store: Store) {
           unused.push(body)
         }
       }
+    },
+
+    /** The same, done by another node, which removes the body where it was the last. */
+    releaseElsewhere(items: readonly WorkItem[]): void {
+      for (const { body } of items) {
+        const left = (holders.get(body) ?? 0) - 1
+        if (left > 0) holders.set(body, left)
+        else {
+          holders.delete(body)
+          suspects.add(body)
+        }
+      }
+    },
+
+    /** Another node has removed a body. */
+    removed(sequence: number): void {
+      suspects.delete(sequence)
+      uncache(sequence)
+    },
+
+    suspect(stored: readonly number[]): void {
+      for (const sequence of stored) if (!holders.has(sequence)) suspects.add(sequence)
+    },
+
+    /** What was suspected before and is still there is unused: two nodes let go of it at the same moment. */
+    confirmSuspects(isRemover: boolean): void {
+      for (const sequence of suspects) if (isRemover && !holders.has(sequence)) unused.push(sequence)
+      suspects.clear()
     },
 
     /** Bodies that nothing refers to any more: to be removed with the next commit. */

@@ -31,6 +31,11 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   seen.clear()
   for (const [key, at] of inOrder) seen.set(key, at)
 
+  store.watch?.(prefix, (change) => {
+    if ('put' in change) seen.set(change.put.slice(prefix.length), Number(change.value.toString()))
+    else if ('del' in change) seen.delete(change.del.slice(prefix.length))
+  })
+
   return {
     /**
      * What must be stored for this key: nothing when that has been done. A repetition that arrives while the

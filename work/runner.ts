@@ -5,6 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { createAttempts } from './attempts.ts'
 import { backOff } from './back-off.ts'
 import { createGate } from './gate.ts'
+import type { Leases } from './leases.ts'
 import { createSlowStart } from './slow-start.ts'
 import type { Attempt, WorkItem } from './work-item.ts'
 import type { WorkQueues } from './work-queues.ts'
@@ -76,6 +77,7 @@ export type Runner = ReturnType<typeof createRunner>
  */
 export function createRunner(parts: {
   queues: WorkQueues
+  leases: Leases
   attempts: ReturnType<typeof createAttempts>
   /** Undefined: its items wait. `gone`: it was removed, its items go. */
   targetOf: (queue: string) => Target | 'gone' | undefined
@@ -86,7 +88,7 @@ export function createRunner(parts: {
   log: Log
   metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
 }) {
-  const { queues, attempts, targetOf, onGone, clock, random, log, metrics } = parts
+  const { queues, leases, attempts, targetOf, onGone, clock, random, log, metrics } = parts
   const lanes = new Map<string, Lane>()
   const running = new Set<Promise<void>>()
   const healthy = createGate(healthyPlaces)
@@ -101,6 +103,9 @@ export function createRunner(parts: {
   return {
     start(): void {
       queues.onAppended(wake)
+      leases.onFreed(wake, () => {
+        for (const name of queues.names()) wake(name)
+      })
       for (const name of queues.names()) wake(name)
       tidying = setInterval(tidy, tidyMs).unref()
       tidy()
@@ -113,12 +118,11 @@ export function createRunner(parts: {
       wake(name)
     },
 
-    stateOf(name: string): LaneState {
-      const { failures = 0, notBefore = 0, lastReason = null, current } = lanes.get(name) ?? {}
-      const state = current ? 'delivering' : failures > 0 ? 'retrying' : 'idle'
-      const isWaiting = !current && notBefore > clock()
-      return { state, failures, nextTry: isWaiting ? new Date(notBefore).toISOString() : null, lastReason }
-    },
+    stateOf,
+
+    /** The queues that are worked off here and are not idle. */
+    states: (): [queue: string, state: LaneState][] =>
+      [...lanes.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
     /** Starts nothing more; resolves when what is under way has ended, after a while by force. */
     async stop(): Promise<void> {
@@ -129,6 +133,13 @@ export function createRunner(parts: {
       await Promise.all(running)
       clearTimeout(force)
     },
+  }
+
+  function stateOf(name: string): LaneState {
+    const { failures = 0, notBefore = 0, lastReason = null, current } = lanes.get(name) ?? {}
+    const state = current ? 'delivering' : failures > 0 ? 'retrying' : 'idle'
+    const isWaiting = !current && notBefore > clock()
+    return { state, failures, nextTry: isWaiting ? new Date(notBefore).toISOString() : null, lastReason }
   }
 
   function wake(name: string): void {
@@ -148,11 +159,16 @@ export function createRunner(parts: {
   async function run(name: string, lane: Lane): Promise<void> {
     try {
       for (;;) {
+        if (!leases.isOwn(name)) {
+          await leases.release(name)
+          return
+        }
         const next = nextOf(name, lane)
         if (stopping.signal.aborted || !('item' in next)) {
           sleepUntil(name, lane, 'at' in next ? next.at : undefined)
           return
         }
+        if (!(await leases.take(name))) return
         const target = targetOf(name)
         if (target === undefined) return
         if (target === 'gone') await queues.drop(name, await attempts.drop(name))

@@ -1,7 +1,9 @@
+import type { Nodes } from '../nodes/nodes.ts'
+import { createSequences } from '../nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createBodies } from './bodies.ts'
 import type { WorkLimits } from './limits.ts'
+import { createMirror } from './mirror.ts'
 import {
   beyondLimit,
   bySequence,
@@ -11,13 +13,10 @@ import {
   isSame,
   itemsIn,
   lengthOf,
-  type Queue,
   type QueueLength,
   replaceIn,
   sequencesOf,
   smallest,
-  takeFrom,
-  takeLettersFrom,
 } from './queue.ts'
 import { createRepetitions, repetitionKey } from './repetitions.ts'
 import { createTurns } from './turns.ts'
@@ -30,7 +29,6 @@ import {
   eachOnce,
   itemChange,
   itemRemoval,
-  readWork,
 } from './work-records.ts'
 
 /** Attempts an item remembers. */
@@ -44,18 +42,20 @@ export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
  */
 export async function createWorkQueues(parts: {
   store: Store
+  nodes: Nodes
+  /** Whether this node looks after a queue. */
+  isOwn: (queue: string) => boolean
   clock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
 }) {
-  const { store, clock, limits, metrics } = parts
-  const queues = new Map<string, Queue>()
-  const bodies = createBodies(store)
+  const { store, nodes, isOwn, clock, limits, metrics } = parts
+  let appended: (queue: string) => void = () => undefined
+  const mirror = await createMirror(store, (queue) => appended(queue))
+  const { queues, bodies, queueOf, take, takeLetters } = mirror
+  const nextSequence = createSequences(clock, nodes.slot, mirror.lastSequence)
   const repetitions = await createRepetitions({ store, clock })
   const inTurn = createTurns()
-  let lastSequence = 0
-  let appended: (queue: string) => void = () => undefined
-  await load()
 
   return {
     /** Calls back whenever a queue has a new item. */
@@ -188,7 +188,7 @@ export async function createWorkQueues(parts: {
 
     /** Keeps every queue within its limits, oldest first. `isBusy`: the item is on its way at this moment. */
     async tidy(isBusy: (queue: string, item: WorkItem) => boolean): Promise<void> {
-      for (const name of [...queues.keys()]) {
+      for (const name of [...queues.keys()].filter(isOwn)) {
         await inTurn(name, async () => {
           const now = clock()
           const { line, aside } = queues.get(name) ?? emptyQueue()
@@ -205,26 +205,9 @@ export async function createWorkQueues(parts: {
         })
       }
       await commit([])
-      await repetitions.forget()
+      bodies.confirmSuspects(nodes.isLeader())
+      if (nodes.isLeader()) await repetitions.forget()
     },
-  }
-
-  async function load(): Promise<void> {
-    const stored = await readWork(store)
-    for (const [name, item] of stored.items) {
-      const queue = queueOf(name)
-      if (item.asideUntil === undefined) queue.line.push(item)
-      else queue.aside.push(item)
-    }
-    const letters = stored.deadLetters.sort(
-      ([, a], [, b]) => Date.parse(a.givenUpAt) - Date.parse(b.givenUpAt) || a.sequence - b.sequence,
-    )
-    for (const [name, letter] of letters) queueOf(name).dead.push(letter)
-    const all = [...stored.items, ...letters].map(([, item]) => item)
-    for (const { sequence } of all) lastSequence = Math.max(lastSequence, sequence)
-    for (const body of stored.bodies) lastSequence = Math.max(lastSequence, body)
-    bodies.hold(all)
-    bodies.findOrphans(stored.bodies)
   }
 
   /** New items as they are stored, and how they become visible. */
@@ -245,7 +228,7 @@ export async function createWorkQueues(parts: {
           appended(name)
           // Should this fail, the next item tries again.
           const isFull = queue.line.length + queue.aside.length > limits.perQueue
-          if (isFull) inTurn(name, () => dropExcess(name)).catch(() => undefined)
+          if (isFull && isOwn(name)) inTurn(name, () => dropExcess(name)).catch(() => undefined)
         }
       },
     }
@@ -254,12 +237,6 @@ export async function createWorkQueues(parts: {
   function newItem(messageId: string, details: WorkItem['details'], body: number): WorkItem {
     const sequence = nextSequence()
     return { sequence, messageId, details, body, enqueuedAt: clock(), tries: 0, refusals: 0, attempts: [] }
-  }
-
-  /** From the clock, so that sequences go on rising after a restart. */
-  function nextSequence(): number {
-    lastSequence = Math.max(lastSequence + 1, clock() * sequencesPerMs)
-    return lastSequence
   }
 
   // What follows is called in the turn of its queue.
@@ -322,28 +299,4 @@ export async function createWorkQueues(parts: {
       throw error
     }
   }
-
-  function queueOf(name: string): Queue {
-    const known = queues.get(name)
-    if (known) return known
-    const queue = emptyQueue()
-    queues.set(name, queue)
-    return queue
-  }
-
-  function take(name: string, items: readonly WorkItem[], release: boolean): void {
-    const queue = queues.get(name)
-    if (!queue) return
-    const taken = takeFrom(queue, sequencesOf(items))
-    if (release) bodies.release(taken)
-  }
-
-  function takeLetters(name: string, letters: readonly DeadLetter[], release: boolean): void {
-    const queue = queues.get(name)
-    if (!queue) return
-    const taken = takeLettersFrom(queue, letters)
-    if (release) bodies.release(taken)
-  }
 }
-
-const sequencesPerMs = 4096

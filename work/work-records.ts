@@ -46,12 +46,12 @@ export async function readWork(store: Store) {
   const deadLetters: [queue: string, letter: DeadLetter][] = []
   const bodies: number[] = []
   for await (const [key, value] of store.range('work/')) {
-    items.push([queueOf(key), JSON.parse(value.toString())])
+    items.push([placeOf(key).queue, JSON.parse(value.toString())])
   }
   for await (const [key, value] of store.range('work-dead/')) {
-    deadLetters.push([queueOf(key), JSON.parse(value.toString())])
+    deadLetters.push([placeOf(key).queue, JSON.parse(value.toString())])
   }
-  for await (const [key] of store.range('work-body/')) bodies.push(Number(key.split('/')[1]))
+  for await (const [key] of store.range('work-body/')) bodies.push(numberOf(key))
   return { items, deadLetters, bodies }
 }
 
@@ -67,11 +67,18 @@ function bodyKey(sequence: number): string {
   return `work-body/${padded(sequence)}`
 }
 
-function queueOf(key: string): string {
-  return decodeURIComponent(key.split('/')[1] ?? '')
-}
-
 /** Sixteen digits hold every safe integer, so that keys sort as numbers. */
 function padded(sequence: number): string {
   return String(sequence).padStart(16, '0')
+}
+
+/** What the key of an item or dead letter says. */
+export function placeOf(key: string): { queue: string; sequence: number } {
+  const [, queue = '', sequence] = key.split('/')
+  return { queue: decodeURIComponent(queue), sequence: Number(sequence) }
+}
+
+/** The sequence in the key of a body. */
+export function numberOf(key: string): number {
+  return Number(key.split('/')[1])
 }

@@ -1,3 +1,4 @@
+import { createOnlyNode } from '../../nodes/nodes.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { workLimits } from '../../work/limits.ts'
 import type { Attempt, DeadLetter, WorkItem } from '../../work/work-item.ts'
@@ -16,6 +17,8 @@ export async function openQueues(
   const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
   const queues = await createWorkQueues({
     store: memory.store,
+    nodes: createOnlyNode('test'),
+    isOwn: () => true,
     clock: () => time.now,
     limits: { ...workLimits, perQueue },
     metrics: createMetrics(),

@@ -1,9 +1,12 @@
 import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { createCalls } from '../../nodes/calls.ts'
+import { createOnlyNode } from '../../nodes/nodes.ts'
 import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createAttempts } from '../../work/attempts.ts'
+import { createLeases } from '../../work/leases.ts'
 import { createRunner, type Outcome, type Target } from '../../work/runner.ts'
 import type { WorkItem } from '../../work/work-item.ts'
 import { hour, openQueues } from './open-queues.ts'
@@ -29,9 +32,12 @@ async function startRunner(
   const removed = new Set<string>()
   const silent = new Set<string>()
   const attempts = createAttempts(memory.store)
+  const nodes = createOnlyNode('test')
+  const calls = createCalls({ store: memory.store, nodes })
+  const leases = await createLeases({ store: memory.store, nodes, calls })
   let behind = 0
   const runner = createRunner({
-    ...{ queues, attempts, log: pino({ level: 'silent' }), metrics: createMetrics() },
+    ...{ queues, leases, attempts, log: pino({ level: 'silent' }), metrics: createMetrics() },
     targetOf(queue): Target | 'gone' | undefined {
       if (removed.has(queue)) return 'gone'
       if (silent.has(queue)) return undefined
