@@ -139,6 +139,7 @@ export async function createMembership(parts: {
     log.warn('the other nodes took this one for dead')
     try {
       await take()
+      if (isLeaving) return
       for (const listener of returnListeners) listener()
     } catch (err) {
       log.error({ err }, 'not joined again')

@@ -16,6 +16,9 @@ async function openNode(
   options: { idFile?: string; heartbeatMs?: number } = {},
 ) {
   const store = space.openWatched(t)
+  /** Commits wait for it, in their order. */
+  const held: { until: Promise<void> } = { until: Promise.resolve() }
+  const commit: typeof store.commit = (changes) => held.until.then(() => store.commit(changes))
   const name = `node ${Math.random()}`
   let missedBeats = 0
   const log = pino(
@@ -24,7 +27,7 @@ async function openNode(
   )
   const idFile = options.idFile ?? join(t.testdir(), name)
   const nodes = await createMembership({
-    ...{ store, name, idFile, log, heartbeatMs: options.heartbeatMs ?? never },
+    ...{ store: { ...store, commit }, name, idFile, log, heartbeatMs: options.heartbeatMs ?? never },
   })
   const events: string[] = []
   nodes.onGone((node) => events.push(`gone ${node}`))
@@ -35,7 +38,14 @@ async function openNode(
     store.restore()
     return nodes.leave().catch(() => undefined)
   })
-  return { store, nodes, events, name, missedBeats: () => missedBeats }
+  const hold = () => {
+    let release = () => {}
+    held.until = new Promise((resolve) => {
+      release = resolve
+    })
+    return release
+  }
+  return { store, nodes, events, name, missedBeats: () => missedBeats, hold }
 }
 
 type Node = Awaited<ReturnType<typeof openNode>>
@@ -196,6 +206,37 @@ t.test('a node buried while it starts to leave does not come back', async (t) =>
   await settled(b.store)
   t.strictSame(a.events, [])
   t.equal(await b.store.get(`node/${a.nodes.self}`), undefined)
+})
+
+t.test('a node that is slow to come back does it once', async (t) => {
+  const { a, b } = await joined(t, 2, { heartbeatMs })
+  let beats = 0
+  const release = a.hold()
+  a.store.watch('alive', () => beats++)
+  await b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await until(() => beats > 5)
+  release()
+  await until(() => a.nodes.isLiving(a.nodes.self))
+  beats = 0
+  await until(() => beats > 5)
+  t.strictSame(a.events, ['return'])
+})
+
+t.test('a node that leaves while it comes back, and finds its slot taken, stays away', async (t) => {
+  const { space, a, b } = await joined(t, 2)
+  const release = a.hold()
+  await b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await settled(a.store)
+  const next = await openNode(t, space)
+  await next.nodes.join()
+  t.equal(next.nodes.slot(), 0)
+  await settled(a.store)
+  const leaving = a.nodes.leave()
+  release()
+  await leaving
+  for (let round = 0; round < 3; round++) await settled(a.store, b.store)
+  t.equal(await b.store.get(`node/${a.nodes.self}`), undefined)
+  t.strictSame(a.events, [])
 })
 
 t.test('a node alone is all there is', async (t) => {
