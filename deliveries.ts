@@ -28,8 +28,10 @@ import { createWorkQueues } from './work/work-queues.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
-/** Waits for a plugin target of ours, milliseconds. */
+/** For one try of a plugin target, milliseconds. */
 const pluginDeadlineMs = 20_000
+/** Tests at the same time: each holds a connection. */
+const maxTests = 64
 
 /**
  * Everything behind the queues (design.md §1): what an accepted event is owed to, and the way there. Loads the
@@ -61,7 +63,10 @@ export async function createDeliveries(parts: {
   const targetsOfOperator = createWebhooks({ ...client, allowPrivate: true })
   const tokenFor = createServiceTokens(tokens.issueService, () => keys.current().kid, clock)
   const push = createPush({ subscriptions, post: webhooks.post, tokenFor, clock })
-  const plugins = await createPlugins({ targets: config.plugins, driverOf, log })
+  const plugins = await createPlugins({
+    ...{ targets: config.plugins, driverOf, log },
+    deadlineMs: pluginDeadlineMs,
+  })
 
   const runner = createRunner({
     ...{ queues, leases, attempts, clock, log, metrics },
@@ -102,9 +107,10 @@ export async function createDeliveries(parts: {
       ...subscriptions,
       /** Removes a subscription with everything that was owed to it. */
       async remove(institutionId: string, name: string): Promise<boolean> {
+        if (!subscriptions.get(institutionId, name)) return false
         const removed = await subscriptions.remove(institutionId, name, await attempts.drop(name))
-        // Should this fail, the queue goes at the next start: nobody owns it any more.
-        if (removed) await queues.drop(name)
+        // With what came of a delivery meanwhile. Should this fail, the queue goes at the next start.
+        if (removed) await queues.drop(name, await attempts.drop(name))
         return removed
       },
     },
@@ -122,15 +128,16 @@ export async function createDeliveries(parts: {
 
     /**
      * Sends a test message to a webhook. One that is acknowledged enables the subscription again.
-     * Undefined: a test is under way already.
+     * Undefined: a test is under way already, or too many others are.
      */
     async test(name: string): Promise<Attempt | undefined> {
       const subscription = subscriptions.find(name)
-      if (!subscription || testing.has(name)) return undefined
+      if (!subscription || testing.has(name) || testing.size >= maxTests) return undefined
       testing.add(name)
       try {
         const attempt = await push.test(subscription, stopping.signal)
-        await store.commit(await attempts.add(name, attempt))
+        // It may have been removed meanwhile.
+        if (subscriptions.find(name)) await store.commit(await attempts.add(name, attempt))
         if (attempt.reason === null) {
           await subscriptions.enable(name)
           retryNow(name)

@@ -7,7 +7,9 @@ import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
 import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'
 
 /** For one try, milliseconds. */
-const deadlineMs = 20_000
+const tryMs = 20_000
+/** For a driver to close, milliseconds. */
+const closeMs = 2_000
 /** Characters that are kept of why a try failed. */
 const maxReason = 200
 
@@ -15,9 +17,11 @@ const maxReason = 200
 export async function createPlugins(parts: {
   targets: readonly PluginTarget[]
   driverOf: (target: PluginTarget) => Promise<CreateDriver>
+  /** For one try, milliseconds. */
+  deadlineMs?: number
   log: Log
 }) {
-  const { targets, driverOf, log } = parts
+  const { targets, driverOf, deadlineMs = tryMs, log } = parts
   const drivers = new Map<string, PluginDriver>()
   for (const target of targets) {
     const create = await driverOf(target)
@@ -50,13 +54,30 @@ export async function createPlugins(parts: {
       if (!driver) return undefined
       return {
         endpoint: queue,
-        deliver: (item, body, signal) => attempt(driver, toPluginItem(queue, item, body), item, signal),
+        deliver: (item, body, signal) =>
+          attempt(driver, toPluginItem(queue, item, body), item, signal, deadlineMs),
       }
     },
 
+    /** Never rejects, and does not wait for a driver that does not come to an end. */
     async close(): Promise<void> {
-      await Promise.all([...drivers.values()].map((driver) => driver.close?.()))
+      const closing = [...drivers].map(([queue, driver]) =>
+        close(driver).catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed')),
+      )
+      await Promise.all(closing)
     },
+  }
+}
+
+async function close(driver: PluginDriver): Promise<void> {
+  const ending = new AbortController()
+  const late = setTimeout(() => ending.abort(new Error('not closed in time')), closeMs)
+  // Asynchronous, because a driver may also throw at once.
+  const closed = async () => driver.close?.()
+  try {
+    await Promise.race([closed(), whenAborted(ending.signal)])
+  } finally {
+    clearTimeout(late)
   }
 }
 
@@ -66,7 +87,9 @@ async function attempt(
   pluginItem: PluginItem,
   { messageId, tries }: WorkItem,
   stopping: AbortSignal,
+  deadlineMs: number,
 ): Promise<Outcome> {
+  if (stopping.aborted) return failed('the hub is stopping')
   const ending = new AbortController()
   const { signal } = ending
   const stop = () => ending.abort(new Error('the hub is stopping'))
@@ -75,19 +98,23 @@ async function attempt(
     deadlineMs,
   )
   stopping.addEventListener('abort', stop, { once: true })
-  const ended = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
   // Asynchronous, because a driver may also throw at once.
   const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
   try {
-    return readOutcome(await Promise.race([deliver(), ended]))
+    return readOutcome(await Promise.race([deliver(), whenAborted(signal)]))
   } catch (error) {
     return failed(error instanceof Error ? error.message : String(error))
   } finally {
     clearTimeout(late)
     stopping.removeEventListener('abort', stop)
   }
+}
+
+/** Rejects then. */
+function whenAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
 }
 
 /** What a driver returned, as far as it makes sense. */

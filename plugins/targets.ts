@@ -12,6 +12,8 @@ export interface PluginTarget {
   [field: string]: unknown
 }
 
+const maxWarnings = 20
+
 /** A target that gets an event, with the entry that made it so. */
 export interface Enabled {
   type: string
@@ -37,15 +39,19 @@ export function enabledTargets(
   })
 }
 
-/** Warnings about entries that no target answers to. */
+/** Warnings about entries that no target answers to: the first ones, since a list may have thousands. */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
-  return entriesOf(event).flatMap((entry, index) => {
-    if (entry.isDeactivated === true || targets.some(({ type }) => type === entry.type)) return []
-    const known = targets.map(({ type }) => type).join(', ')
-    const expected = known === '' ? 'there are no targets here' : `expected one of ${known}`
+  const known = new Set(targets.map(({ type }) => type))
+  const names = [...known].join(', ')
+  const expected = names === '' ? 'there are no targets here' : `expected one of ${names}`
+  const unknown: ErrorItem[] = []
+  for (const [index, { type, isDeactivated }] of entriesOf(event).entries()) {
+    if (unknown.length === maxWarnings) break
+    if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
     const place = pathOf('plugins', index, 'type')
-    return [errorItem('plugin.unknown', place, `${quote(entry.type)}, ${expected}; skipped`)]
-  })
+    unknown.push(errorItem('plugin.unknown', place, `${quote(type)}, ${expected}; skipped`))
+  }
+  return unknown
 }
 
 /** `track.next` never does. */
@@ -56,7 +62,7 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
 /** Read with care: the schemas of control and data events carry the field through unchecked. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const { plugins } = { plugins: undefined, ...event }
-  return Array.isArray(plugins) ? plugins.filter(isRecord) : []
+  return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

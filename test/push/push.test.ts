@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
+import { openEmbeddedStore } from '../../store/embedded.ts'
 import { connect } from '../clients.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
 import { addUser, openApi } from '../https/api.ts'
@@ -249,4 +251,29 @@ t.test('events over MQTT are pushed too, control and data are not', async (t) =>
   }
   await receiver.until((received) => received.length === 1)
   t.same(titles(receiver.received), ['Over MQTT'])
+})
+
+t.test('a test message that is under way when its subscription is removed leaves nothing', async (t) => {
+  const { receiver, hub, api, token, subscribe } = await start(t)
+  const { name = '' } = await subscribe()
+  let proceed = () => {}
+  const arrived = new Promise<void>((resolve) => {
+    receiver.behave((_pushed, response) => {
+      proceed = () => void response.writeHead(201).end()
+      resolve()
+      return undefined
+    })
+  })
+  const test = api.call('POST', `/subscriptions/${name}/test`, { token })
+  await arrived
+  t.equal((await api.call('POST', `/subscriptions/${name}/test`, { token })).status, 429)
+  t.equal((await api.call('DELETE', `/subscriptions/${name}`, { token })).status, 200)
+  proceed()
+  t.match(await test, { status: 200, json: { delivered: true } })
+  await hub.close()
+  const store = await openEmbeddedStore(join(hub.home, 'data', 'store'))
+  t.teardown(store.close)
+  for (const prefix of ['attempt/', 'subscription/', 'work/']) {
+    for await (const [key] of store.range(prefix)) t.fail(`left: ${key}`)
+  }
 })
