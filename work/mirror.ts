@@ -71,6 +71,10 @@ export async function createMirror(store: Store, appended: (queue: string) => vo
     else queue.aside.push(item)
   }
 
+  function forgetEmpty(name: string, { line, aside, dead }: Queue): void {
+    if (line.length + aside.length + dead.length === 0) queues.delete(name)
+  }
+
   /** In the order of the commits; the node that lets go of a body last also removes it from the store. */
   function follow(): void {
     store.watch?.('work/', (change) => {
@@ -85,14 +89,20 @@ export async function createMirror(store: Store, appended: (queue: string) => vo
         bodies.hold([item])
         addItem(name, item)
         appended(name)
-      } else bodies.releaseElsewhere(takeFrom(queue, new Set([sequence])))
+        return
+      }
+      bodies.releaseElsewhere(takeFrom(queue, new Set([sequence])))
+      forgetEmpty(name, queue)
     })
     store.watch?.('work-dead/', (change) => {
       const { queue: name, sequence } = placeOf(keyOf(change))
       const queue = queueOf(name)
       const known = queue.dead.filter((letter) => letter.sequence === sequence)
       bodies.releaseElsewhere(takeLettersFrom(queue, known))
-      if (!('put' in change)) return
+      if (!('put' in change)) {
+        forgetEmpty(name, queue)
+        return
+      }
       const letter: DeadLetter = JSON.parse(change.value.toString())
       bodies.hold([letter])
       queue.dead.push(letter)

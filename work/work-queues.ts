@@ -180,7 +180,11 @@ export async function createWorkQueues(parts: {
         if (queue && queue.line.length + queue.aside.length + queue.dead.length === 0) queues.delete(name)
       }),
 
-    names: (): string[] => [...queues.keys()],
+    /** The queues that hold something. */
+    names: (): string[] =>
+      [...queues].flatMap(([name, { line, aside, dead }]) =>
+        line.length + aside.length + dead.length > 0 ? [name] : [],
+      ),
 
     lengthOf: (name: string): QueueLength => lengthOf(queues.get(name) ?? emptyQueue()),
 
