@@ -1,13 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createBodyCache } from './body-cache.ts'
 import type { MqttConnection } from './connection.ts'
 import { createFinished } from './finished.ts'
-import { entryChange, readBody } from './queue-store.ts'
+import { entryChange, queueKey, readBody } from './queue-store.ts'
 import { openQueues, type Planned } from './queues.ts'
 import { inFlightWindow, markSent, type QueueEntry, type Session } from './session.ts'
 import { encodePubrel, type Publish, packetType } from './wire.ts'
+
+/** Between two attempts to store what a connected client is to be sent, milliseconds. */
+const retryMs = 500
 
 export type Outbox = Awaited<ReturnType<typeof openOutbox>>
 
@@ -139,16 +143,10 @@ export async function openOutbox(parts: {
     const { connection } = session
     entry.released = true
     releasing.add(entry)
-    try {
-      await store.commit([entryChange(session, entry)])
-    } catch (error) {
-      entry.released = wasReleased
-      failed(session, connection, error)
-      return
-    } finally {
-      releasing.delete(entry)
-    }
-    session.connection?.send(encodePubrel(packetId))
+    const isStored = await storeFor(session, connection, [entryChange(session, entry)])
+    releasing.delete(entry)
+    if (isStored) session.connection?.send(encodePubrel(packetId))
+    else entry.released = wasReleased
   }
 
   async function redeliver(session: Session): Promise<void> {
@@ -191,7 +189,7 @@ export async function openOutbox(parts: {
           if (session.queue.get(entry.sequence) !== entry) continue // replaced meanwhile
           const publish = publishes[index]
           if (!publish || !allowed(session, entry) || isOver(entry)) {
-            changes.push(...queues.remove(session, entry))
+            finished.add(queues.remove(session, entry))
             session.dropped++
             metrics.messagesDropped.inc({ reason: publish ? 'expired' : 'lost' })
             continue
@@ -200,9 +198,14 @@ export async function openOutbox(parts: {
           changes.push(entryChange(session, entry))
           sending.push([entry, publish])
         }
-        await store.commit(changes)
+        if (!(await storeFor(session, connection, changes))) return
         for (const [entry, publish] of sending) {
           if (session.connection !== connection) return
+          if (session.queue.get(entry.sequence) !== entry) {
+            // Another node took it away before this commit, which has brought it back.
+            finished.add([{ del: queueKey(session.clientId, entry.sequence) }])
+            continue
+          }
           await connection.paced()
           connection.send(publish.packet(entry.qos, { retain: entry.retain }, entry.packetId))
         }
@@ -211,6 +214,25 @@ export async function openOutbox(parts: {
       failed(session, connection, error)
     } finally {
       if (session.flushing === run) session.flushing = undefined
+    }
+  }
+
+  /** As often as it takes while the client is there: it cannot help. False: it is gone. */
+  async function storeFor(
+    session: Session,
+    connection: MqttConnection | undefined,
+    changes: readonly Change[],
+  ): Promise<boolean> {
+    for (;;) {
+      try {
+        await store.commit(changes)
+        return true
+      } catch (err) {
+        metrics.storeFailures.inc()
+        log.error({ err, clientId: session.clientId }, 'queue not stored yet')
+      }
+      await delay(retryMs, undefined, { ref: false })
+      if (!connection?.isOpen || session.connection !== connection) return false
     }
   }
 
@@ -226,11 +248,11 @@ export async function openOutbox(parts: {
     return mayReceive(session, entry.topic)
   }
 
-  /** A session that cannot be stored gets no further: its client reconnects and finds what was stored. */
+  /** A queue that cannot be read gets no further: its client reconnects and finds what was stored. */
   function failed({ clientId }: Session, connection: MqttConnection | undefined, error: unknown): void {
     metrics.storeFailures.inc()
-    log.error({ err: error, clientId }, 'queue not stored')
-    connection?.cut('error', 'queue not stored')
+    log.error({ err: error, clientId }, 'queue not read')
+    connection?.cut('error', 'queue not read')
   }
 }
 

@@ -182,7 +182,7 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
   const log = { error: nothing } as never
   const receiving = createReceiving({
     store,
-    wills: { leftOver: async () => [] } as never,
+    wills: { isHeir: () => true, leftOver: async () => [] } as never,
     incomingWindow: 1,
     clock: Date.now,
     log,
