@@ -84,15 +84,9 @@ export async function openOutbox(parts: {
     async connected(session: Session): Promise<void> {
       const run = {}
       session.flushing = run
-      const { connection } = session
-      try {
-        await redeliver(session)
-      } catch (error) {
-        failed(session, connection, error)
-      } finally {
-        // The run of a newer connection is not ended by the one before.
-        if (session.flushing === run) session.flushing = undefined
-      }
+      await redeliver(session)
+      // The run of a newer connection is not ended by the one before.
+      if (session.flushing === run) session.flushing = undefined
       await flush(session)
     },
 
@@ -143,9 +137,9 @@ export async function openOutbox(parts: {
     const { connection } = session
     entry.released = true
     releasing.add(entry)
-    const isStored = await storeFor(session, connection, [entryChange(session, entry)])
+    const stored = await insist(session, connection, () => store.commit([entryChange(session, entry)]))
     releasing.delete(entry)
-    if (isStored) session.connection?.send(encodePubrel(packetId))
+    if (stored) session.connection?.send(encodePubrel(packetId))
     else entry.released = wasReleased
   }
 
@@ -158,9 +152,10 @@ export async function openOutbox(parts: {
         if (!releasing.has(entry)) connection.send(encodePubrel(entry.packetId))
         continue
       }
-      const publish = await bodyOf(entry)
+      const read = await insist(session, connection, () => bodyOf(entry))
       await connection.paced()
-      if (session.connection !== connection) return
+      if (!read || session.connection !== connection) return
+      const publish = read.result
       // Without a body its commit is still under way, and sends it; or it was acknowledged meanwhile.
       if (!publish || session.inFlight.get(entry.packetId) !== entry) continue
       if (allowed(session, entry)) {
@@ -181,13 +176,13 @@ export async function openOutbox(parts: {
         if (session.inFlight.size >= inFlightWindow) return
         const entries = queues.sendable(session, inFlightWindow - session.inFlight.size)
         if (entries.length === 0) return
-        const publishes = await Promise.all(entries.map(bodyOf))
-        if (session.connection !== connection) return
+        const read = await insist(session, connection, () => Promise.all(entries.map(bodyOf)))
+        if (!read || session.connection !== connection) return
         const changes: Change[] = []
         const sending: [QueueEntry, Publish][] = []
         for (const [index, entry] of entries.entries()) {
           if (session.queue.get(entry.sequence) !== entry) continue // replaced meanwhile
-          const publish = publishes[index]
+          const publish = read.result[index]
           if (!publish || !allowed(session, entry) || isOver(entry)) {
             finished.add(queues.remove(session, entry))
             session.dropped++
@@ -198,7 +193,7 @@ export async function openOutbox(parts: {
           changes.push(entryChange(session, entry))
           sending.push([entry, publish])
         }
-        if (!(await storeFor(session, connection, changes))) return
+        if (!(await insist(session, connection, () => store.commit(changes)))) return
         for (const [entry, publish] of sending) {
           if (session.connection !== connection) return
           if (session.queue.get(entry.sequence) !== entry) {
@@ -210,29 +205,29 @@ export async function openOutbox(parts: {
           connection.send(publish.packet(entry.qos, { retain: entry.retain }, entry.packetId))
         }
       }
-    } catch (error) {
-      failed(session, connection, error)
     } finally {
       if (session.flushing === run) session.flushing = undefined
     }
   }
 
-  /** As often as it takes while the client is there: it cannot help. False: it is gone. */
-  async function storeFor(
+  /**
+   * As often as it takes while the client is there: it cannot help, and would only come back and wait. Undefined:
+   * it is gone. Never rejects.
+   */
+  async function insist<T>(
     session: Session,
     connection: MqttConnection | undefined,
-    changes: readonly Change[],
-  ): Promise<boolean> {
+    attempt: () => Promise<T>,
+  ): Promise<{ result: T } | undefined> {
     for (;;) {
       try {
-        await store.commit(changes)
-        return true
+        return { result: await attempt() }
       } catch (err) {
         metrics.storeFailures.inc()
-        log.error({ err, clientId: session.clientId }, 'queue not stored yet')
+        log.error({ err, clientId: session.clientId }, 'queue not sent yet')
       }
       await delay(retryMs, undefined, { ref: false })
-      if (!connection?.isOpen || session.connection !== connection) return false
+      if (!connection?.isOpen || session.connection !== connection) return undefined
     }
   }
 
@@ -246,13 +241,6 @@ export async function openOutbox(parts: {
 
   function allowed(session: Session, entry: QueueEntry): boolean {
     return mayReceive(session, entry.topic)
-  }
-
-  /** A queue that cannot be read gets no further: its client reconnects and finds what was stored. */
-  function failed({ clientId }: Session, connection: MqttConnection | undefined, error: unknown): void {
-    metrics.storeFailures.inc()
-    log.error({ err: error, clientId }, 'queue not read')
-    connection?.cut('error', 'queue not read')
   }
 }
 
