@@ -69,7 +69,11 @@ export async function createBroker(parts: {
 }) {
   const { store, nodes, calls, access, limits, clock, log, metrics } = parts
   const mayReceive = (session: Session, topic: string) => access.mayReceive(session.principal, topic)
-  const routes: Routes = { stored: createSubscriptions<Session>(), live: createSubscriptions<Session>() }
+  const routes: Routes = {
+    stored: createSubscriptions<Session>(),
+    live: createSubscriptions<Session>(),
+    grantedElsewhere: 0,
+  }
   const nextSequence = createSequences(clock, nodes.slot)
   const { queueLimit, sessionExpiryMs: expiryMs } = limits
   const outbox = await openOutbox({ store, clock, nextSequence, queueLimit, mayReceive, log, metrics })
@@ -139,9 +143,7 @@ export async function createBroker(parts: {
     authorizeForward: () => null,
   })
   await aedes.listen()
-  nodes.onGone(() => {
-    receiving.publishLeftOver().catch((err: unknown) => log.error({ err }, 'wills of a node not published'))
-  })
+  nodes.onGone(() => unfinished.add(receiving.publishLeftOver()))
   calls.serve('clients', clientsHere)
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
   calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
@@ -237,11 +239,13 @@ export async function createBroker(parts: {
     /** Finishes what was received, closes all connections, stores what is left. */
     async close(): Promise<void> {
       clearInterval(sweepTimer)
+      receiving.close()
       for (const { connection } of links.open) connection.stopReading()
       await unfinished.settled()
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
       for (const { connection } of links.open) connection.destroy()
       await unfinished.settled()
+      sessions.close()
       await outbox.close()
     },
   }

@@ -20,6 +20,8 @@ export interface Routes {
   stored: ReturnType<typeof createSubscriptions<Session>>
   /** All other filters. */
   live: ReturnType<typeof createSubscriptions<Session>>
+  /** How many filters other nodes have granted. */
+  grantedElsewhere: number
 }
 
 /**
@@ -45,24 +47,26 @@ export function createDistribution(parts: {
   return {
     /**
      * Stores the messages (retained values, queues of persistent sessions) and `alongside` in one commit,
-     * then delivers. Resolves when every connected subscriber has been written to; rejects when nothing
-     * was stored and nothing was delivered.
+     * then delivers. Resolves when every connected subscriber has been written to; rejects when it is not
+     * certain that everybody has it, mostly because nothing was stored and nothing was delivered.
      */
     async distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
       const now = clock()
+      const { grantedElsewhere } = routes
       const changes: Change[] = [...alongside]
       const batch = messages.map((message) => ({ message, planned: planQueues(message, changes) }))
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
       await commit(
         changes,
-        batch.flatMap(({ planned }) => planned),
+        batch.map(({ planned }) => planned),
       )
       for (const { message, planned } of batch) {
         const publish = preparePublish(message.topic, message.payload)
         retained.show(message, now)
         deliver(message, planned, publish)
       }
+      if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
 
     /** Delivers to open connections only; for what need not, or cannot, be stored. */
@@ -84,7 +88,11 @@ export function createDistribution(parts: {
    * Takes the message into the queues of the persistent sessions that are subscribed to it now. Who subscribes
    * while it is being stored finds it among the retained ones, because its SUBACK waits for a later commit.
    */
-  function planQueues(message: Message, changes: Change[]): Map<Session, Planned> {
+  function planQueues(
+    message: Message,
+    changes: Change[],
+    isMeant: (session: Session) => boolean = () => true,
+  ): Map<Session, Planned> {
     const planned = new Map<Session, Planned>()
     if (message.qos === 0) return planned
     const holders = routes.stored.match(message.topic)
@@ -92,7 +100,7 @@ export function createDistribution(parts: {
     const permitted = createPermittedCheck(message.topic)
     const sequence = outbox.nextSequence()
     for (const [session, qos] of holders) {
-      if (!permitted(session)) continue
+      if (!isMeant(session) || !permitted(session)) continue
       const taken = outbox.plan(session, message, sequence, lowerQos(qos, message.qos), false)
       if (!taken) continue
       planned.set(session, taken.planned)
@@ -100,6 +108,27 @@ export function createDistribution(parts: {
     }
     if (planned.size > 0) changes.push(outbox.bodyChange(sequence, message))
     return planned
+  }
+
+  /** For sessions that were subscribed on another node before the commit, which this node heard of only then. */
+  async function queueLate(
+    batch: readonly { message: Message; planned: ReadonlyMap<Session, Planned> }[],
+    grantedBefore: number,
+  ): Promise<void> {
+    const changes: Change[] = []
+    const batchLate = batch.map(({ message, planned }) => {
+      const isLate = (session: Session) =>
+        session.grantedElsewhere > grantedBefore && !session.owner && !planned.has(session)
+      return { message, late: planQueues(message, changes, isLate) }
+    })
+    await commit(
+      changes,
+      batchLate.map(({ late }) => late),
+    )
+    for (const { message, late } of batchLate) {
+      const publish = preparePublish(message.topic, message.payload)
+      for (const plan of late.values()) outbox.sendPlanned(plan, publish)
+    }
   }
 
   async function commit(changes: Change[], planned: readonly Map<Session, Planned>[]): Promise<void> {

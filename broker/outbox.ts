@@ -1,13 +1,17 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createBodyCache } from './body-cache.ts'
 import type { MqttConnection } from './connection.ts'
 import { createFinished } from './finished.ts'
-import { entryChange, readBody } from './queue-store.ts'
+import { entryChange, queueKey, readBody } from './queue-store.ts'
 import { openQueues, type Planned } from './queues.ts'
 import { inFlightWindow, markSent, type QueueEntry, type Session } from './session.ts'
 import { encodePubrel, type Publish, packetType } from './wire.ts'
+
+/** Between two attempts to store what a connected client is to be sent, milliseconds. */
+const retryMs = 500
 
 export type Outbox = Awaited<ReturnType<typeof openOutbox>>
 
@@ -80,15 +84,9 @@ export async function openOutbox(parts: {
     async connected(session: Session): Promise<void> {
       const run = {}
       session.flushing = run
-      const { connection } = session
-      try {
-        await redeliver(session)
-      } catch (error) {
-        failed(session, connection, error)
-      } finally {
-        // The run of a newer connection is not ended by the one before.
-        if (session.flushing === run) session.flushing = undefined
-      }
+      await redeliver(session)
+      // The run of a newer connection is not ended by the one before.
+      if (session.flushing === run) session.flushing = undefined
       await flush(session)
     },
 
@@ -139,16 +137,10 @@ export async function openOutbox(parts: {
     const { connection } = session
     entry.released = true
     releasing.add(entry)
-    try {
-      await store.commit([entryChange(session, entry)])
-    } catch (error) {
-      entry.released = wasReleased
-      failed(session, connection, error)
-      return
-    } finally {
-      releasing.delete(entry)
-    }
-    session.connection?.send(encodePubrel(packetId))
+    const stored = await insist(session, connection, () => store.commit([entryChange(session, entry)]))
+    releasing.delete(entry)
+    if (stored) session.connection?.send(encodePubrel(packetId))
+    else entry.released = wasReleased
   }
 
   async function redeliver(session: Session): Promise<void> {
@@ -160,9 +152,10 @@ export async function openOutbox(parts: {
         if (!releasing.has(entry)) connection.send(encodePubrel(entry.packetId))
         continue
       }
-      const publish = await bodyOf(entry)
+      const read = await insist(session, connection, () => bodyOf(entry))
       await connection.paced()
-      if (session.connection !== connection) return
+      if (!read || session.connection !== connection) return
+      const publish = read.result
       // Without a body its commit is still under way, and sends it; or it was acknowledged meanwhile.
       if (!publish || session.inFlight.get(entry.packetId) !== entry) continue
       if (allowed(session, entry)) {
@@ -183,15 +176,15 @@ export async function openOutbox(parts: {
         if (session.inFlight.size >= inFlightWindow) return
         const entries = queues.sendable(session, inFlightWindow - session.inFlight.size)
         if (entries.length === 0) return
-        const publishes = await Promise.all(entries.map(bodyOf))
-        if (session.connection !== connection) return
+        const read = await insist(session, connection, () => Promise.all(entries.map(bodyOf)))
+        if (!read || session.connection !== connection) return
         const changes: Change[] = []
         const sending: [QueueEntry, Publish][] = []
         for (const [index, entry] of entries.entries()) {
           if (session.queue.get(entry.sequence) !== entry) continue // replaced meanwhile
-          const publish = publishes[index]
+          const publish = read.result[index]
           if (!publish || !allowed(session, entry) || isOver(entry)) {
-            changes.push(...queues.remove(session, entry))
+            finished.add(queues.remove(session, entry))
             session.dropped++
             metrics.messagesDropped.inc({ reason: publish ? 'expired' : 'lost' })
             continue
@@ -200,17 +193,41 @@ export async function openOutbox(parts: {
           changes.push(entryChange(session, entry))
           sending.push([entry, publish])
         }
-        await store.commit(changes)
+        if (!(await insist(session, connection, () => store.commit(changes)))) return
         for (const [entry, publish] of sending) {
           if (session.connection !== connection) return
+          if (session.queue.get(entry.sequence) !== entry) {
+            // Another node took it away before this commit, which has brought it back.
+            finished.add([{ del: queueKey(session.clientId, entry.sequence) }])
+            continue
+          }
           await connection.paced()
           connection.send(publish.packet(entry.qos, { retain: entry.retain }, entry.packetId))
         }
       }
-    } catch (error) {
-      failed(session, connection, error)
     } finally {
       if (session.flushing === run) session.flushing = undefined
+    }
+  }
+
+  /**
+   * As often as it takes while the client is there: it cannot help, and would only come back and wait. Undefined:
+   * it is gone. Never rejects.
+   */
+  async function insist<T>(
+    session: Session,
+    connection: MqttConnection | undefined,
+    attempt: () => Promise<T>,
+  ): Promise<{ result: T } | undefined> {
+    for (;;) {
+      try {
+        return { result: await attempt() }
+      } catch (err) {
+        metrics.storeFailures.inc()
+        log.error({ err, clientId: session.clientId }, 'queue not sent yet')
+      }
+      await delay(retryMs, undefined, { ref: false })
+      if (!connection?.isOpen || session.connection !== connection) return undefined
     }
   }
 
@@ -224,13 +241,6 @@ export async function openOutbox(parts: {
 
   function allowed(session: Session, entry: QueueEntry): boolean {
     return mayReceive(session, entry.topic)
-  }
-
-  /** A session that cannot be stored gets no further: its client reconnects and finds what was stored. */
-  function failed({ clientId }: Session, connection: MqttConnection | undefined, error: unknown): void {
-    metrics.storeFailures.inc()
-    log.error({ err: error, clientId }, 'queue not stored')
-    connection?.cut('error', 'queue not stored')
   }
 }
 

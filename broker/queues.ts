@@ -96,21 +96,19 @@ export async function openQueues(parts: {
       return first < 0 ? entries : entries.slice(0, first)
     },
 
-    /** An entry as another node has stored it. True: it is new, and can be sent from here. */
+    /** An entry as another node has stored it. True: it is new, and waits. */
     adoptStored(session: Session, stored: QueueEntry): boolean {
       const known = session.queue.get(stored.sequence)
-      if (!known) {
-        adopt(session, stored)
-        return stored.packetId === undefined
+      // Who has the client gives the identifiers: one that comes from elsewhere is of the time before.
+      if (known && session.connection) return false
+      const packetId = session.connection ? undefined : stored.packetId
+      const entry = known ?? { ...stored, packetId: undefined, released: false }
+      if (!known) adopt(session, entry)
+      if (packetId !== undefined) {
+        identify(session, entry, packetId)
+        entry.released = stored.released
       }
-      if (known.packetId === undefined && stored.packetId !== undefined) {
-        session.waiting--
-        if (session.latest.get(known.topic) === known) session.latest.delete(known.topic)
-        known.packetId = stored.packetId
-        session.inFlight.set(stored.packetId, known)
-      }
-      known.released = stored.released
-      return false
+      return !known && packetId === undefined
     },
 
     /** An entry that another node has removed. */
@@ -193,6 +191,24 @@ export async function openQueues(parts: {
     if (entry.keep === 'latest' && isLatest) session.latest.set(entry.topic, entry)
   }
 
+  /** Notes the identifier that another node has sent an entry with. */
+  function identify(session: Session, entry: QueueEntry, packetId: number): void {
+    if (entry.packetId === packetId) return
+    const other = session.inFlight.get(packetId)
+    if (typeof other === 'object') {
+      // It is done, and that is about to be told; if not, it has to be sent again.
+      other.packetId = undefined
+      session.waiting++
+    }
+    if (entry.packetId !== undefined) session.inFlight.delete(entry.packetId)
+    else {
+      session.waiting--
+      if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
+    }
+    entry.packetId = packetId
+    session.inFlight.set(packetId, entry)
+  }
+
   /** What was taken back stands at the end, and belongs where it was. */
   function sortQueue(session: Session): void {
     const entries = [...session.queue.values()].sort((a, b) => a.sequence - b.sequence)
@@ -227,7 +243,7 @@ export async function openQueues(parts: {
   function forget(session: Session, entry: QueueEntry): Change[] {
     if (!session.queue.delete(entry.sequence)) return []
     if (entry.packetId === undefined) session.waiting--
-    else session.inFlight.delete(entry.packetId)
+    else if (session.inFlight.get(entry.packetId) === entry) session.inFlight.delete(entry.packetId)
     if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
     return release(entry.sequence)
   }

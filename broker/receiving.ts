@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../acl/principal.ts'
 import type { Change, Store } from '../store/store.ts'
+import { createTurns } from '../store/turns.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ArrivedPublish } from './connection-events.ts'
@@ -29,6 +31,9 @@ export interface Received {
 /** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
 export type Receive = (received: Received) => Promise<boolean>
 
+/** Between two attempts to publish a will: nobody would send it again. Milliseconds. */
+const willRetryMs = 1_000
+
 /**
  * What clients publish, until it may be acknowledged: each PUBLISH once, wills when their time has come.
  * Everything here rejects when the connection must be closed without an acknowledgement.
@@ -44,12 +49,20 @@ export function createReceiving(parts: {
 }) {
   const { store, wills, incomingWindow, clock, log, metrics } = parts
   let receive: Receive = async () => false
+  let state: 'new' | 'started' | 'closed' = 'new'
+  const inTurn = createTurns(store, 'wills')
 
   return {
     /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */
     async start(onReceived: Receive): Promise<void> {
       receive = onReceived
-      await publishLeftOver()
+      state = 'started'
+      if (!(await isDone(allLeftOver))) void untilDone(allLeftOver)
+    },
+
+    /** Wills that cannot be published now are left for the next start, or for another node. */
+    close(): void {
+      state = 'closed'
     },
 
     /** Publishes the wills of nodes that are gone. */
@@ -80,12 +93,8 @@ export function createReceiving(parts: {
     async will({ connection, session, willKey }: Link): Promise<void> {
       const will = connection.request?.will
       if (!session || !will || connection.cutReason === 'revoked') return
-      if (willKey && !(await wills.isDue(willKey))) return
       const { principal, clientId } = session
-      const now = { at: clock(), started: performance.now() }
-      const alongside = willKey ? [{ del: willKey }] : []
-      // One that could not be stored stays in the store, for the next start.
-      await receive({ ...will, principal, clientId, isWill: true, ...now, alongside })
+      await untilDone(() => publishOnce({ ...will, principal, clientId }, willKey))
     },
 
     /** Whether a QoS 2 packet identifier is received and not released; one on its way is waited for. */
@@ -113,9 +122,41 @@ export function createReceiving(parts: {
   }
 
   async function publishLeftOver(): Promise<void> {
-    for (const { key, node: _node, ...will } of await wills.leftOver()) {
-      const now = { at: clock(), started: performance.now() }
-      await receive({ ...will, isWill: true, ...now, alongside: [{ del: key }] })
+    if (state === 'started') await untilDone(allLeftOver)
+  }
+
+  /** One node at a time, so that another that thinks it is its business finds nothing left. */
+  async function allLeftOver(): Promise<boolean> {
+    if (!wills.isHeir()) return true
+    return inTurn(async () => {
+      for (const { key, node: _node, ...will } of await wills.leftOver()) {
+        if (!(await publishOnce(will, key))) return false
+      }
+      return true
+    })
+  }
+
+  async function publishOnce(
+    will: Pick<Received, 'principal' | 'clientId' | 'topic' | 'payload' | 'qos' | 'retain'>,
+    key: string | undefined,
+  ): Promise<boolean> {
+    if (key && !(await wills.isDue(key))) return true
+    const now = { at: clock(), started: performance.now() }
+    return receive({ ...will, isWill: true, ...now, alongside: key ? [{ del: key }] : [] })
+  }
+
+  async function untilDone(attempt: () => Promise<boolean>): Promise<void> {
+    while (!(await isDone(attempt)) && state !== 'closed') {
+      await delay(willRetryMs, undefined, { ref: false })
+    }
+  }
+
+  async function isDone(attempt: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await attempt()
+    } catch (err) {
+      log.error({ err }, 'will not published yet')
+      return false
     }
   }
 

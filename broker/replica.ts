@@ -62,7 +62,9 @@ export function followSessions(parts: {
     if (session?.owner) {
       // The second of two claims: its node finds that out, and puts ours back.
       if (record.permission !== session.permission) return
-      if (record.node === undefined || record.node === nodes.self) {
+      // Written without knowing that its client has logged in here since.
+      const isStale = record.node === undefined || record.claimedAt < session.claimedAt
+      if (isStale || record.node === nodes.self) {
         settle(sessions.reassert([session]))
         return
       }

@@ -17,6 +17,7 @@ export interface SessionRecord {
   permission: string
   principal: Principal
   createdAt: number
+  claimedAt: number
   /** The node its client is connected to. */
   node?: string
   disconnectedAt?: number
@@ -25,9 +26,9 @@ export interface SessionRecord {
 }
 
 export function recordChange(session: Session): Change {
-  const { clientId, clean, permission, principal, createdAt, node, disconnectedAt } = session
+  const { clientId, clean, permission, principal, createdAt, claimedAt, node, disconnectedAt } = session
   const record: SessionRecord = {
-    ...{ clientId, clean, permission, principal, createdAt },
+    ...{ clientId, clean, permission, principal, createdAt, claimedAt },
     ...(node !== undefined && { node }),
     ...(disconnectedAt !== undefined && { disconnectedAt }),
     subscriptions: clean ? [] : [...session.subscriptions],
@@ -37,7 +38,7 @@ export function recordChange(session: Session): Change {
 
 /** Records of earlier releases were of persistent sessions only. */
 export function readRecord(value: Buffer): SessionRecord {
-  return { clean: false, ...JSON.parse(value.toString()) }
+  return { clean: false, claimedAt: 0, ...JSON.parse(value.toString()) }
 }
 
 export function recordKey(clientId: string): string {

@@ -13,8 +13,12 @@ export interface Session {
   principal: Principal
   /** Granted filters. */
   readonly subscriptions: Map<string, Qos>
+  /** Which of the filters that other nodes granted was the last of its own, counted over all sessions. */
+  grantedElsewhere: number
   /** The node its client is connected to; undefined: offline. */
   node: string | undefined
+  /** Which log-in has it: of two nodes that think so the one with the higher number is right. */
+  claimedAt: number
   /** The connection that has logged in here under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
   /** The same connection once it may receive. */
@@ -75,7 +79,9 @@ export function createSession(of: {
   return {
     ...of,
     subscriptions: new Map(),
+    grantedElsewhere: 0,
     node: undefined,
+    claimedAt: 0,
     owner: undefined,
     connection: undefined,
     disconnectedAt: undefined,

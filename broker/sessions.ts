@@ -4,12 +4,12 @@ import type { Change, Store } from '../store/store.ts'
 import type { MqttConnection } from './connection.ts'
 import type { Routes } from './distribution.ts'
 import type { Outbox } from './outbox.ts'
-import { createSession, type Session } from './session.ts'
+import { createOwed } from './owed.ts'
+import { createSession, isElsewhere, type Session } from './session.ts'
+import { loadSessions } from './session-loading.ts'
 import {
-  identityOf,
   incomingKey,
   incomingPrefix,
-  readRecord,
   recordChange,
   recordKey,
   recordPrefix,
@@ -41,7 +41,11 @@ export async function openSessions(parts: {
   const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
   /** Claims on their way into the store, and the foreign one that was there first. */
   const claiming = new Map<Session, SessionRecord | undefined>()
-  await load()
+  const owed = createOwed({ store, changesFor })
+  await loadSessions({
+    ...{ store, outbox, nodes, adopt, now: clock() },
+    get: (clientId) => sessions.get(clientId),
+  })
 
   return {
     get: (clientId: string) => sessions.get(clientId),
@@ -68,8 +72,7 @@ export async function openSessions(parts: {
       const removed = existing ? remove(existing) : []
       const permission = shared(permissionKey(principal))
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
-      session.owner = owner
-      session.node = nodes.self
+      own(session, owner, existing?.claimedAt)
       sessions.set(clientId, session)
       claiming.set(session, undefined)
       try {
@@ -78,6 +81,7 @@ export async function openSessions(parts: {
       } catch (error) {
         // Nobody was told of it; unless the next log-in has it already.
         if (session.owner === owner && sessions.get(clientId) === session) sessions.delete(clientId)
+        if (isStored(session)) owed.add(clientId)
         throw error
       } finally {
         claiming.delete(session)
@@ -116,12 +120,22 @@ export async function openSessions(parts: {
       Object.assign(session, { owner: undefined, connection: undefined, node: undefined })
       session.disconnectedAt = clock()
       if (sessions.get(session.clientId) !== session) return
-      await store.commit(session.clean ? remove(session) : [recordChange(session)])
+      try {
+        await store.commit(session.clean ? remove(session) : [recordChange(session)])
+      } catch (error) {
+        if (isStored(session)) owed.add(session.clientId)
+        throw error
+      }
     },
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
     async drop(session: Session): Promise<void> {
-      await commitRemoval(remove(session))
+      try {
+        await commitRemoval(remove(session))
+      } catch (error) {
+        if (isStored(session)) owed.add(session.clientId)
+        throw error
+      }
     },
 
     /** Of another node, or of one that is gone: as the store has it. */
@@ -144,7 +158,12 @@ export async function openSessions(parts: {
     /** Stores again what this node holds: others wrote over it, because they took this node for dead. */
     async reassert(held: readonly Session[]): Promise<void> {
       for (const session of held) session.node = nodes.self
-      await store.commit(held.map(recordChange))
+      try {
+        await store.commit(held.map(recordChange))
+      } catch (error) {
+        for (const { clientId } of held) owed.add(clientId)
+        throw error
+      }
     },
 
     /** Ends the connections of nodes that are gone. */
@@ -169,6 +188,26 @@ export async function openSessions(parts: {
       await commitRemoval([...expired.flatMap(remove), ...outbox.abandonedBodies()])
       return expired.length
     },
+
+    close: owed.close,
+  }
+
+  /** The later of two log-ins has the higher number, also where nodes disagree about the time. */
+  function own(session: Session, owner: MqttConnection, claimedBefore = 0): void {
+    session.owner = owner
+    session.node = nodes.self
+    session.claimedAt = Math.max(claimedBefore + 1, clock())
+  }
+
+  /** What makes the stored record of a client id right. That of another node's client is its own business. */
+  function changesFor(clientId: string): Change[] {
+    const session = sessions.get(clientId)
+    if (!session) return [{ del: recordKey(clientId) }]
+    if (session.owner) return isStored(session) ? [recordChange(session)] : []
+    if (isElsewhere(session) && session.node !== nodes.self) return []
+    session.node = undefined
+    session.disconnectedAt ??= clock()
+    return session.clean ? remove(session) : [recordChange(session)]
   }
 
   function shared(permission: string): string {
@@ -195,8 +234,7 @@ export async function openSessions(parts: {
     owner: MqttConnection,
   ): Promise<{ session: Session; resumed: boolean }> {
     session.principal = principal
-    session.owner = owner
-    session.node = nodes.self
+    own(session, owner, session.claimedAt)
     session.disconnectedAt = undefined
     claiming.set(session, undefined)
     try {
@@ -207,6 +245,7 @@ export async function openSessions(parts: {
         session.owner = undefined
         session.node = undefined
         session.disconnectedAt = clock()
+        owed.add(session.clientId)
       }
       throw error
     } finally {
@@ -257,7 +296,10 @@ export async function openSessions(parts: {
     session.principal = record.principal
     session.node = record.node
     session.disconnectedAt = record.disconnectedAt
+    session.claimedAt = record.claimedAt
     sessions.set(session.clientId, session)
+    // Of a log-in here that was given up.
+    if (session.node === nodes.self && !session.owner) owed.add(session.clientId)
     const filters = new Map(record.subscriptions)
     for (const [filter, qos] of [...session.subscriptions]) {
       if (filters.get(filter) === qos) continue
@@ -266,6 +308,7 @@ export async function openSessions(parts: {
     }
     for (const [filter, qos] of filters) {
       if (session.subscriptions.has(filter)) continue
+      session.grantedElsewhere = ++routes.grantedElsewhere
       session.subscriptions.set(filter, qos)
       routesOf(session, qos).add(filter, session, qos)
     }
@@ -292,31 +335,6 @@ export async function openSessions(parts: {
       del: incomingKey(session.clientId, packetId),
     }))
     return [{ del: recordKey(session.clientId) }, ...queued, ...incoming]
-  }
-
-  async function load(): Promise<void> {
-    const now = clock()
-    const left: Change[] = []
-    for await (const [key, value] of store.range(recordPrefix)) {
-      const { node, ...record } = readRecord(value)
-      const isHeld = nodes.isShared && node !== undefined && nodes.isLiving(node)
-      if (record.clean && !isHeld) left.push({ del: key })
-      // A session that was connected when its node died has been offline since then: since now at the latest.
-      else if (isHeld) adopt({ ...record, node })
-      else adopt({ ...record, disconnectedAt: record.disconnectedAt ?? now })
-    }
-    await store.commit(left)
-    // Other nodes may be writing what is missing here.
-    if (!nodes.isShared) await outbox.dropOrphans()
-    const forgotten: Change[] = []
-    for await (const [key, value] of store.range(incomingPrefix)) {
-      const [, clientId = '', packetId = ''] = key.split('/')
-      const session = sessions.get(decodeURIComponent(clientId))
-      // Of an earlier session with the same client id, whose end overtook the message.
-      if (session && value.toString() === identityOf(session)) session.incoming.add(Number(packetId))
-      else forgotten.push({ del: key })
-    }
-    await store.commit(forgotten)
   }
 }
 

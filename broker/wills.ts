@@ -26,12 +26,19 @@ export function createWills(store: Store, nodes: Nodes) {
     },
 
     /** Whether it is still to be published: another node that took this one for dead may have done so. */
-    isDue: async (key: string): Promise<boolean> => !nodes.isShared || (await store.get(key)) !== undefined,
+    async isDue(key: string): Promise<boolean> {
+      if (!nodes.isShared) return true
+      // An attempt without an answer may have worked; nothing sent before is applied after this.
+      await store.commit([{ tell: 'settled', value: '' }])
+      return (await store.get(key)) !== undefined
+    },
 
-    /** The wills of connections that ended with their node. Of all nodes one publishes them. */
+    /** Whether this node publishes the wills of those that are gone. */
+    isHeir: (): boolean => !nodes.isShared || nodes.isLeader(),
+
+    /** The wills of connections that ended with their node. */
     async leftOver(): Promise<StoredWill[]> {
       const wills: StoredWill[] = []
-      if (!nodes.isLeader()) return wills
       for await (const [key, value] of store.range('will/')) {
         const { header, payload } = decodeRecord<Omit<StoredWill, 'key' | 'payload'>>(value)
         const isAlive = nodes.isShared && nodes.isLiving(header.node)

@@ -70,11 +70,11 @@ export async function createMembership(parts: {
     onReturn: (listener) => void returnListeners.push(listener),
 
     async join(): Promise<void> {
-      if (previous !== undefined) {
-        await store.commit([{ del: prefix + previous }])
-        gone(previous)
-      }
+      const wasThere = previous !== undefined && records.delete(previous)
+      if (previous !== undefined) await store.commit([{ del: prefix + previous }])
       await take()
+      // Not before: with nobody else there it is this node that clears up behind its former self.
+      if (wasThere) tellGone(previous)
       await writeFile(idFile, self, { mode: 0o600 })
       timer = setInterval(() => void beat(), parts.heartbeatMs ?? heartbeatMs)
       log.info({ node: self, slot: ownSlot, nodes: records.size }, 'joined the other nodes')
@@ -119,7 +119,10 @@ export async function createMembership(parts: {
 
   function gone(node: string): void {
     missed.delete(node)
-    if (!records.delete(node)) return
+    if (records.delete(node)) tellGone(node)
+  }
+
+  function tellGone(node: string): void {
     log.warn({ node }, 'a node is gone')
     for (const listener of goneListeners) listener(node)
     changed()

@@ -42,8 +42,8 @@ function bytesOf(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-/** What took effect: all changes but those whose number, counted from 1, is among `withoutEffect`. */
-export function decodeChanges(bytes: Buffer, withoutEffect: ReadonlySet<number>): Told[] {
+/** The changes whose number, counted from 1, is wanted. */
+export function decodeChanges(bytes: Buffer, isWanted: (number: number) => boolean): Told[] {
   const told: Told[] = []
   let at = 0
   for (let number = 1; at < bytes.length; number++) {
@@ -53,7 +53,7 @@ export function decodeChanges(bytes: Buffer, withoutEffect: ReadonlySet<number>)
     const key = bytes.toString('utf8', at + headBytes, keyEnd)
     const value = bytes.subarray(keyEnd + timeBytes, end)
     at = end
-    if (withoutEffect.has(number)) continue
+    if (!isWanted(number)) continue
     if (kind === kinds.put) told.push({ put: key, value })
     else if (kind === kinds.del) told.push({ del: key })
     else told.push({ tell: key, value })

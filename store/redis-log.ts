@@ -23,8 +23,11 @@ export function followLog(parts: {
   position: string
   listener: (changes: readonly Told[]) => void
   onGap: (reason: Error) => void
-  /** This node's own commit, by its number, has its place in the log. */
-  onOwn: (number: number) => void
+  /**
+   * This node's own group of commits, by its number, has its place in the log. Returns the changes in it,
+   * from and to, counted from 1, that were given up: news to this node as well.
+   */
+  onOwn: (number: number) => readonly (readonly [from: number, to: number])[]
 }) {
   const { connection, keys, node, listener, onGap, onOwn } = parts
   const passing: { id: string; onPassed: () => void }[] = []
@@ -78,14 +81,17 @@ export function followLog(parts: {
         return leap(new Error(`the log of changes has nothing between ${position} and ${entry.id}`))
       }
       position = entry.id
+      let isNews = (number: number) => !entry.withoutEffect.has(number)
       if (entry.node === node) {
-        onOwn(entry.number)
+        const unknown = onOwn(entry.number)
         callPassed()
         // Who awaited the commit acts on it first.
         await nextTurn()
-        continue
+        if (unknown.length === 0) continue
+        const hadEffect = isNews
+        isNews = (number) => hadEffect(number) && unknown.some(([from, to]) => number >= from && number <= to)
       }
-      const changes = decodeChanges(entry.changes, entry.withoutEffect)
+      const changes = decodeChanges(entry.changes, isNews)
       if (changes.length === 0) continue
       try {
         listener(changes)

@@ -50,7 +50,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     })
   if (options.onConnection) connection.onConnection(options.onConnection)
   const commits = createGroupCommit(write)
-  /** Groups that were sent, by number, until the callers know. */
+  /** Groups that were sent, by number, until it is known what became of them. */
   const unsettled = new Map<number, readonly TimedPending[]>()
   const pendingCommits = new Set<Promise<void>>()
   let number = 0
@@ -97,7 +97,12 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     follow(listener, onGap) {
       if (log || closing) throw new Error('the store is followed already, or closed')
       const following = createConnection(connect('hub-follow'), { timeoutMs, quietMs: blockMs + timeoutMs })
-      log = followLog({ connection: following, keys, node, position, listener, onGap, onOwn: settleUpTo })
+      const onOwn = (number: number) => {
+        const givenUp = givenUpOf(unsettled.get(number) ?? [])
+        settleUpTo(number)
+        return givenUp
+      }
+      log = followLog({ connection: following, keys, node, position, listener, onGap, onOwn })
     },
 
     close() {
@@ -127,11 +132,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     resolve: () => void,
     reject: (error: unknown) => void,
   ): TimedPending {
-    const timer = setTimeout(() => {
-      commits.withdraw(pending)
-      const fate = pending.isSent ? 'it may still be applied' : 'nothing of it was applied'
-      pending.reject(new Error(`not committed, ${fate}: ${connection.noAnswer().message}`))
-    }, timeoutMs)
+    const timer = setTimeout(() => pending.giveUp(), timeoutMs)
     const settle = () => {
       clearTimeout(timer)
       pending.isSettled = true
@@ -141,6 +142,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       until: connection.deadline(),
       isSent: false,
       isSettled: false,
+      isGivenUp: false,
       resolve() {
         settle()
         resolve()
@@ -148,6 +150,13 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       reject(error) {
         settle()
         reject(error)
+      },
+      giveUp() {
+        if (pending.isSettled) return
+        commits.withdraw(pending)
+        pending.isGivenUp = true
+        const fate = pending.isSent ? 'it may still be applied' : 'nothing of it was applied'
+        pending.reject(new Error(`not committed, ${fate}: ${connection.noAnswer().message}`))
       },
     }
     return pending
@@ -159,16 +168,17 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     let changes: Buffer | undefined
     try {
       const id = await connection.ask((send) => {
-        changes ??= take(group)
-        unsettled.set(current, group)
+        changes ??= take(current, group)
         return commitScript(send, commitKeys, [node, current, changes, markEvery])
       }, until)
       if (log) log.whenPassed(String(id), () => settleUpTo(current))
       else settleUpTo(current)
     } catch (error) {
+      if (isNoAnswer(error)) {
+        for (const pending of group) pending.giveUp()
+        return
+      }
       unsettled.delete(current)
-      // When the time is up, every commit says so itself.
-      if (isNoAnswer(error)) return
       // Deletions make room, and must not wait for it.
       const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
       const isMixed = shrinking.length < group.length
@@ -178,8 +188,9 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   }
 
   /** The changes of a group as they are sent: without commits whose callers have given up. */
-  function take(group: readonly TimedPending[]): Buffer {
+  function take(number: number, group: readonly TimedPending[]): Buffer {
     const alive = group.filter(({ isSettled }) => !isSettled)
+    unsettled.set(number, alive)
     for (const pending of alive) pending.isSent = true
     return encodeChanges(alive.flatMap(({ changes }) => changes))
   }
@@ -197,6 +208,20 @@ interface TimedPending extends Pending {
   until: number
   isSent: boolean
   isSettled: boolean
+  /** Rejected, and may be applied all the same. */
+  isGivenUp: boolean
+  giveUp(): void
+}
+
+/** Where in a group that was sent the changes lie whose callers have given up since. */
+function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
+  const ranges: [number, number][] = []
+  let from = 1
+  for (const { changes, isGivenUp } of group) {
+    if (isGivenUp) ranges.push([from, from + changes.length - 1])
+    from += changes.length
+  }
+  return ranges
 }
 
 /** Size of one answer of a range. */

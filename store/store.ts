@@ -41,7 +41,8 @@ export type SharedStore = Store & { readonly follow: Follow }
  * follows misses nothing.
  *
  * From then on this node's own commits resolve at their place in that order: what others committed before
- * has been told, what they committed after will be told in a later turn of the event loop. So memory that is
+ * has been told, what they committed after will be told in a later turn of the event loop. A commit that was
+ * rejected for want of an answer, and applied all the same, is told like those of others. So memory that is
  * changed by both ends up as the store.
  *
  * `onGap` is called where that is impossible: the node was away for longer than the log of changes reaches

@@ -21,7 +21,8 @@ export async function settled(...stores: Pick<SharedStore, 'commit'>[]): Promise
 }
 
 interface Entry {
-  writer: symbol
+  /** Undefined: nobody who knows of it. */
+  writer: symbol | undefined
   told: readonly Told[]
   resolve: () => void
 }
@@ -85,7 +86,7 @@ export function createSharedSpace() {
 
       commit(changes) {
         if (isClosed) return Promise.reject(new Error('the store is closed'))
-        if (reach === 'applied') apply({ changes, resolve() {} })
+        if (reach === 'applied') apply({ changes, resolve() {} }, true)
         if (reach !== 'whole') return Promise.reject(new Error('the store did not answer'))
         if (changes.length === 0) return Promise.resolve()
         return new Promise((resolve, reject) => {
@@ -135,10 +136,13 @@ export function createSharedSpace() {
       await applying
     }
 
-    function apply({ changes, resolve }: { changes: readonly Change[]; resolve(): void }): void {
+    function apply(
+      { changes, resolve }: { changes: readonly Change[]; resolve(): void },
+      isGivenUp = false,
+    ): void {
       const told = changes.flatMap((change) => effectOf(change))
       if (!listener) resolve()
-      log.push({ writer, told, resolve: listener ? resolve : () => {} })
+      log.push({ writer: isGivenUp ? undefined : writer, told, resolve: listener ? resolve : () => {} })
       for (const reader of readers) reader()
     }
 

@@ -31,10 +31,12 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
   })
   if (!child.stdout) throw new Error('no output')
   const lines = createInterface({ input: child.stdout })
+  const messages: string[] = []
   const ready = await new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>(
     (resolve, reject) => {
       lines.on('line', (line) => {
         const entry = JSON.parse(line)
+        messages.push(entry.err ? `${entry.msg}: ${entry.err.message}` : entry.msg)
         if (entry.msg === 'hub ready') resolve(entry)
       })
       child.once('exit', (code) => reject(new Error(`the hub ended with ${code}: ${errors}`)))
@@ -47,6 +49,8 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
     adminSocket: ready.adminSocket,
     caPath: join(home, 'certs', 'ca.pem'),
     pid: child.pid ?? 0,
+    /** The messages of its log so far, with the errors they are about. */
+    messages,
     /** What it wrote to its standard error so far. */
     errors: () => errors,
     /** Sends the signal and waits for the end; the exit code, or null after a signal. */

@@ -10,6 +10,31 @@ import { entries, numbered, openRedis, text } from './open-redis.ts'
 t.test('following', { skip: withoutRedis }, async (t) => {
   const shared = await startRedis(t)
 
+  t.test('what was given up and applied all the same is told to its node as well', async (t) => {
+    const redis = await startRedis(t)
+    const [writer, follower] = [
+      await openRedis(t, redis.url, { timeoutMs: 300 }),
+      await openRedis(t, redis.url),
+    ]
+    const [own, { told, until }] = [follow(writer), follow(follower)]
+    await writer.commit([{ put: 'k/0', value: 'known' }])
+    redis.pause()
+    const [early, late] = [
+      writer.commit([{ tell: 'n', value: 'early' }]),
+      writer.commit([{ put: 'k/1', value: 'x' }, { del: 'k/0' }]),
+    ]
+    await t.rejects(early, { message: /may still be applied/ })
+    await t.rejects(late, { message: /may still be applied/ })
+    redis.resume()
+    await until(() => told.length >= 4)
+    await own.until(() => own.told.length >= 3)
+    t.strictSame(told, ['put k/0=known', ...own.told])
+    t.strictSame(own.told, ['tell n=early', 'put k/1=x', 'del k/0'])
+    await writer.commit([{ put: 'k/2', value: 'known' }])
+    await until(() => told.length >= 5)
+    t.equal(own.told.length, 3)
+  })
+
   t.test('what others commit is told in commit order, exactly once', async (t) => {
     const space = { project: 'order' }
     const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]

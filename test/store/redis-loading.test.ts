@@ -22,8 +22,10 @@ t.test('ioredis is loaded when a store on Redis is opened, and not before', asyn
   t.ok(isLoaded(), 'this would show it')
 })
 
-t.test('a node with Redis in its configuration does not start yet', async (t) => {
+t.test('a node without the Redis of its configuration does not start, and says why', async (t) => {
   const directory = await temporaryDirectory(t)
-  const env = { HUB_REDIS_URL: 'redis://127.0.0.1', HUB_PUBLIC_URL: 'https://hub.example' }
-  await t.rejects(startTestHub(t, env, directory), { message: /runs on the embedded store only/ })
+  const port = await freePort()
+  const env = { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://hub.example' }
+  const message = `the Redis on 127.0.0.1:${port} cannot be used`
+  await t.rejects(startTestHub(t, env, directory), { message })
 })

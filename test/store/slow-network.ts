@@ -3,10 +3,15 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-/** A network between a node and its Redis: slow, or dead for the connections of the moment. */
+/** A network between a node and its Redis: slow, dead for the connections of the moment, or cut. */
 export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) {
   const open = new Set<Socket>()
+  let isCut = false
   const server = createServer((near) => {
+    if (isCut) {
+      near.destroy()
+      return
+    }
     const far = dial(port, '127.0.0.1')
     for (const [from, to] of [
       [near, far],
@@ -14,7 +19,10 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
     ] as const) {
       open.add(from)
       from.on('error', () => {})
-      from.on('close', () => to.destroy())
+      from.on('close', () => {
+        open.delete(from)
+        to.destroy()
+      })
       // Timers of one length end in their order.
       from.on('data', (chunk) => void delay(delayMs).then(() => to.write(chunk)))
     }
@@ -28,6 +36,14 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
 
   return {
     url: `redis://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
+    /** Nothing gets through until `mend`; connections break at once. */
+    cut(): void {
+      isCut = true
+      for (const socket of open) socket.destroy()
+    },
+    mend(): void {
+      isCut = false
+    },
     /** What is connected now hears nothing more, not even that it is over. New connections are well. */
     freeze(): void {
       for (const socket of open) socket.pause().removeAllListeners('data')

@@ -1,0 +1,97 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { call } from '../../cli/connection.ts'
+import { startRedis } from '../redis-server.ts'
+import { spawnHub } from '../spawn-hub.ts'
+import { type Issued, temporaryDirectory } from '../start-hub.ts'
+
+export type FleetNode = Awaited<ReturnType<typeof startFleet>>['nodes'][number]
+
+/**
+ * Nodes that share a Redis, each a process of its own. `through` says for a node which URL it reaches Redis by.
+ */
+export async function startFleet(
+  t: Test,
+  count: number,
+  options: {
+    env?: Record<string, string>
+    settings?: readonly string[]
+    through?: (index: number, port: number) => Promise<string>
+  } = {},
+) {
+  const redis = await startRedis(t, options.settings)
+  const home = await temporaryDirectory(t)
+  const nodes = await Promise.all(Array.from({ length: count }, (_, index) => startNode(index)))
+  const [a, b, c] = nodes
+  if (!a || !b) throw new Error('two nodes at least')
+  return { redis, nodes, a, b, c: c ?? b }
+
+  async function startNode(index: number) {
+    const url = (await options.through?.(index, redis.port)) ?? redis.url
+    const env = { HUB_REDIS_URL: url, HUB_PUBLIC_URL: 'https://hub.example', ...options.env }
+    const directory = join(home, String(index))
+    await mkdir(directory, { recursive: true })
+    let hub = await spawnHub(t, directory, env)
+    let isRunning = true
+
+    return {
+      index,
+      caPath: hub.caPath,
+      get mqttPort() {
+        return hub.mqttPort
+      },
+      get isRunning() {
+        return isRunning
+      },
+      get name() {
+        return `:${hub.pid}`
+      },
+      /** Messages of its log so far, since its last start. */
+      messages: () => hub.messages,
+
+      async kill(): Promise<void> {
+        isRunning = false
+        await hub.stop('SIGKILL')
+      },
+      /** With the same data directory. */
+      async start(): Promise<void> {
+        hub = await spawnHub(t, directory, env)
+        isRunning = true
+      },
+
+      /** One `hubctl` command; throws the refusal. */
+      async ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
+        const answer = await call(hub.adminSocket, command, args, 'tester')
+        if ('error' in answer) throw new Error(answer.error.message)
+        return answer.result as Result
+      },
+      publisher(institutions: readonly string[]): Promise<Issued> {
+        return this.ask('credentials.add', { role: 'publisher', label: 'test', institutions })
+      },
+      subscriber(...filters: string[]): Promise<Issued> {
+        return this.ask('credentials.add', { role: 'subscriber', label: 'test', filters })
+      },
+      /** Resolves when this node knows so many credentials. */
+      async knows(credentials: number): Promise<void> {
+        await until(async () => (await this.ask<unknown[]>('credentials.list')).length >= credentials)
+      },
+      /** The connected clients, as this node says. */
+      async connected(clientId: string): Promise<{ connected: boolean; node: string | null } | undefined> {
+        const sessions =
+          await this.ask<{ clientId: string; connected: boolean; node: string | null }[]>('sessions.list')
+        return sessions.find((session) => session.clientId === clientId)
+      },
+    }
+  }
+}
+
+/** Asks again and again until it holds. */
+export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = 30_000): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
+    await delay(20)
+  }
+}
