@@ -6,6 +6,7 @@ import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
 import { nodeName } from './status.ts'
 import { openEmbeddedStore } from './store/embedded.ts'
 import { openRedisStore } from './store/redis.ts'
+import { redisSettingProblems } from './store/redis-settings.ts'
 import type { Store } from './store/store.ts'
 import { watched } from './store/watched.ts'
 import type { Log } from './telemetry/log.ts'
@@ -39,6 +40,9 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
       },
     }),
   )
+  for (const problem of await redisSettingProblems(server)) {
+    log.warn({ problem }, 'Redis may lose what was acknowledged')
+  }
   const nodes = await createMembership({ store, name: nodeName, idFile: join(dataDir, 'node'), log })
   return {
     store,

@@ -131,7 +131,8 @@ function isAnswered(path: string): Promise<boolean> {
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
   // Six random characters follow; the whole is no longer than `admin.sock`, which counts against the limit.
-  const hidden = await mkdtemp(join(dirname(path), '.'))
+  // Not `join`, which takes the dot away: the directory would be made beside, where the node may not write.
+  const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {
     if (Buffer.byteLength(draft) > maxPathBytes) {

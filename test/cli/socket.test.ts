@@ -95,6 +95,20 @@ t.test('a missing directory is made', async (t) => {
   t.ok((await stat(path)).isSocket())
 })
 
+t.test('nothing is made beside its directory, where the node may not write', async (t) => {
+  const dir = await shortDir(t)
+  const data = join(dir, 'data')
+  await mkdir(data)
+  const before = await stat(dir, { bigint: true })
+  const socket = await startAdminSocket({
+    path: join(data, 'admin.sock'),
+    commands: {},
+    log: pino({ level: 'silent' }),
+  })
+  t.teardown(() => socket.close())
+  t.equal((await stat(dir, { bigint: true })).mtimeNs, before.mtimeNs)
+})
+
 t.test('a living node keeps its socket', async (t) => {
   const { path } = await start(t, { who: async () => 'the first' })
   await t.rejects(startAdminSocket({ path, commands: {}, log: pino({ level: 'silent' }) }), {
