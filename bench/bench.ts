@@ -5,6 +5,7 @@ import { fanout } from './scenarios/fanout.ts'
 import { growth } from './scenarios/growth.ts'
 import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
+import { push } from './scenarios/push.ts'
 import { retained } from './scenarios/retained.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { systems } from './stage.ts'
@@ -17,6 +18,7 @@ const scenarios: Record<string, Scenario> = {
   connect,
   retained,
   growth,
+  push,
   'slow-readers': slowReaders,
 }
 

@@ -33,14 +33,14 @@ export async function startNode(env: Record<string, string> = {}) {
   if (!child.stdout) throw new Error('no output')
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
-  const ready = new Promise<{ mqttPort: number; adminSocket: string }>((resolve) => {
+  const ready = new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>((resolve) => {
     lines.on('line', (line) => {
       const entry = JSON.parse(line)
       if (entry.msg === 'hub ready') resolve(entry)
     })
   })
   const failed = exited.then(([code]) => Promise.reject(new Error(`the node ended with ${code}`)))
-  const { mqttPort, adminSocket } = await Promise.race([ready, failed])
+  const { mqttPort, httpsPort, adminSocket } = await Promise.race([ready, failed])
   lines.close()
   child.stdout.resume()
   const ca = readFileSync(env.HUB_TLS_CA ?? join(home, 'certs', 'ca.pem'))
@@ -70,6 +70,8 @@ export async function startNode(env: Record<string, string> = {}) {
       return client
     },
     mqttPort,
+    httpsPort,
+    ca,
     usage: usageOf(child),
     async stop(): Promise<void> {
       child.kill('SIGTERM')

@@ -210,7 +210,7 @@ export function createRunner(parts: {
     const pause = slowStart.waitFor(target.endpoint)
     if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
     const gate = lane.failures > 0 ? failing : healthy
-    const leave = await gate.enter(target.endpoint)
+    const leave = once(await gate.enter(target.endpoint))
     try {
       stopping.signal.throwIfAborted()
       // It may have been removed while we waited for our place.
@@ -227,6 +227,8 @@ export function createRunner(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await target.deliver(now.item, body, cutting.signal)
+      // What follows is between us and the store: the place is for the next one.
+      leave()
       // Cut short by us: that says nothing of the endpoint.
       if (cutting.signal.aborted && outcome.result !== 'acknowledged') return
       const ms = performance.now() - started
@@ -345,4 +347,13 @@ interface Done extends Turn {
   outcome: Outcome
   attempt: Attempt
   endpoint: string
+}
+
+/** A function that does its work the first time only. */
+function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) work()
+    isDone = true
+  }
 }
