@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import type { Log } from '../telemetry/log.ts'
-import type { Outcome } from '../work/runner.ts'
+import type { Outcome } from '../work/target.ts'
 import type { PluginTarget } from './targets.ts'
 
 /** What a plugin target gets (design.md §10). */

@@ -1,7 +1,7 @@
 import type { EventKind } from '../event/kind.ts'
 import type { HubEvent } from '../event/schema.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Outcome, Target } from '../work/runner.ts'
+import type { Outcome, Target } from '../work/target.ts'
 import type { NewWork, WorkItem } from '../work/work-item.ts'
 import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
 import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'

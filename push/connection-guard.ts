@@ -29,8 +29,9 @@ export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolv
   }
 
   async function find(name: string): Promise<readonly string[]> {
+    // Known to the system only, and a name server may take its time to say so.
+    if (allowPrivate && !name.includes('.')) return askSystem(name)
     const addresses = await resolve(name)
-    // Names such as localhost are known to the system only.
     return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)
   }
 }

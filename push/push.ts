@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EventKind } from '../event/kind.ts'
-import type { Outcome, Target } from '../work/runner.ts'
+import type { Outcome, Target } from '../work/target.ts'
 import type { Attempt, NewWork, WorkItem } from '../work/work-item.ts'
 import { pushBody } from './push-message.ts'
 import { isSubscriptionName, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'

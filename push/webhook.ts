@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { createSecureContext, rootCertificates } from 'node:tls'
-import type { Outcome } from '../work/runner.ts'
+import type { Outcome } from '../work/target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 

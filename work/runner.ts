@@ -5,38 +5,12 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { createAttempts } from './attempts.ts'
 import { backOff } from './back-off.ts'
 import { createGate } from './gate.ts'
+import { createLane, type Lane, type LaneState } from './lane.ts'
 import type { Leases } from './leases.ts'
 import { createSlowStart } from './slow-start.ts'
+import type { Outcome, Target } from './target.ts'
 import type { Attempt, WorkItem } from './work-item.ts'
 import type { WorkQueues } from './work-queues.ts'
-
-/** Where the items of a queue go. */
-export interface Target {
-  /** What shares a fate and connections: bounds are counted by it. */
-  endpoint: string
-  /** Tries once; never rejects. Ends early, with whatever result, when `signal` aborts. */
-  deliver(item: WorkItem, body: Buffer, signal: AbortSignal): Promise<Outcome>
-}
-
-/** What came of one try. */
-export interface Outcome {
-  /** `refused`: the answer blames the message. `gone`: nothing more is wanted there. */
-  result: 'acknowledged' | 'refused' | 'failed' | 'gone'
-  status: number | null
-  /** Null when it was acknowledged. */
-  reason: string | null
-  /** The endpoint asked to be left alone for so long. */
-  retryAfterMs?: number
-}
-
-/** How a queue stands at the moment. */
-export interface LaneState {
-  state: 'idle' | 'delivering' | 'retrying'
-  failures: number
-  /** ISO 8601; null: at once. */
-  nextTry: string | null
-  lastReason: string | null
-}
 
 /** Refusals after which a message steps out of the way of those behind it (design.md §10). */
 const maxRefusals = 5
@@ -51,23 +25,6 @@ const stopMs = 5_000
 /** What may run at once. Queues that fail have places of their own, so that they take none from the others. */
 const healthyPlaces = { total: 512, perEndpoint: 16 }
 const failingPlaces = { total: 128, perEndpoint: 4 }
-
-interface Lane {
-  running: boolean
-  timer?: NodeJS.Timeout
-  /** In a row. */
-  failures: number
-  /** Milliseconds since the epoch. */
-  notBefore: number
-  lastReason: string | null
-  /** The head was refused too often: the item behind it tells whether the endpoint is well otherwise. */
-  probing: boolean
-  /** The same, as soon as there is one behind it. */
-  probeOnArrival: boolean
-  /** One from aside was tried last: now it is the turn of the line. */
-  triedAside: boolean
-  current?: WorkItem
-}
 
 export type Runner = ReturnType<typeof createRunner>
 
@@ -321,10 +278,7 @@ export function createRunner(parts: {
   function laneOf(name: string): Lane {
     const known = lanes.get(name)
     if (known) return known
-    const lane: Lane = {
-      ...{ running: false, failures: 0, notBefore: 0, lastReason: null },
-      ...{ probing: false, probeOnArrival: false, triedAside: false },
-    }
+    const lane = createLane()
     lanes.set(name, lane)
     return lane
   }

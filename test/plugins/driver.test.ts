@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createPlugins } from '../../plugins/plugins.ts'
-import type { Outcome } from '../../work/runner.ts'
+import type { Outcome } from '../../work/target.ts'
 import type { WorkItem } from '../../work/work-item.ts'
 
 /*
