@@ -16,7 +16,7 @@ if (proxyProtocol) socket.write('PROXY UNKNOWN\r\n')
 // Its certificate is for the name that clients use.
 const createConnection = () => tls.connect({ socket, rejectUnauthorized: false })
 https
-  .get({ path: '/health', headers: { host: 'localhost' }, agent: false, createConnection }, (answer) => {
+  .get({ path: '/health', headers: { host: 'localhost' }, createConnection }, (answer) => {
     answer.setEncoding('utf8').on('data', (text) => process.stdout.write(text))
     answer.on('end', () => process.exit(answer.statusCode === 200 ? 0 : 1))
   })
