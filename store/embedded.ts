@@ -104,7 +104,7 @@ export async function openEmbeddedStore(
       if ('put' in change) {
         const written = change.order?.time ?? NaN
         operations.push({ type: 'put', key, value: encode(written, change.value) })
-        if (times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
+        if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
       } else {
         operations.push({ type: 'del', key })
         times.delete(key)
