@@ -41,24 +41,7 @@ async function main(): Promise<void> {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
   }
-  const { mqttPort, httpsPort, adminSocket } = hub
-  log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // For whoever tries it out; a node with certificates of its own is past that.
-  if (config.tlsCert === undefined && hub.caPath !== undefined) {
-    const { caPath, livestream } = hub
-    process.stderr.write(
-      welcomeText({
-        host: config.host,
-        mqttPort,
-        httpsPort,
-        adminSocket,
-        defaultSocket: resolve('data/admin.sock'),
-        caPath,
-        livestream,
-      }),
-    )
-  }
-
+  // Before anybody is told that it is ready: who reads that may stop it at once.
   let stopping = false
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
@@ -77,6 +60,24 @@ async function main(): Promise<void> {
         },
       )
     })
+  }
+
+  const { mqttPort, httpsPort, adminSocket } = hub
+  log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
+  // For whoever tries it out; a node with certificates of its own is past that.
+  if (config.tlsCert === undefined && hub.caPath !== undefined) {
+    const { caPath, livestream } = hub
+    process.stderr.write(
+      welcomeText({
+        host: config.host,
+        mqttPort,
+        httpsPort,
+        adminSocket,
+        defaultSocket: resolve('data/admin.sock'),
+        caPath,
+        livestream,
+      }),
+    )
   }
 }
 

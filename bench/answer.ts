@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import type { Commands, Usage } from './child.ts'
 
 /** Answers what the process that started this one asks, by name; always what this one uses. */
@@ -16,7 +18,12 @@ export function answer(commands: Commands): void {
   process.on('disconnect', () => process.exit())
 }
 
-function usage(): Usage {
+/** `collected`: garbage is not counted as memory. */
+function usage({ collected }: { collected?: boolean }): Usage {
+  if (collected) {
+    setFlagsFromString('--expose-gc')
+    runInNewContext('gc')()
+  }
   const { user, system } = process.cpuUsage()
   return { cpuMs: (user + system) / 1000, bytes: process.memoryUsage.rss() }
 }

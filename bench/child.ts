@@ -70,7 +70,7 @@ export function asker<Asked extends Commands>(child: ChildProcess) {
 }
 
 /** What a process uses that runs `answer` or was started with `askable`. */
-export function usageOf(child: ChildProcess): () => Promise<Usage> {
+export function usageOf(child: ChildProcess): (of?: { collected: boolean }) => Promise<Usage> {
   const ask = asker<{ usage: (args: object) => Usage }>(child)
-  return () => ask('usage', {})
+  return (of = { collected: false }) => ask('usage', of)
 }

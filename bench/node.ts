@@ -6,17 +6,16 @@ import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
+import { compiledServer } from './build.ts'
 import { askable, profiling, usageOf } from './child.ts'
 
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
-const server = fileURLToPath(new URL('../server.ts', import.meta.url))
-
 /** A node in a process and a directory of its own, with `env` on top of what a bench needs. */
 export async function startNode(env: Record<string, string> = {}) {
+  const server = await compiledServer()
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const child = spawn(process.execPath, [...askable, ...profiling('server'), server], {
     cwd: home,

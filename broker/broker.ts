@@ -11,10 +11,10 @@ import type { Access } from './access.ts'
 import { createAdmission } from './admission.ts'
 import { createInertEmitter, createPersistence } from './aedes-parts.ts'
 import { MqttConnection } from './connection.ts'
-import type { ConnectionLimits, CutReason } from './connection-events.ts'
+import type { ArrivedPublish, ConnectionLimits, CutReason } from './connection-events.ts'
 import { createDistribution, type Routes } from './distribution.ts'
 import { createPublishRate } from './limits.ts'
-import { createLinks } from './link.ts'
+import { createLinks, type Link } from './link.ts'
 import { openOutbox } from './outbox.ts'
 import { createReceiving } from './receiving.ts'
 import { createReplay } from './replay.ts'
@@ -26,6 +26,7 @@ import { createSubscribing } from './subscribing.ts'
 import { createSubscriptions } from './subscriptions.ts'
 import { type ClientView, type RetainedView, toClientView, toRetainedView, toSessionView } from './views.ts'
 import { createWills } from './wills.ts'
+import { encodePuback } from './wire.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
 
@@ -136,8 +137,10 @@ export async function createBroker(parts: {
       if (!client) return done(null)
       const link = links.ofClient(client)
       // A will is handed over as it stood in the CONNECT: it has no packet type.
-      const taken = packet.cmd === undefined ? receiving.will(link) : receiving.publish(link)
-      unfinished.add(taken)
+      const isWill = packet.cmd === undefined
+      const taken = isWill ? receiving.will(link) : link.taken.shift()
+      if (!taken) return done(new Error('a PUBLISH that did not arrive'))
+      if (isWill) unfinished.add(taken)
       taken.then(() => done(null), done)
     },
     authorizeForward: () => null,
@@ -180,6 +183,7 @@ export async function createBroker(parts: {
         acknowledged: (type, packetId) => {
           if (link.session?.owner === connection) outbox.acknowledge(link.session, type, packetId)
         },
+        publish: (publish) => take(link, publish),
         subscribe: async (request) => {
           if (link.session) await subscribing.subscribe(link.session, request)
         },
@@ -269,6 +273,23 @@ export async function createBroker(parts: {
     session.owner?.cut('operator', 'session dropped by an operator')
     await sessions.drop(session)
     return true
+  }
+
+  /** Decides at once, in the order of arrival. At QoS 0 and 1 Aedes has nothing to add to the answer. */
+  function take(link: Link, publish: ArrivedPublish): void {
+    const { connection } = link
+    const taken = receiving.publish(link, publish)
+    unfinished.add(taken)
+    if (publish.qos === 2) {
+      link.taken.push(taken)
+      return
+    }
+    taken.then(
+      () => {
+        if (publish.qos === 1) connection.send(encodePuback(publish.packetId))
+      },
+      (error: unknown) => connection.cut('error', error instanceof Error ? error.message : String(error)),
+    )
   }
 
   function cutFor(client: Client, error: Error): void {

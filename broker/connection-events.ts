@@ -15,6 +15,8 @@ export interface ConnectionLimits {
 export interface ConnectionEvents {
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
   acknowledged(type: number, packetId: number): void
+  /** A PUBLISH; those of QoS 2 are handed inwards as well, afterwards. */
+  publish(publish: ArrivedPublish): void
   /** Never rejects; resolves when it is answered. */
   subscribe(request: FiltersFrame): Promise<void>
   /** Never rejects; resolves when it is answered. */

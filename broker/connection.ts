@@ -12,13 +12,10 @@ import {
   readPublish,
 } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
+import { endGently } from './linger.ts'
 import { createOutgoing } from './outgoing.ts'
 import { encodeConnackRefusal, encodeEmptyPublish, packetType } from './wire.ts'
 
-/** How long a refused or closed peer may take to read its last bytes, milliseconds. */
-const lingerMs = 1000
-/** What a closed peer may still send meanwhile; it is thrown away. */
-const lingerBytes = 64 * 1024
 /** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
@@ -42,8 +39,6 @@ export class MqttConnection extends Duplex {
   farewell = false
   /** Shown in CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
-  /** Each PUBLISH handed inwards and not yet taken by `nextPublish`. */
-  readonly #publishes: ArrivedPublish[] = []
   readonly #socket: Duplex
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
@@ -91,7 +86,7 @@ export class MqttConnection extends Duplex {
 
   /** Bytes written and not yet taken by the network. */
   get pendingBytes(): number {
-    return this.#outgoing.pendingBytes
+    return this.#outgoing.pendingBytes()
   }
 
   /** What may be sent in one go where nobody waits for it, bytes. */
@@ -99,14 +94,9 @@ export class MqttConnection extends Duplex {
     return this.#outgoing.paceBytes
   }
 
-  /** A PUBLISH taken with `nextPublish` is acknowledged or given up: there is room for more. */
+  /** A PUBLISH is acknowledged or given up: there is room for more. */
   finished({ payload }: ArrivedPublish): void {
     this.#release(payload.length)
-  }
-
-  /** The oldest PUBLISH not yet taken; Aedes asks about them in the order they came in. */
-  nextPublish(): ArrivedPublish | undefined {
-    return this.#publishes.shift()
   }
 
   /** The log-in is done: packets that came behind the CONNECT go in now. */
@@ -174,16 +164,7 @@ export class MqttConnection extends Duplex {
     this.#stopKeepAlive()
     this.#held.length = 0
     this.#outgoing.close()
-    this.#socket.removeAllListeners('data')
-    // Read on for a moment: closing with unread input would reset the connection before the answer is out.
-    let discarded = 0
-    this.#socket.on('data', (chunk: Buffer) => {
-      discarded += chunk.length
-      if (discarded > lingerBytes) this.#socket.destroy()
-    })
-    this.#socket.resume()
-    this.#socket.end()
-    setTimeout(() => this.#socket.destroy(), lingerMs).unref()
+    endGently(this.#socket)
     done(null)
   }
 
@@ -238,24 +219,24 @@ export class MqttConnection extends Duplex {
   #received(chunk: Buffer): void {
     if (this.#state === 'closed') return
     this.#lastHeard = performance.now()
-    const rest = this.#takePubacks(chunk)
-    if (rest.length === 0) return
+    const taken = this.#takePubacks(chunk)
+    if (taken === chunk.length) return
     try {
-      for (const frame of this.#frames.push(rest)) this.#accept(frame)
+      for (const frame of this.#frames.push(chunk.subarray(taken))) this.#accept(frame)
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
       this.cut('protocol', error.message)
     }
   }
 
-  /** Takes PUBACKs at the front, which is nearly all that subscribers send, and returns what follows. */
-  #takePubacks(chunk: Buffer): Buffer {
+  /** Takes PUBACKs at the front, which is nearly all that subscribers send; the number of bytes taken. */
+  #takePubacks(chunk: Buffer): number {
     let at = 0
     while (this.#isAtEase() && isPuback(chunk, at)) {
       this.#events.acknowledged(packetType.puback, chunk.readUInt16BE(at + 2))
       at += 4
     }
-    return at === 0 ? chunk : chunk.subarray(at)
+    return at
   }
 
   /** Nothing is held back, half received or over: a packet that comes in can be dealt with at once. */
@@ -304,12 +285,12 @@ export class MqttConnection extends Duplex {
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
       case packetType.publish: {
-        // Aedes runs the acknowledgement of it and needs nothing else: topic and payload stay here.
-        const publish = readPublish(frame)
-        this.#publishes.push({ ...publish, started: this.#lastHeard })
+        const publish = { ...readPublish(frame), started: this.#lastHeard }
         this.#take(publish.payload.length)
         this.#throttle(this.#events.publishing())
-        this.#inward(encodeEmptyPublish(publish.qos, publish.packetId))
+        this.#events.publish(publish)
+        // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.
+        if (publish.qos === 2) this.#inward(encodeEmptyPublish(publish.packetId))
         return
       }
       case packetType.subscribe:

@@ -46,9 +46,10 @@ export function createDistribution(parts: {
 
   return {
     /**
-     * Stores the messages (retained values, queues of persistent sessions) and `alongside` in one commit,
-     * then delivers. Resolves when every connected subscriber has been written to; rejects when it is not
-     * certain that everybody has it, mostly because nothing was stored and nothing was delivered.
+     * Stores the messages (retained values, queues of persistent sessions) and `alongside` in one commit, and
+     * delivers: for whom nothing is stored as soon as it is written, to the others when it is safe. Resolves
+     * when every connected subscriber has been written to; rejects when it is not certain that everybody has
+     * it, mostly because nothing was stored and nothing was delivered.
      */
     async distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
       const now = clock()
@@ -57,14 +58,25 @@ export function createDistribution(parts: {
       const batch = messages.map((message) => ({ message, planned: planQueues(message, changes) }))
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
+      const publishes: Publish[] = []
+      const deliver = () => {
+        for (const { message, planned } of batch) {
+          const publish = preparePublish(message.topic, message.payload)
+          publishes.push(publish)
+          retained.show(message, now)
+          deliverLive(message, planned, publish)
+        }
+      }
       await commit(
         changes,
         batch.map(({ planned }) => planned),
+        deliver,
       )
-      for (const { message, planned } of batch) {
-        const publish = preparePublish(message.topic, message.payload)
-        retained.show(message, now)
-        deliver(message, planned, publish)
+      // A store that does not say so earlier.
+      if (publishes.length === 0) deliver()
+      for (const [index, { planned }] of batch.entries()) {
+        const publish = publishes[index]
+        if (publish) for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
       }
       if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
@@ -131,11 +143,15 @@ export function createDistribution(parts: {
     }
   }
 
-  async function commit(changes: Change[], planned: readonly Map<Session, Planned>[]): Promise<void> {
+  async function commit(
+    changes: Change[],
+    planned: readonly Map<Session, Planned>[],
+    written?: () => void,
+  ): Promise<void> {
     if (changes.length === 0) return
     const finished = outbox.finished.take()
     try {
-      await store.commit([...finished, ...changes])
+      await store.commit([...finished, ...changes], written)
     } catch (error) {
       outbox.finished.putBack(finished)
       for (const plans of planned) outbox.revert([...plans.values()])
@@ -143,17 +159,17 @@ export function createDistribution(parts: {
     }
   }
 
-  function deliver(message: Message, planned: ReadonlyMap<Session, Planned>, publish: Publish): void {
+  function deliverLive(message: Message, planned: ReadonlyMap<Session, Planned>, publish: Publish): void {
     const permitted = createPermittedCheck(message.topic)
     let deliveries = planned.size
     for (const [session, qos] of routes.live.match(message.topic)) {
       // One copy per client, at the higher QoS, where filters overlap [MQTT-3.3.5-1].
-      if (!session.connection || planned.has(session) || !permitted(session)) continue
+      if (!session.connection || !permitted(session)) continue
+      if (planned.size > 0 && planned.has(session)) continue
       sendUnstored(session, publish, lowerQos(qos, message.qos), false)
       deliveries++
     }
     if (message.qos === 0) deliveries += deliverQos0(message, publish)
-    for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
     metrics.deliveries.inc(deliveries)
   }
 

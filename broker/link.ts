@@ -11,6 +11,8 @@ export interface Link {
   logInDone: () => void
   /** Where its will is stored. */
   willKey: string | undefined
+  /** Every PUBLISH of QoS 2 that Aedes has not asked about yet; it does so in the order they came in. */
+  readonly taken: Promise<void>[]
   /** Settles when everything published so far may be acknowledged. */
   acknowledged: Promise<void>
 }
@@ -30,6 +32,7 @@ export function createLinks() {
         session: undefined,
         logInDone: () => {},
         willKey: undefined,
+        taken: [],
         acknowledged: Promise.resolve(),
       }
       open.add(link)

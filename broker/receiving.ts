@@ -69,13 +69,12 @@ export function createReceiving(parts: {
     publishLeftOver,
 
     /**
-     * Takes the next PUBLISH of a connection. It is decided at once, but resolves in turn:
-     * acknowledgements keep the order of the publishes [MQTT-4.6.0-2].
+     * Takes a PUBLISH. It is decided at once, but resolves in turn: acknowledgements keep the order of the
+     * publishes [MQTT-4.6.0-2].
      */
-    async publish(link: Link): Promise<void> {
-      const publish = link.connection.nextPublish()
+    async publish(link: Link, publish: ArrivedPublish): Promise<void> {
       const { session } = link
-      if (!session || !publish) throw new Error('a PUBLISH without session')
+      if (!session) throw new Error('a PUBLISH without session')
       const before = link.acknowledged
       const taken =
         publish.qos === 2 ? receiveOnce(link, session, publish) : receiveNow(link, session, publish, [])

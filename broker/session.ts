@@ -76,8 +76,13 @@ export function createSession(of: {
   principal: Principal
   createdAt: number
 }): Session {
+  // Named one by one, so that all sessions have the same hidden class, whoever made `of`.
   return {
-    ...of,
+    clientId: of.clientId,
+    clean: of.clean,
+    permission: of.permission,
+    createdAt: of.createdAt,
+    principal: of.principal,
     subscriptions: new Map(),
     grantedElsewhere: 0,
     node: undefined,

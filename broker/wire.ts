@@ -83,13 +83,13 @@ function encodeLength(length: number): Buffer {
   return Buffer.from(bytes)
 }
 
-/** A PUBLISH with a topic of one letter and nothing in it, to be acknowledged. */
-export function encodeEmptyPublish(qos: Qos, packetId: number): Buffer {
-  const header = (packetType.publish << 4) | (qos << 1)
-  const topic = [0, 1, 0x2d]
-  return qos === 0
-    ? Buffer.from([header, 3, ...topic])
-    : Buffer.from([header, 5, ...topic, packetId >> 8, packetId & 0xff])
+/** A PUBLISH of QoS 2 with a topic of one letter and nothing in it, to be acknowledged. */
+export function encodeEmptyPublish(packetId: number): Buffer {
+  return Buffer.of((packetType.publish << 4) | 4, 5, 0, 1, 0x2d, packetId >> 8, packetId & 0xff)
+}
+
+export function encodePuback(packetId: number): Buffer {
+  return Buffer.of(packetType.puback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
 /** PUBREL; its reserved flags are 0010 [MQTT-3.6.1-1]. */

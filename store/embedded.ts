@@ -20,6 +20,8 @@ export async function openEmbeddedStore(
     throw openFailure(directory, error)
   })
   const commits = createGroupCommit(write)
+  /** Event times of the entries that have been asked about, as they are stored. */
+  const times = new Map<string, number | undefined>()
   let torn = false
   let reopening: Promise<void> | undefined
   let closed = false
@@ -38,11 +40,11 @@ export async function openEmbeddedStore(
       for await (const [key, stored] of db.iterator(keysBelow(prefix))) yield [key, contentOf(stored)]
     },
 
-    commit(changes) {
+    commit(changes, written) {
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve()
       return new Promise((resolve, reject) => {
-        commits.add({ changes, resolve, reject })
+        commits.add({ changes, written, resolve, reject })
       })
     },
 
@@ -59,11 +61,23 @@ export async function openEmbeddedStore(
         reopening = reopen()
         await reopening
       }
-      const changes = group.flatMap((pending) => pending.changes)
-      await db.batch(await applicable(changes), { sync: true })
+      const operations = await applicable(group.flatMap((pending) => pending.changes))
+      if (group.length <= smallGroup && group.some((pending) => pending.written)) {
+        // Twice, because a sync only answers for the log file in use: LevelDB may have changed it in between.
+        await db.batch(operations)
+        const synced = db.batch(operations, { sync: true })
+        try {
+          for (const pending of group) pending.written?.()
+        } finally {
+          await synced
+        }
+      } else {
+        await db.batch(operations, { sync: true })
+      }
       for (const pending of group) pending.resolve()
     } catch (error) {
       torn = true
+      times.clear()
       for (const pending of group) pending.reject(error)
     }
   }
@@ -81,9 +95,7 @@ export async function openEmbeddedStore(
   /** The changes as LevelDB operations, without those an entry of newer event time withstands. */
   async function applicable(all: readonly Change[]): Promise<Operation[]> {
     const changes = all.filter(isStateChange) // There is nobody to be told.
-    const ordered = [...new Set(changes.filter((change) => change.order).map(keyOf))]
-    const stored = ordered.length > 0 ? await db.getMany(ordered) : []
-    const times = new Map(ordered.map((key, index) => [key, timeOf(stored[index])]))
+    await readTimes(changes.filter((change) => change.order).map(keyOf))
     const operations: Operation[] = []
     for (const change of changes) {
       const key = keyOf(change)
@@ -92,13 +104,20 @@ export async function openEmbeddedStore(
       if ('put' in change) {
         const written = change.order?.time ?? NaN
         operations.push({ type: 'put', key, value: encode(written, change.value) })
-        if (times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
+        if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
       } else {
         operations.push({ type: 'del', key })
-        if (times.has(key)) times.set(key, undefined)
+        times.delete(key)
       }
     }
     return operations
+  }
+
+  async function readTimes(keys: readonly string[]): Promise<void> {
+    const unknown = [...new Set(keys.filter((key) => !times.has(key)))]
+    if (unknown.length === 0) return
+    const stored = await db.getMany(unknown)
+    for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
   }
 }
 
@@ -158,6 +177,12 @@ function openFailure(directory: string, error: unknown): Error {
   if (isLocked) return new Error(`the store in ${directory} is in use by another process`)
   return new Error(`the store in ${directory} cannot be opened`, { cause })
 }
+
+/**
+ * Commits that are few are written before they are synced, so that `written` need not wait for the disk.
+ * Where many wait, throughput is what counts.
+ */
+const smallGroup = 8
 
 type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }
 

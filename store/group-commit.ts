@@ -3,6 +3,7 @@ import type { Change } from './store.ts'
 /** A commit that somebody waits for. */
 export interface Pending {
   changes: readonly Change[]
+  written?: (() => void) | undefined
   resolve(): void
   reject(error: unknown): void
 }

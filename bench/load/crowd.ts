@@ -69,7 +69,7 @@ export const commands = {
 
   /** Everybody subscribes once more, at another QoS. */
   async change({ qos }: { qos: number }): Promise<void> {
-    if (!joined || joined.qos === qos) return
+    if (!joined) return
     joined = { ...joined, qos }
     const { filter } = joined
     await paced(members.length, 64, (index) => subscribe(members[index], filter, qos))

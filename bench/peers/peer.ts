@@ -12,8 +12,11 @@ export interface Peer {
   subscriber: Login | undefined
   /** How to log in as a publisher, and for which livestreams. */
   publishers: { login: Login | undefined; livestreams: Livestream[] }[]
-  /** What the process uses that delivers; a validator beside it is not counted. */
-  usage(): Promise<Usage>
+  /**
+   * What the process uses that delivers; a validator beside it is not counted. `collected`: without garbage,
+   * where there is any.
+   */
+  usage(of?: { collected: boolean }): Promise<Usage>
   /** One more, that nobody uses. */
   addCredential?: () => Promise<unknown>
   stop(): Promise<void>

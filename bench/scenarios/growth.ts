@@ -1,4 +1,4 @@
-import { deliver, flood, joinCrowd, joinPublishers } from '../delivery.ts'
+import { deliver, flood, joinCrowd, joinPublishers, warmUp } from '../delivery.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, inTurn, onStage } from '../stage.ts'
@@ -90,6 +90,7 @@ function grow(dimension: Dimension, runs: number, say: (line: string) => void): 
       const sizeOf = (act: Act) => (act === small ? sizes[0] : sizes[1])
       for (const act of acts) {
         await joinPublishers(act, 1)
+        await warmUp([act])
         await prepare(act, sizeOf(act))
         await cost(act, sizeOf(act))
       }

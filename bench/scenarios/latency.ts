@@ -1,4 +1,4 @@
-import { deliver, joinCrowd, joinPublishers } from '../delivery.ts'
+import { deliver, joinCrowd, joinPublishers, warmUp } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { chosen, inTurn, onStage } from '../stage.ts'
 
@@ -16,6 +16,7 @@ export const latency: Scenario = {
     const samples: Sample[] = []
     await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
       for (const act of acts) await joinPublishers(act, 1)
+      await warmUp(acts)
       let present = 0
       for (const subscribers of list(options, 'subscribers')) {
         for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })

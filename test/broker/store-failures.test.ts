@@ -203,11 +203,11 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
   await receiving.start(async () => true)
   const arrived = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1, started: 0 }
   const link = {
-    connection: { nextPublish: () => arrived, finished: () => {} },
+    connection: { finished: () => {} },
     session: { clientId: 'c' },
     acknowledged: Promise.resolve(),
   }
-  for (let index = 0; index < 3; index++) await receiving.publish(link as never)
+  for (let index = 0; index < 3; index++) await receiving.publish(link as never, arrived as never)
   t.equal(await link.acknowledged, undefined)
 })
 

@@ -22,6 +22,39 @@ storeSuite(t, async (t) => {
   }
 })
 
+t.test('a commit is written, in order, before it resolves; many at once are spared that', async (t) => {
+  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const told: string[] = []
+  const commit = (key: string) =>
+    store
+      .commit([{ put: `k/${key}`, value: key }], () => told.push(`${key} written`))
+      .then(() => told.push(key))
+  await Promise.all([commit('a'), commit('b')])
+  t.strictSame(told, ['a written', 'b written', 'a', 'b'])
+  const many = Array.from({ length: 100 }, (_, index) => `m${index}`)
+  await Promise.all(many.map(commit))
+  t.strictSame(told.filter((line) => !line.endsWith('written')).slice(2), many)
+  t.equal((await store.get('k/a'))?.toString(), 'a')
+})
+
+t.test('event times are remembered, whatever wrote or removed the entry', async (t) => {
+  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const put = (value: string, time: number) =>
+    store.commit([{ put: 'k/a', value, order: { time, horizon: Infinity } }])
+  const value = async () => (await store.get('k/a'))?.toString()
+  await put('newest', 3)
+  await put('older', 2)
+  t.equal(await value(), 'newest')
+  await store.commit([{ put: 'k/a', value: 'without time' }])
+  await put('old', 1)
+  t.equal(await value(), 'old', 'an entry without time gives way')
+  await store.commit([{ del: 'k/a' }])
+  await put('oldest', 0)
+  t.equal(await value(), 'oldest', 'so does none')
+})
+
 t.test('what was acknowledged survives kill -9', async (t) => {
   const directory = join(t.testdir(), 'store')
   for (const round of ['first', 'second', 'third']) {

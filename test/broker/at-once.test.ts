@@ -1,0 +1,107 @@
+import t from 'tap'
+import type { Store } from '../../store/store.ts'
+import { openBroker, peer, publish, publishes, subscriber, texts } from '../conformance/peers.ts'
+
+/* What goes out, or is taken, without waiting for anything it need not wait for. */
+
+/** A store that has written a commit and is not sure of it until it is told to be. */
+function createUnsureStore() {
+  let settle = (_failed?: Error) => {}
+  let holding = false
+  return {
+    wrap: (store: Store): Store => ({
+      ...store,
+      commit: async (changes, written) => {
+        if (!holding || !written) return store.commit(changes)
+        written()
+        const failed = await new Promise<Error | undefined>((resolve) => {
+          settle = resolve
+        })
+        if (failed) throw failed
+        await store.commit(changes)
+      },
+    }),
+    hold(): void {
+      holding = true
+    },
+    settle: (failed?: Error) => settle(failed),
+  }
+}
+
+t.test(
+  'who has nothing stored gets a message when it is written, everybody else when it is safe',
+  async (t) => {
+    const store = createUnsureStore()
+    const broker = await openBroker(t, { wrapStore: store.wrap })
+    const live = await subscriber(t, broker, 'live', { '#': 1 })
+    const kept = await subscriber(t, broker, 'kept', { a: 1 }, { clean: false })
+    const publisher = await peer(t, broker, 'publisher')
+    store.hold()
+    publisher.send(publish('a', 1, 7))
+    await live.next('publish')
+    const late = await subscriber(t, broker, 'late', { a: 1 })
+    await late.settled()
+    await kept.settled()
+    await publisher.settled()
+    t.same(texts(kept), [], 'a persistent session waits')
+    t.notOk(
+      publisher.packets.some(({ cmd }) => cmd === 'puback'),
+      'and so does the acknowledgement',
+    )
+    store.settle()
+    await publisher.next('puback')
+    await kept.next('publish')
+    await live.settled()
+    t.equal(publishes(live).length, 1, 'nobody gets it twice')
+  },
+)
+
+t.test('a disk that fails after it has taken a message: it is not acknowledged', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const live = await subscriber(t, broker, 'live', { a: 0 })
+  const kept = await subscriber(t, broker, 'kept', { a: 1 }, { clean: false })
+  const publisher = await peer(t, broker, 'publisher')
+  store.hold()
+  publisher.send(publish('a', 1, 7))
+  await live.next('publish')
+  store.settle(new Error('disk full'))
+  await publisher.closed()
+  t.notOk(publisher.packets.some(({ cmd }) => cmd === 'puback'))
+  await kept.settled()
+  t.same(texts(kept), [])
+  t.equal(broker.broker.sessions.get('kept')?.queue.size, 0)
+})
+
+t.test('acknowledgements are taken however they are cut, and whatever follows them', async (t) => {
+  const broker = await openBroker(t)
+  const client = await subscriber(t, broker, 'client', { a: 1 })
+  const publisher = await peer(t, broker, 'publisher')
+  for (const messageId of [1, 2, 3, 4]) publisher.send(publish('a', 1, messageId))
+  await client.next('publish', 3)
+  const ids = publishes(client).map(({ messageId = 0 }) => messageId)
+  const inFlight = () => broker.broker.sessions.get('client')?.inFlight.size
+  t.equal(inFlight(), 4)
+  const acknowledgements = Buffer.concat(ids.map((id) => Buffer.of(0x40, 2, id >> 8, id & 0xff)))
+  const bytes = Buffer.concat([acknowledgements, Buffer.of(0xc0, 0)])
+  for (const [from, to] of [
+    [0, 4],
+    [4, 10],
+    [10, 13],
+    [13, bytes.length],
+  ] as const) {
+    client.send(bytes.subarray(from, to))
+    // Its own packet, or it would be joined with the next one.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await client.next('pingresp')
+  t.equal(inFlight(), 0)
+})
+
+t.test('an acknowledgement of identifier 0 closes the connection, also behind good ones', async (t) => {
+  const broker = await openBroker(t)
+  const client = await subscriber(t, broker, 'client', { a: 1 })
+  client.send(Buffer.of(0x40, 2, 0, 1, 0x40, 2, 0, 0, 0xc0, 0))
+  await client.closed()
+  t.notOk(client.packets.some(({ cmd }) => cmd === 'pingresp'))
+})
