@@ -160,7 +160,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
     subscriptions: deliveries.subscriptions,
     deliveries,
-    checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate }),
+    checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: publicUrl }),
     health: createHealth({ store, feed, clock }),
   })
   publicUrl ||= `https://localhost:${bridge.port}`

@@ -9,6 +9,15 @@ import type { createSubscriptions } from './subscriptions.ts'
 import { decodeMessages, encodeMessages, type ToldMessage } from './told-messages.ts'
 import { lowerQos, type Publish, preparePublish } from './wire.ts'
 
+/** Bytes that are delivered to everybody without a break. */
+const maxAtOnce = 256 * 1024
+
+/** A message, and the queues that take it. */
+interface Planning {
+  message: Message
+  planned: Map<Session, Planned>
+}
+
 /** Where nodes tell each other what they distribute. */
 const channel = 'deliver'
 
@@ -67,16 +76,20 @@ export function createDistribution(parts: {
           deliverLive(message, planned, publish)
         }
       }
+      const isLarge = messages.reduce((bytes, { payload }) => bytes + payload.length, 0) > maxAtOnce
       await commit(
         changes,
         batch.map(({ planned }) => planned),
-        deliver,
+        isLarge ? undefined : deliver,
       )
-      // A store that does not say so earlier.
-      if (publishes.length === 0) deliver()
-      for (const [index, { planned }] of batch.entries()) {
-        const publish = publishes[index]
-        if (publish) for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
+      if (isLarge) await deliverInPortions(batch, now)
+      else {
+        // A store that does not say so earlier.
+        if (publishes.length === 0) deliver()
+        for (const [index, { planned }] of batch.entries()) {
+          const publish = publishes[index]
+          if (publish) for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
+        }
       }
       if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
@@ -156,6 +169,25 @@ export function createDistribution(parts: {
       outbox.finished.putBack(finished)
       for (const plans of planned) outbox.revert([...plans.values()])
       throw error
+    }
+  }
+
+  /**
+   * A large event for many livestreams would overflow the buffer of a subscriber that reads as fast as it can:
+   * the network gets a turn in between.
+   */
+  async function deliverInPortions(batch: readonly Planning[], now: number): Promise<void> {
+    for (const { message } of batch) retained.show(message, now)
+    let bytes = 0
+    for (const { message, planned } of batch) {
+      if (bytes + message.payload.length > maxAtOnce && bytes > 0) {
+        await new Promise((resolve) => setImmediate(resolve))
+        bytes = 0
+      }
+      bytes += message.payload.length
+      const publish = preparePublish(message.topic, message.payload)
+      deliverLive(message, planned, publish)
+      for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
     }
   }
 

@@ -17,10 +17,16 @@ export type Resolve = (name: string) => Promise<readonly string[]>
  */
 export async function checkWebhookUrl(
   text: string,
-  options: { allowPrivate: boolean; resolve?: Resolve },
+  options: {
+    allowPrivate: boolean
+    /** URL of the hub itself, which would take a push for work of its own. */
+    own?: string
+    resolve?: Resolve
+  },
 ): Promise<string | undefined> {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || text.length > maxWebhookUrlLength) return 'expected an https URL'
+  if (options.own && url.origin === new URL(options.own).origin) return 'it is the hub itself'
   const wrong = problemOf(url, options)
   if (wrong !== undefined || options.allowPrivate) return wrong
   const host = hostOf(url)

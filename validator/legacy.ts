@@ -12,6 +12,12 @@ import { radioMessages } from './messages.ts'
 import type { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
 
+/**
+ * Topics of one institution for livestreams that the feed does not know: far more than anybody tries out, and a
+ * publisher that makes up a new name for each event must not fill the hub.
+ */
+const maxUnlisted = 2_000
+
 /** What became of an event over HTTPS (service.md §2.7, §4.1). */
 export type LegacyResult =
   | {
@@ -47,11 +53,21 @@ export function createLegacySubmit(parts: {
     const shape = readEvent(request.payload, request.eventName, now)
     if ('errors' in shape) return invalid(shape.errors)
     const { event, kind, time } = shape
-    const verdicts = event.services.map((service) => judgeService(service, request.institutionId, feed()))
+    const isListed = (livestreamId: string) => feed()?.byId(livestreamId) !== undefined
+    let room: number | undefined
+    const verdicts = event.services.map((service) => {
+      const verdict = judgeService(service, request.institutionId, feed())
+      if (!('livestreamId' in verdict) || isListed(verdict.livestreamId)) return verdict
+      if (topics.get(verdict.livestreamId)) return verdict
+      room ??= maxUnlisted - topics.countOf(request.institutionId)
+      return room-- > 0 ? verdict : { blocked: 'service.unknown' }
+    })
     const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
     const tooMuch = checkSpread(request.payload, ids)
     if (tooMuch.length > 0) return invalid(tooMuch)
-    const missing = topics.missing(ids, now)
+    const missing = topics.missing(ids, now, (livestreamId) =>
+      isListed(livestreamId) ? undefined : request.institutionId,
+    )
     const { created } = missing
     const fresh = new Set(created.map((topic) => topic.id))
     const published = [...new Set(ids)].filter((id) => !fresh.has(id))

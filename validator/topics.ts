@@ -7,6 +7,8 @@ export interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string
+  /** Who published first for a livestream that the feed does not know. */
+  institutionId?: string
 }
 
 /**
@@ -25,12 +27,26 @@ export async function createTopics(store: Store) {
     list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     get: (livestreamId: string): Topic | undefined => topics.get(livestreamId),
 
-    /** The topics that these livestreams lack, and the changes that store them. */
-    missing(livestreamIds: readonly string[], now: number): { created: Topic[]; changes: Change[] } {
+    /** How many topics an institution has for livestreams that the feed does not know. */
+    countOf: (institutionId: string): number =>
+      [...topics.values()].filter((topic) => topic.institutionId === institutionId).length,
+
+    /**
+     * The topics that these livestreams lack, and the changes that store them. `institutionOf` tells whose
+     * they are, where the feed does not.
+     */
+    missing(
+      livestreamIds: readonly string[],
+      now: number,
+      institutionOf: (livestreamId: string) => string | undefined = () => undefined,
+    ): { created: Topic[]; changes: Change[] } {
       const createdAt = new Date(now).toISOString()
       const created = [...new Set(livestreamIds)]
         .filter((id) => !topics.has(id))
-        .map((id) => ({ id, createdAt }))
+        .map((id): Topic => {
+          const institutionId = institutionOf(id)
+          return { id, createdAt, ...(institutionId !== undefined && { institutionId }) }
+        })
       return {
         created,
         changes: created.map((topic) => ({ put: prefix + topic.id, value: JSON.stringify(topic) })),

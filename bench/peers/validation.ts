@@ -15,6 +15,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
     topics: {
       list: () => [],
       get: () => undefined,
+      countOf: () => 0,
       missing: () => ({ created: [], changes: [] }),
       show() {},
     },

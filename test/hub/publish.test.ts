@@ -8,6 +8,7 @@ import {
   nextTopic,
   playing,
   playingTopic,
+  serviceOf,
   station,
 } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
@@ -156,4 +157,17 @@ t.test('QoS 0 and 2 publish as well', async (t) => {
   for (const qos of [0, 2] as const) {
     t.equal((await publisher.publish(playing(livestream), { qos })).outcome, 'published', `QoS ${qos}`)
   }
+})
+
+t.test('a large event for many livestreams cuts off nobody who reads', async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const several = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
+  const event = { ...playing(livestream), title: 'x'.repeat(390_000), services: several.map(serviceOf) }
+  t.match(await publisher.publish(event), { outcome: 'published', statuses: { published: 6 } })
+  await app.received.count(6)
+  t.ok(app.client.connected)
+  t.same(new Set(app.received.all.map(({ topic }) => topic)), new Set(several.map(playingTopic)))
 })

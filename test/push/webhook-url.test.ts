@@ -92,3 +92,9 @@ t.test('an address is public or it is not', async (t) => {
     t.notOk(isPublicAddress(address), address)
   }
 })
+
+t.test('the hub does not push to itself', async (t) => {
+  const options = { allowPrivate: true, own: 'https://localhost:8443' }
+  t.ok(await checkWebhookUrl('https://LOCALHOST:8443/pubsub', options))
+  t.equal(await checkWebhookUrl('https://localhost:9443/pubsub', options), undefined)
+})

@@ -9,7 +9,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacySubmit, judgeService } from '../../validator/legacy.ts'
 import { createStoring } from '../../validator/storing.ts'
 import { createTopics } from '../../validator/topics.ts'
-import { playing } from '../events.ts'
+import { playing, serviceOf } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 
@@ -205,3 +205,18 @@ t.test(
     t.match(await publish(playing(one)), { statuses: { failed: 1 } }, 'the topic was not created before')
   },
 )
+
+t.test('an institution cannot fill the hub with livestreams that the feed does not know', async (t) => {
+  const { publish } = await startLegacy(t)
+  const made = async (from: number, count: number) => {
+    const services = Array.from({ length: count }, (_, index) =>
+      serviceOf({ ...one, id: '', externalId: `crid://made.example/${from + index}` }),
+    ).map(({ id: _id, ...service }) => service)
+    return publish({ ...playing(one), services })
+  }
+  for (let from = 0; from < 1_900; from += 100) await made(from, 100)
+  t.match(await made(1_900, 150), { statuses: { published: 0, blocked: 50, failed: 100 } })
+  t.match(await made(5_000, 1), { statuses: { blocked: 1 } })
+  t.match(await made(0, 1), { statuses: { published: 1 } }, 'those it has go on')
+  t.match(await publish(playing(one)), { statuses: { failed: 1 } }, 'and so does the feed')
+})

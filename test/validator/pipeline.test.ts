@@ -20,6 +20,7 @@ const alongside: Change[] = [{ put: 'incoming/x', value: '' }]
 const everyTopicExists: Topics = {
   list: () => [],
   get: () => undefined,
+  countOf: () => 0,
   missing: () => ({ created: [], changes: [] }),
   show: () => {},
 }
