@@ -70,6 +70,7 @@ t.test(
     await app.received.count(5)
     t.equal(await a.stop('SIGTERM'), 0)
     await goesOn()
+    await balancer.says('Server mqtt/a is DOWN')
     a = await start('a', portsOfA)
     await balancer.says('Server mqtt/a is UP') // as an operator waits for it
     t.equal(await b.stop('SIGTERM'), 0)
@@ -148,7 +149,11 @@ async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports 
     ...own,
     /** Until it says so of a server. */
     async says(words: string): Promise<void> {
-      while (!output.includes(words)) await delay(20)
+      const deadline = Date.now() + 30_000
+      while (!output.includes(words)) {
+        if (Date.now() > deadline) throw new Error(`nothing of "${words}" in:\n${output}`)
+        await delay(20)
+      }
     },
   }
 }
