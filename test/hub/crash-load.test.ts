@@ -10,11 +10,11 @@ import { type Issued, temporaryDirectory } from '../start-hub.ts'
 import { storeSettings, stores } from '../stores.ts'
 
 /*
- * kill -9 in the middle of everything, again and again. Where starting a process takes long it ends after
- * three quarters of a minute; CRASH_ROUNDS sets how often, however long that takes.
+ * kill -9 in the middle of everything, again and again. Where starting a process takes long it ends after a
+ * minute; CRASH_ROUNDS sets how often, however long that takes.
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 30)
-const longestMs = process.env.CRASH_ROUNDS ? Infinity : 45_000
+const longestMs = process.env.CRASH_ROUNDS ? Infinity : 60_000
 /** Publishes of one client that wait for their acknowledgement. */
 const window = 12
 

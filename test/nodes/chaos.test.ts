@@ -1,3 +1,4 @@
+import { availableParallelism, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Arrived, closed, connect } from '../clients.ts'
@@ -19,6 +20,8 @@ const killEveryMs = 5_000
 const calmMs = 2_000
 const warmUpMs = 3_000
 const budgetMs = 220
+/** Where others use the machine, how long things take says nothing about the hub. */
+const isBusy = (loadavg()[0] ?? 0) > availableParallelism()
 
 interface Sent {
   livestream: string
@@ -77,16 +80,18 @@ t.test(
 
     const acknowledged = [...sent].filter(([, { acknowledgedAt }]) => acknowledgedAt !== undefined)
     t.equal(acknowledged.length, sent.size, 'in the end everything is acknowledged')
-    const lost: string[] = []
-    for (const listener of listeners.filter(({ isPersistent }) => isPersistent)) {
-      const missing = () =>
-        acknowledged.filter(
-          ([marker, { livestream, isControl }]) =>
-            isControl && listener.wants(livestream) && !listener.markers.has(marker),
+    const missing = () =>
+      listeners
+        .filter(({ isPersistent }) => isPersistent)
+        .flatMap((listener) =>
+          acknowledged.flatMap(([marker, { livestream, isControl }]) =>
+            isControl && listener.wants(livestream) && !listener.markers.has(marker)
+              ? [`${listener.clientId} misses ${marker}`]
+              : [],
+          ),
         )
-      await until(() => missing().length === 0, 15_000).catch(() => undefined)
-      lost.push(...missing().map(([marker]) => `${listener.clientId} misses ${marker}`))
-    }
+    await until(() => missing().length === 0, 20_000).catch(() => undefined)
+    const lost = missing()
     t.same(lost, [], `${acknowledged.length} acknowledged, none lost for persistent QoS 1 subscribers`)
 
     for (const node of nodes) {
@@ -105,6 +110,7 @@ t.test(
       t.same(stale, [], 'the newest value of every livestream is retained')
     }
 
+    for (const visitor of [...listeners, ...publishers]) visitor.leave()
     const isCalm = ({ at }: { at: number }) => faults.every(({ from, to }) => at < from || at > to)
     const calm = latencies.filter(isCalm).map(({ ms }) => ms)
     calm.sort((left, right) => left - right)
@@ -116,7 +122,9 @@ t.test(
       `${acknowledged.length} events, ${latencies.length} deliveries, ${calm.length} outside the ${faulty} s ` +
         `of faults: p50 ${p50} ms, p99 ${p99} ms`,
     )
-    t.ok((p99 ?? Number.NaN) <= budgetMs, `p99 of ${calm.length} deliveries outside faults: ${p99} ms`)
+    const inBudget = `p99 of ${calm.length} deliveries outside faults: ${p99} ms`
+    const skip = isBusy && 'NOT TESTED: the machine was busy before'
+    t.ok((p99 ?? Number.NaN) <= budgetMs, inBudget, { skip })
   },
 )
 
@@ -218,11 +226,12 @@ function createVisitor(
   let current: Promise<Client> | undefined
   let isConnected = false
   let isOver = false
-  t.teardown(() => {
-    isOver = true
-  })
   return {
     isConnected: () => isConnected,
+    /** Does not come back. */
+    leave(): void {
+      isOver = true
+    },
     async start(): Promise<void> {
       current = enter()
       await current
