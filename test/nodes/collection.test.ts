@@ -76,30 +76,3 @@ t.test('what was applied without an answer is found out', async (t) => {
   t.strictSame(a.stations.get('kw1'), second)
   t.strictSame(a.stations.get('kw2'), first, 'and what came after it stays')
 })
-
-t.test('what is found out late does not undo what was heard meanwhile', async (t) => {
-  const space = createSharedSpace()
-  const [store, other] = [space.openWatched(t), space.openWatched(t)]
-  const answers: (() => void)[] = []
-  const slow = {
-    ...store,
-    async get(key: string) {
-      const value = await store.get(key)
-      await new Promise<void>((resolve) => answers.push(resolve))
-      return value
-    },
-  }
-  const stations = await createCollection<Station>(slow, 'station')
-  store.start()
-  const others = await createCollection<Station>(other, 'station')
-  other.start()
-  store.cut('applied')
-  await t.rejects(stations.put('kw1', first))
-  store.restore()
-  while (answers.length === 0) await nextTurn()
-  await others.put('kw1', second)
-  await settled(store)
-  for (const answer of answers) answer()
-  await settled(store)
-  t.strictSame(stations.get('kw1'), second)
-})
