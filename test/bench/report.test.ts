@@ -1,0 +1,35 @@
+import t from 'tap'
+import { summarize, toTables } from '../../bench/report.ts'
+import type { Sample, Scenario } from '../../bench/scenario.ts'
+
+const scenario: Scenario = {
+  about: '',
+  options: {},
+  figures: { cpu: 'CPU, µs', lost: 'lost' },
+  compared: ['cpu'],
+  measure: async () => [],
+}
+
+function sample(system: string, run: number, cpu: number): Sample {
+  return { case: 'ten subscribers', system, run, figures: { cpu, lost: 0 } }
+}
+
+const samples = [
+  ...[10, 30, 20].map((cpu, run) => sample('hub', run, cpu)),
+  // A machine that gets slower: the ratio of the medians would be 1.
+  ...[5, 20, 40].map((cpu, run) => sample('other', run, cpu)),
+]
+
+t.test('figures are medians of the runs, ratios medians of the ratios within a run', async (t) => {
+  const [ours, other] = summarize(samples, scenario)
+  t.match(ours, { system: 'hub', runs: 3, figures: { cpu: 20, lost: 0 } })
+  t.same(ours?.ratios, { other: { cpu: 1.5 } })
+  t.match(other, { system: 'other', figures: { cpu: 20 } })
+  t.equal(other?.ratios, undefined)
+})
+
+t.test('the tables are Markdown, the ratios in one of their own', async (t) => {
+  const [figures = '', ratios = ''] = toTables(summarize(samples, scenario), scenario).split('\n\n')
+  t.match(figures, /^\| case +\| system \| CPU, µs \| lost \|\n\| -+ \| -+ \| -+: \| -+: \|\n/)
+  t.match(ratios, /\| ten subscribers \| hub ÷ other \| 1\.50 \|$/)
+})
