@@ -1,0 +1,5 @@
+import { withoutRedis } from '../redis-server.ts'
+import { testCrashes } from './crashes.ts'
+
+// The same way of an event; fewer, because each start takes longer.
+testCrashes('redis', 15, withoutRedis)
