@@ -17,6 +17,9 @@ async function start(t: Test, isPublic = false) {
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
+    // Signed for the hub itself where it is public at the address of the target.
+    { type: 'hub', url: target.url('/pubsub') },
+    { type: 'elsewhere', url: target.url('/elsewhere') },
   ]
   const config = join(home, 'hub.json')
   await writeFile(config, JSON.stringify({ plugins }))
@@ -127,19 +130,10 @@ t.test('POST /pubsub takes items that the hub has signed for it, once', async (t
   const { target, hub } = await start(t, true)
   const api = await openApi(t, hub)
   const { token: user } = await addUser(hub, api, own)
-  const event = playing(station(), { plugins: [{ type: 'dts', isDeactivated: true }] })
+  const plugins = [{ type: 'dts', isDeactivated: true }, { type: 'hub' }, { type: 'elsewhere' }]
+  const event = playing(station(), { plugins })
   const publish = () => api.call('POST', `/events/${event.event}`, { token: user, body: event })
   await publish() // makes the topic
-  for (const path of ['/pubsub', '/elsewhere']) {
-    const body = {
-      type: 'PUBSUB',
-      method: 'PUSH',
-      url: target.url(path),
-      contact: 'a@b.example',
-      topic: station().id,
-    }
-    t.equal((await api.call('POST', '/subscriptions', { token: user, body })).status, 201)
-  }
   await publish()
   await target.until((received) => received.length === 2)
   const signedFor = (path: string) =>
