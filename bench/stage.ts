@@ -3,13 +3,14 @@ import type { commands as crowd } from './load/crowd.ts'
 import type { commands as publishers } from './load/publishers.ts'
 import { type Ground, prepareGround } from './peers/ground.ts'
 import { startHubPeer } from './peers/hub.ts'
-import { startMosquitto, startNats } from './peers/installed.ts'
+import { startHubOnRedis, startMosquitto, startNats } from './peers/installed.ts'
 import { startBareSockets, startPlainAedes } from './peers/ours.ts'
 import type { Peer, StartPeer } from './peers/peer.ts'
 
 /** The systems by the words of `--peers`. */
 export const systems = {
   hub: (ground) => startHubPeer(ground),
+  redis: startHubOnRedis,
   mosquitto: startMosquitto,
   nats: startNats,
   aedes: startPlainAedes,

@@ -4,8 +4,9 @@ import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
 /** This project, as `npm start` runs it, without the limits that a load from one address runs into. */
-export async function startHubPeer(ground: Ground): Promise<Peer> {
+export async function startHubPeer(ground: Ground, env: Record<string, string> = {}): Promise<Peer> {
   const node = await startNode({
+    ...env,
     HUB_TLS_CERT: ground.certificate.cert,
     HUB_TLS_KEY: ground.certificate.key,
     HUB_TLS_CA: ground.certificate.ca,

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { startChild, type Usage } from '../child.ts'
 import { freePort, type Ground } from './ground.ts'
+import { startHubPeer } from './hub.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as validatingClient } from './validating-client.ts'
 
@@ -48,6 +49,29 @@ export async function startNats(ground: Ground): Promise<Peer | undefined> {
   const server = await startServer('nats-server', ['-c', config], natsPort)
   if (!server) return undefined
   return besideValidator('NATS + validator', ground, port, server, { port, ca: ground.ca })
+}
+
+/** A node on a Redis of its own, which answers when it has written to its disk, as `docs/deployment.md` has it. */
+export async function startHubOnRedis(ground: Ground): Promise<Peer | undefined> {
+  const port = await freePort()
+  const directory = join(ground.directory, `redis-${port}`)
+  await mkdir(directory)
+  const settings = {
+    ...{ port, bind: '127.0.0.1', dir: directory, save: '' },
+    ...{ appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' },
+  }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
+  const server = await startServer('redis-server', args, port)
+  if (!server) return undefined
+  const hub = await startHubPeer(ground, { HUB_REDIS_URL: `redis://127.0.0.1:${port}` })
+  return {
+    ...hub,
+    name: 'hub on Redis',
+    async stop() {
+      await hub.stop()
+      await server.stop()
+    },
+  }
 }
 
 async function besideValidator(

@@ -22,7 +22,13 @@ export interface Peer {
   stop(): Promise<void>
 }
 
-export type PeerName = 'hub' | 'Mosquitto + validator' | 'NATS + validator' | 'plain Aedes' | 'bare sockets'
+export type PeerName =
+  | 'hub'
+  | 'hub on Redis'
+  | 'Mosquitto + validator'
+  | 'NATS + validator'
+  | 'plain Aedes'
+  | 'bare sockets'
 
 /** Undefined: not installed here. */
 export type StartPeer = (ground: Ground) => Promise<Peer | undefined>

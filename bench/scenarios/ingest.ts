@@ -6,7 +6,7 @@ export const ingest: Scenario = {
   about:
     'How many events are taken, validated, stored and delivered to one subscriber. Publishers at QoS 1 send as fast as ' +
     'acknowledgements come, 100 events on their way over all of them. The acknowledgement of the hub means: decided ' +
-    'and on disk; that of the others: received.',
+    'and on disk, its own or that of Redis (`appendfsync always`); that of the others: received.',
   options: { events: [10_000], runs: [3], publishers: [1, 10, 100], inflight: [100] },
   figures: {
     rate: 'events delivered per second',
@@ -21,7 +21,7 @@ export const ingest: Scenario = {
     const count = single(options, 'events')
     const inFlight = single(options, 'inflight')
     const samples: Sample[] = []
-    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
+    await onStage(chosen(asked, ['hub', 'redis', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
       for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })
       for (const publishers of list(options, 'publishers')) {
         for (const act of acts) {
