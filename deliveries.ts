@@ -96,7 +96,7 @@ export async function createDeliveries(parts: {
       queues.plan({
         messageId: accepted.id,
         body: accepted.payload,
-        fingerprint: fingerprintOf(accepted.kind.name, accepted.institutionId, accepted.source),
+        fingerprint: () => fingerprintOf(accepted.kind.name, accepted.institutionId, accepted.source),
         groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
       }),
   }
@@ -158,7 +158,7 @@ export async function createDeliveries(parts: {
       const planned = queues.plan({
         messageId,
         body,
-        fingerprint: fingerprintOf(action, messageId, body),
+        fingerprint: () => fingerprintOf(action, messageId, body),
         groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
       })
       try {

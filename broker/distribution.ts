@@ -12,10 +12,14 @@ import { lowerQos, type Publish, preparePublish } from './wire.ts'
 /** Bytes that are delivered to everybody without a break. */
 const maxAtOnce = 256 * 1024
 
-/** A message, and the queues that take it. */
-interface Planning {
+/** A message on its way. */
+interface Delivery {
   message: Message
+  publish: Publish
+  /** The queues that take it. */
   planned: Map<Session, Planned>
+  /** Those for whom nothing is stored have it. */
+  isLive: boolean
 }
 
 /** Where nodes tell each other what they distribute. */
@@ -56,41 +60,30 @@ export function createDistribution(parts: {
   return {
     /**
      * Stores the messages (retained values, queues of persistent sessions) and `alongside` in one commit, and
-     * delivers: for whom nothing is stored as soon as it is written, to the others when it is safe. Resolves
-     * when every connected subscriber has been written to; rejects when it is not certain that everybody has
-     * it, mostly because nothing was stored and nothing was delivered.
+     * delivers: to those for whom nothing is stored while it is on its way to the disk, to the others when it is
+     * safe. Resolves when every connected subscriber has been written to; rejects when it is not certain that
+     * everybody has it, mostly because nothing was stored.
      */
     async distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
       const now = clock()
       const { grantedElsewhere } = routes
       const changes: Change[] = [...alongside]
-      const batch = messages.map((message) => ({ message, planned: planQueues(message, changes) }))
+      const batch = messages.map((message): Delivery => {
+        const publish = preparePublish(message.topic, message.payload)
+        return { message, publish, planned: planQueues(message, changes), isLive: false }
+      })
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
-      const publishes: Publish[] = []
-      const deliver = () => {
-        for (const { message, planned } of batch) {
-          const publish = preparePublish(message.topic, message.payload)
-          publishes.push(publish)
-          retained.show(message, now)
-          deliverLive(message, planned, publish)
-        }
-      }
       const isLarge = messages.reduce((bytes, { payload }) => bytes + payload.length, 0) > maxAtOnce
-      await commit(
-        changes,
-        batch.map(({ planned }) => planned),
-        isLarge ? undefined : deliver,
-      )
-      if (isLarge) await deliverInPortions(batch, now)
-      else {
-        // A store that does not say so earlier.
-        if (publishes.length === 0) deliver()
-        for (const [index, { planned }] of batch.entries()) {
-          const publish = publishes[index]
-          if (publish) for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
+      const underway = () => {
+        for (const delivery of batch) {
+          if (delivery.message.isReport) continue
+          retained.show(delivery.message, now)
+          deliverLive(delivery)
         }
       }
+      await commit(changes, batch, isLarge ? undefined : underway)
+      await deliverRest(batch, now)
       if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
 
@@ -136,62 +129,54 @@ export function createDistribution(parts: {
   }
 
   /** For sessions that were subscribed on another node before the commit, which this node heard of only then. */
-  async function queueLate(
-    batch: readonly { message: Message; planned: ReadonlyMap<Session, Planned> }[],
-    grantedBefore: number,
-  ): Promise<void> {
+  async function queueLate(batch: readonly Delivery[], grantedBefore: number): Promise<void> {
     const changes: Change[] = []
-    const batchLate = batch.map(({ message, planned }) => {
+    const late = batch.map((delivery): Delivery => {
       const isLate = (session: Session) =>
-        session.grantedElsewhere > grantedBefore && !session.owner && !planned.has(session)
-      return { message, late: planQueues(message, changes, isLate) }
+        session.grantedElsewhere > grantedBefore && !session.owner && !delivery.planned.has(session)
+      return { ...delivery, planned: planQueues(delivery.message, changes, isLate) }
     })
-    await commit(
-      changes,
-      batchLate.map(({ late }) => late),
-    )
-    for (const { message, late } of batchLate) {
-      const publish = preparePublish(message.topic, message.payload)
-      for (const plan of late.values()) outbox.sendPlanned(plan, publish)
+    await commit(changes, late)
+    for (const { planned, publish } of late) {
+      for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
     }
   }
 
-  async function commit(
-    changes: Change[],
-    planned: readonly Map<Session, Planned>[],
-    written?: () => void,
-  ): Promise<void> {
+  async function commit(changes: Change[], batch: readonly Delivery[], underway?: () => void): Promise<void> {
     if (changes.length === 0) return
     const finished = outbox.finished.take()
     try {
-      await store.commit([...finished, ...changes], written)
+      await store.commit([...finished, ...changes], underway)
     } catch (error) {
       outbox.finished.putBack(finished)
-      for (const plans of planned) outbox.revert([...plans.values()])
+      for (const { planned } of batch) outbox.revert([...planned.values()])
       throw error
     }
   }
 
   /**
-   * A large event for many livestreams would overflow the buffer of a subscriber that reads as fast as it can:
-   * the network gets a turn in between.
+   * To everybody who has not got it yet. A large event for many livestreams would overflow the buffer of a
+   * subscriber that reads as fast as it can: the network gets a turn in between.
    */
-  async function deliverInPortions(batch: readonly Planning[], now: number): Promise<void> {
-    for (const { message } of batch) retained.show(message, now)
+  async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
+    for (const { message, isLive } of batch) if (!isLive) retained.show(message, now)
     let bytes = 0
-    for (const { message, planned } of batch) {
+    for (const delivery of batch) {
+      const { message, publish, planned, isLive } = delivery
+      if (isLive && planned.size === 0) continue
       if (bytes + message.payload.length > maxAtOnce && bytes > 0) {
         await new Promise((resolve) => setImmediate(resolve))
         bytes = 0
       }
       bytes += message.payload.length
-      const publish = preparePublish(message.topic, message.payload)
-      deliverLive(message, planned, publish)
+      if (!isLive) deliverLive(delivery)
       for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
     }
   }
 
-  function deliverLive(message: Message, planned: ReadonlyMap<Session, Planned>, publish: Publish): void {
+  function deliverLive(delivery: Delivery): void {
+    const { message, publish, planned } = delivery
+    delivery.isLive = true
     const permitted = createPermittedCheck(message.topic)
     let deliveries = planned.size
     for (const [session, qos] of routes.live.match(message.topic)) {

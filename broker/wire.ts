@@ -35,7 +35,7 @@ export interface PublishFlags {
 /** Prepares the encodings of a message. `topic` is at most 65,535 bytes of UTF-8. */
 export function preparePublish(topic: string, payload: Buffer): Publish {
   /** By the flags of the fixed header. */
-  const encodings: (Encoding | undefined)[] = Array.from({ length: 16 })
+  const encodings: (Encoding | undefined)[] = []
   return {
     packet(qos, flags, packetId = 0) {
       const bits = (flags.dup ? 8 : 0) | (qos << 1) | (flags.retain ? 1 : 0)

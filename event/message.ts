@@ -11,6 +11,8 @@ export interface Message {
   retained?: Retention
   /** What an offline session keeps of it. */
   queue: QueueRule
+  /** Tells what was stored: nobody gets it before that is certain. */
+  isReport?: true
 }
 
 export interface Retention {

@@ -23,6 +23,8 @@ export async function openEmbeddedStore(
   /** Event times of the entries that have been asked about, as they are stored. */
   const times = new Map<string, number | undefined>()
   let torn = false
+  /** The last write went well, so that the next will. */
+  let isTrusted = true
   let reopening: Promise<void> | undefined
   let closed = false
 
@@ -40,11 +42,11 @@ export async function openEmbeddedStore(
       for await (const [key, stored] of db.iterator(keysBelow(prefix))) yield [key, contentOf(stored)]
     },
 
-    commit(changes, written) {
+    commit(changes, underway) {
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve()
       return new Promise((resolve, reject) => {
-        commits.add({ changes, written, resolve, reject })
+        commits.add({ changes, underway, resolve, reject })
       })
     },
 
@@ -62,20 +64,16 @@ export async function openEmbeddedStore(
         await reopening
       }
       const operations = await applicable(group.flatMap((pending) => pending.changes))
-      if (group.length <= smallGroup && group.some((pending) => pending.written)) {
-        // Twice, because a sync only answers for the log file in use: LevelDB may have changed it in between.
-        await db.batch(operations)
-        const synced = db.batch(operations, { sync: true })
-        try {
-          for (const pending of group) pending.written?.()
-        } finally {
-          await synced
-        }
-      } else {
-        await db.batch(operations, { sync: true })
+      const synced = db.batch(operations, { sync: true })
+      try {
+        if (isTrusted) for (const pending of group) pending.underway?.()
+      } finally {
+        await synced
       }
+      isTrusted = true
       for (const pending of group) pending.resolve()
     } catch (error) {
+      isTrusted = false
       torn = true
       times.clear()
       for (const pending of group) pending.reject(error)
@@ -177,12 +175,6 @@ function openFailure(directory: string, error: unknown): Error {
   if (isLocked) return new Error(`the store in ${directory} is in use by another process`)
   return new Error(`the store in ${directory} cannot be opened`, { cause })
 }
-
-/**
- * Commits that are few are written before they are synced, so that `written` need not wait for the disk.
- * Where many wait, throughput is what counts.
- */
-const smallGroup = 8
 
 type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }
 

@@ -3,7 +3,7 @@ import type { Change } from './store.ts'
 /** A commit that somebody waits for. */
 export interface Pending {
   changes: readonly Change[]
-  written?: (() => void) | undefined
+  underway?: (() => void) | undefined
   resolve(): void
   reject(error: unknown): void
 }
@@ -34,8 +34,8 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
   }
 
   async function writeWaiting(): Promise<void> {
-    // One turn of the event loop, so that everything received in one go shares the first group.
-    await new Promise((resolve) => setImmediate(resolve))
+    // What is committed in the same breath shares the first group.
+    await undefined
     while (waiting.length > 0) await write(takeGroup(waiting))
     // In the same turn as the last look at `waiting`: a commit made from now on starts a new round.
     writing = undefined

@@ -20,10 +20,11 @@ export interface Store {
    * Rejects with the driver's error; then nothing of this commit is to be relied on: where the store is
    * another machine that did not answer, it may have been applied, or still be.
    *
-   * A driver may call `written`, once and before it resolves, when the changes survive `kill -9` and not yet
-   * power loss: the moment for what need not wait for the disk. The order of the calls is kept there, too.
+   * A driver that expects no failure may call `underway`, once and before it resolves, when the changes are on
+   * their way into the store: the moment for what need not wait for the disk. The order of the calls is kept
+   * there, too.
    */
-  commit(changes: readonly Change[], written?: () => void): Promise<void>
+  commit(changes: readonly Change[], underway?: () => void): Promise<void>
   /** Only in drivers that nodes can share: see `Follow`. */
   readonly follow?: Follow
   /**

@@ -65,7 +65,7 @@ export function describeOutcome(
 /** A report as the message that carries it: QoS 1, never retained, every one kept for an offline publisher. */
 export function feedbackMessage(institutionId: string, report: Report): Message {
   const payload = Buffer.from(JSON.stringify(report))
-  return { topic: feedbackTopic(institutionId), payload, qos: 1, queue: { keep: 'every' } }
+  return { topic: feedbackTopic(institutionId), payload, qos: 1, queue: { keep: 'every' }, isReport: true }
 }
 
 function serviceName(service: unknown): string | null {

@@ -51,7 +51,7 @@ export interface NewWork {
   /** Shared by all items. */
   body: Buffer
   /** The same for every repetition of the same event by its publisher. */
-  fingerprint: string
+  fingerprint: () => string
   /** Items that are owed together, or not at all when `scope` had this fingerprint already. */
   groups: readonly { scope: string; items: readonly { queue: string; details: Details }[] }[]
 }

@@ -69,7 +69,7 @@ export async function createWorkQueues(parts: {
       const claims = work.groups
         .filter(({ items }) => items.length > 0)
         .map(({ scope, items }) => {
-          const key = repetitionKey(work.fingerprint, scope)
+          const key = repetitionKey(work.fingerprint(), scope)
           return { key, claim: repetitions.claim(key, () => append(items, work, body)) }
         })
       return {

@@ -4,16 +4,16 @@ import { openBroker, peer, publish, publishes, subscriber, texts } from '../conf
 
 /* What goes out, or is taken, without waiting for anything it need not wait for. */
 
-/** A store that has written a commit and is not sure of it until it is told to be. */
+/** A store that has a commit under way and is not sure of it until it is told to be. */
 function createUnsureStore() {
   let settle = (_failed?: Error) => {}
   let holding = false
   return {
     wrap: (store: Store): Store => ({
       ...store,
-      commit: async (changes, written) => {
-        if (!holding || !written) return store.commit(changes)
-        written()
+      commit: async (changes, underway) => {
+        if (!holding || !underway) return store.commit(changes)
+        underway()
         const failed = await new Promise<Error | undefined>((resolve) => {
           settle = resolve
         })
@@ -29,7 +29,7 @@ function createUnsureStore() {
 }
 
 t.test(
-  'who has nothing stored gets a message when it is written, everybody else when it is safe',
+  'who has nothing stored gets a message while it is being stored, everybody else when it is safe',
   async (t) => {
     const store = createUnsureStore()
     const broker = await openBroker(t, { wrapStore: store.wrap })
@@ -55,6 +55,26 @@ t.test(
     t.equal(publishes(live).length, 1, 'nobody gets it twice')
   },
 )
+
+t.test('what tells that something was stored waits until it is', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const live = await subscriber(t, broker, 'live', { '#': 1 })
+  store.hold()
+  const message = { payload: Buffer.from('x'), qos: 1, queue: { keep: 'every' } } as const
+  const retained = { slot: '', time: 1 }
+  const distributed = broker.broker.distribute([
+    { ...message, topic: 'event', retained },
+    { ...message, topic: 'report', isReport: true },
+  ])
+  await live.next('publish')
+  await live.settled()
+  t.same(texts(live), ['event x'])
+  store.settle()
+  await distributed
+  await live.settled()
+  t.same(texts(live), ['event x', 'report x'])
+})
 
 t.test('a disk that fails after it has taken a message: it is not acknowledged', async (t) => {
   const store = createUnsureStore()

@@ -22,20 +22,23 @@ storeSuite(t, async (t) => {
   }
 })
 
-t.test('a commit is written, in order, before it resolves; many at once are spared that', async (t) => {
+t.test('a commit is underway, in the order of the calls, before it resolves', async (t) => {
   const store = await openEmbeddedStore(join(t.testdir(), 'store'))
   t.teardown(() => store.close())
-  const told: string[] = []
-  const commit = (key: string) =>
-    store
-      .commit([{ put: `k/${key}`, value: key }], () => told.push(`${key} written`))
-      .then(() => told.push(key))
-  await Promise.all([commit('a'), commit('b')])
-  t.strictSame(told, ['a written', 'b written', 'a', 'b'])
-  const many = Array.from({ length: 100 }, (_, index) => `m${index}`)
-  await Promise.all(many.map(commit))
-  t.strictSame(told.filter((line) => !line.endsWith('written')).slice(2), many)
-  t.equal((await store.get('k/a'))?.toString(), 'a')
+  const keys = Array.from({ length: 100 }, (_, index) => `k${index}`)
+  const begun: string[] = []
+  const resolved: string[] = []
+  await Promise.all(
+    keys.map(async (key) => {
+      await store.commit([{ put: `k/${key}`, value: key }], () => {
+        t.notOk(resolved.includes(key))
+        begun.push(key)
+      })
+      resolved.push(key)
+    }),
+  )
+  t.strictSame(begun, keys)
+  t.strictSame(resolved, keys)
 })
 
 t.test('event times are remembered, whatever wrote or removed the entry', async (t) => {
@@ -75,6 +78,13 @@ t.test('a write that failed half-way takes nothing with it that is acknowledged 
   })
   await writer.kill()
   t.strictSame(await missingIn(directory, writer.acknowledged()), [])
+  let isTrusted = true
+  const early = writer.lines.filter((line) => {
+    if (!line.startsWith('underway')) isTrusted = line !== 'refused'
+    return line.startsWith('underway') && !isTrusted
+  })
+  t.strictSame(early, [], 'and is not called underway before it is safe')
+  t.ok(writer.lines.some((line) => line.startsWith('underway')))
 })
 
 t.test('one process per directory', async (t) => {
@@ -158,7 +168,7 @@ function startWriter(t: Test, directory: string, prefix: string, { maxFileKb = 0
 
   return {
     lines,
-    acknowledged: () => lines.filter((line) => line !== 'refused'),
+    acknowledged: () => lines.filter((line) => line !== 'refused' && !line.startsWith('underway')),
     /** Waits for a condition on what was printed. */
     async until(isReached: () => boolean): Promise<void> {
       const ended = closed.then(([code, signal]) => {

@@ -2,7 +2,7 @@ import { openEmbeddedStore } from '../../store/embedded.ts'
 
 /*
  * A process to be killed: commits without end to the store in a directory and prints the key of every
- * acknowledged commit, or `refused`. `writer.ts DIRECTORY PREFIX`
+ * acknowledged commit, or `refused`; before that `underway` and the key. `writer.ts DIRECTORY PREFIX`
  */
 process.on('SIGXFSZ', () => {}) // A write beyond a file size limit is to fail, not to end the process.
 const [directory = '', prefix = ''] = process.argv.slice(2)
@@ -13,7 +13,11 @@ await Promise.all(Array.from({ length: 4 }, commitForEver))
 async function commitForEver(): Promise<void> {
   for (;;) {
     const key = `${prefix}/${count++}`
-    const line = await store.commit([{ put: key, value: Buffer.alloc(500 + (count % 2000), key) }]).then(
+    const value = Buffer.alloc(500 + (count % 2000), key)
+    const underway = () => {
+      process.stdout.write(`underway ${key}\n`)
+    }
+    const line = await store.commit([{ put: key, value }], underway).then(
       () => key,
       () => 'refused',
     )

@@ -28,7 +28,7 @@ export async function openQueues(
     return queues.plan({
       messageId,
       body: Buffer.from(`body of ${messageId}`),
-      fingerprint,
+      fingerprint: () => fingerprint,
       groups: names.map((queue) => ({ scope: queue, items: [{ queue, details: {} }] })),
     })
   }
