@@ -14,7 +14,14 @@ import {
 import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
 import { createOutgoing } from './outgoing.ts'
-import { encodeConnackRefusal, encodeEmptyPublish, packetType } from './wire.ts'
+import {
+  encodeConnackRefusal,
+  encodeEmptyPublish,
+  type Publish,
+  type PublishFlags,
+  packetType,
+  type Qos,
+} from './wire.ts'
 
 /** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
@@ -112,16 +119,19 @@ export class MqttConnection extends Duplex {
     this.#resume()
   }
 
-  /**
-   * Sends one encoded packet. When the buffer is full a `droppable` one (QoS 0) is left out; for any other
-   * the peer is cut off. False when it was not sent.
-   */
-  send(bytes: Buffer, droppable = false): boolean {
-    if (this.#state === 'closed') return false
-    if (this.#outgoing.write(bytes)) return true
-    if (droppable) this.#events.dropped()
+  /** Sends one encoded packet. When the buffer is full the peer is cut off. */
+  send(bytes: Buffer): void {
+    if (this.#state === 'closed' || this.#outgoing.write(bytes)) return
+    this.cut('slow', `${this.pendingBytes} bytes waiting`)
+  }
+
+  /** Sends a message. When the buffer is full one of QoS 0 is left out; for any other the peer is cut off. */
+  deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
+    if (this.#state === 'closed') return
+    const isLent = qos > 0
+    if (this.#outgoing.write(publish.packet(qos, flags, packetId), isLent)) return
+    if (qos === 0) this.#events.dropped()
     else this.cut('slow', `${this.pendingBytes} bytes waiting`)
-    return false
   }
 
   /** Resolves when more may be sent without piling up, at once where nothing waits. */

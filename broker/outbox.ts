@@ -74,7 +74,7 @@ export async function openOutbox(parts: {
       // Another connection than planned has already been sent the in-flight messages, or is about to be.
       const dup = session.connection !== connection
       const flags = { retain: entry.retain, dup }
-      session.connection.send(publish.packet(entry.qos, flags, entry.packetId))
+      session.connection.deliver(publish, entry.qos, flags, entry.packetId)
     },
 
     /** PUBACK, PUBREC or PUBCOMP of a client. */
@@ -159,7 +159,7 @@ export async function openOutbox(parts: {
       // Without a body its commit is still under way, and sends it; or it was acknowledged meanwhile.
       if (!publish || session.inFlight.get(entry.packetId) !== entry) continue
       if (allowed(session, entry)) {
-        connection.send(publish.packet(entry.qos, { retain: entry.retain, dup: true }, entry.packetId))
+        connection.deliver(publish, entry.qos, { retain: entry.retain, dup: true }, entry.packetId)
       }
     }
   }
@@ -202,7 +202,7 @@ export async function openOutbox(parts: {
             continue
           }
           await connection.paced()
-          connection.send(publish.packet(entry.qos, { retain: entry.retain }, entry.packetId))
+          connection.deliver(publish, entry.qos, { retain: entry.retain }, entry.packetId)
         }
       }
     } finally {

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 
 /** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
 const frozenMs = 10_000
@@ -15,6 +16,8 @@ const writeCostBytes = 64
 export function createOutgoing(socket: Duplex, limitBytes: number, stuck: (detail: string) => void) {
   // So that a small buffer is not filled by what could have waited.
   const paceBytes = Math.min(maxPaceBytes, limitBytes / 4)
+  // A TLS socket with nothing before them encrypts bytes before `write` returns: nobody needs them afterwards.
+  const takesAtOnce = socket instanceof TLSSocket
   const waitingForRoom = new Set<() => void>()
   let smallWrites = 0
   let frozenTimer: NodeJS.Timeout | undefined
@@ -33,8 +36,8 @@ export function createOutgoing(socket: Duplex, limitBytes: number, stuck: (detai
     /** Bytes written and not yet taken by the network. */
     pendingBytes: () => socket.writableLength,
 
-    /** Writes one packet; false when the buffer is full. */
-    write(bytes: Buffer): boolean {
+    /** Writes one packet; false when the buffer is full. `isLent`: the caller is about to change the bytes. */
+    write(bytes: Buffer, isLent = false): boolean {
       if (!socket.writable) return true // the peer is gone, what it sent is still being dealt with
       const before = socket.writableLength
       const waiting = before + smallWrites * writeCostBytes + bytes.length
@@ -43,11 +46,12 @@ export function createOutgoing(socket: Duplex, limitBytes: number, stuck: (detai
       if (waiting > limitBytes / 2) {
         frozenTimer ??= setTimeout(() => stuck(`not read for ${frozenMs} ms`), frozenMs).unref()
       }
+      const own = isLent && !(takesAtOnce && before === 0) ? Buffer.from(bytes) : bytes
       if (bytes.length < writeCostBytes) {
         smallWrites++
-        socket.write(bytes, smallWritten)
+        socket.write(own, smallWritten)
       } else {
-        socket.write(bytes)
+        socket.write(own)
       }
       return true
     },

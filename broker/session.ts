@@ -124,7 +124,7 @@ export function sendUnstored(session: Session, publish: Publish, qos: Qos, retai
   if (!connection) return
   const flags = retain ? fromRetained : live
   if (qos === 0) {
-    connection.send(publish.packet(0, flags), true)
+    connection.deliver(publish, 0, flags)
     return
   }
   if (session.inFlight.size >= maxInFlight) {
@@ -133,7 +133,7 @@ export function sendUnstored(session: Session, publish: Publish, qos: Qos, retai
   }
   const packetId = nextPacketId(session)
   session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
-  connection.send(publish.packet(qos, flags, packetId))
+  connection.deliver(publish, qos, flags, packetId)
 }
 
 /** Puts a stored entry on its way: from now on it is in flight. */

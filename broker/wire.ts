@@ -23,7 +23,10 @@ export function lowerQos(a: Qos, b: Qos): Qos {
 
 /** One PUBLISH, encoded once per QoS and flags however many subscribers it goes to. */
 export interface Publish {
-  /** The packet for a subscriber of `qos`; `packetId` is required above QoS 0. */
+  /**
+   * The packet for a subscriber of `qos`; `packetId` is required above QoS 0. Its bytes are lent: the next call may
+   * write another identifier into them.
+   */
   packet(qos: Qos, flags: PublishFlags, packetId?: number): Buffer
 }
 
@@ -44,14 +47,12 @@ export function preparePublish(topic: string, payload: Buffer): Publish {
         encoding = encodePublish(bits, topic, payload)
         encodings[bits] = encoding
       }
-      if (qos === 0) return encoding.bytes
-      // Copies of a packet differ in two bytes; a copy costs less than a write in three parts.
       const { bytes, idAt } = encoding
-      const copy = Buffer.allocUnsafe(bytes.length)
-      copy.set(bytes)
-      copy[idAt] = packetId >> 8
-      copy[idAt + 1] = packetId & 0xff
-      return copy
+      if (qos === 0) return bytes
+      // What goes to two subscribers differs in two bytes: thousands of copies would keep the garbage collector busy.
+      bytes[idAt] = packetId >> 8
+      bytes[idAt + 1] = packetId & 0xff
+      return bytes
     },
   }
 }
