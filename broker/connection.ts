@@ -13,7 +13,7 @@ import {
 } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
-import { createOutgoing } from './outgoing.ts'
+import { Outgoing } from './outgoing.ts'
 import {
   encodeConnackRefusal,
   encodeEmptyPublish,
@@ -50,7 +50,7 @@ export class MqttConnection extends Duplex {
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
   readonly #frames
-  readonly #outgoing
+  readonly #outgoing: Outgoing
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5], or behind too many publishes. */
   readonly #held: Frame[] = []
@@ -74,7 +74,7 @@ export class MqttConnection extends Duplex {
     this.#frames = createFrameReader(() =>
       this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes,
     )
-    this.#outgoing = createOutgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
+    this.#outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
       this.#peerEnded = true
@@ -93,7 +93,7 @@ export class MqttConnection extends Duplex {
 
   /** Bytes written and not yet taken by the network. */
   get pendingBytes(): number {
-    return this.#outgoing.pendingBytes()
+    return this.#outgoing.pendingBytes
   }
 
   /** What may be sent in one go where nobody waits for it, bytes. */

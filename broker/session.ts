@@ -77,10 +77,14 @@ export function createSession(of: {
   createdAt: number
 }): Session {
   // Named one by one, so that all sessions have the same hidden class, whoever made `of`.
+  // What each delivery looks at comes first, and so lies together.
   return {
+    connection: undefined,
+    permission: of.permission,
+    inFlight: new Map(),
+    lastPacketId: 0,
     clientId: of.clientId,
     clean: of.clean,
-    permission: of.permission,
     createdAt: of.createdAt,
     principal: of.principal,
     subscriptions: new Map(),
@@ -88,15 +92,12 @@ export function createSession(of: {
     node: undefined,
     claimedAt: 0,
     owner: undefined,
-    connection: undefined,
     disconnectedAt: undefined,
     queue: new Map(),
-    inFlight: new Map(),
     latest: new Map(),
     waiting: 0,
     incoming: new Set(),
     processing: new Map(),
-    lastPacketId: 0,
     flushing: undefined,
     dropped: 0,
   }
