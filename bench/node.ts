@@ -27,7 +27,7 @@ export async function startNode(env: Record<string, string> = {}) {
       HUB_PUBLISH_RATE: '0',
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
   if (!child.stdout) throw new Error('no output')
   const exited = once(child, 'exit')

@@ -63,7 +63,10 @@ export async function startHubOnRedis(ground: Ground): Promise<Peer | undefined>
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
   const server = await startServer('redis-server', args, port)
   if (!server) return undefined
-  const hub = await startHubPeer(ground, { HUB_REDIS_URL: `redis://127.0.0.1:${port}` })
+  const hub = await startHubPeer(ground, {
+    HUB_REDIS_URL: `redis://127.0.0.1:${port}`,
+    HUB_PUBLIC_URL: 'https://bench.example',
+  })
   return {
     ...hub,
     name: 'hub on Redis',
