@@ -75,9 +75,9 @@ export async function createBroker(parts: {
     live: createSubscriptions<Session>(),
     grantedElsewhere: 0,
   }
-  const nextSequence = createSequences(clock, nodes.slot)
+  const sequences = createSequences(clock, nodes.slot)
   const { queueLimit, sessionExpiryMs: expiryMs } = limits
-  const outbox = await openOutbox({ store, clock, nextSequence, queueLimit, mayReceive, log, metrics })
+  const outbox = await openOutbox({ store, clock, sequences, queueLimit, mayReceive, log, metrics })
   const sessions = await openSessions({ store, outbox, routes, nodes, clock, expiryMs })
   followSessions({ store, sessions, outbox, nodes, log })
   const retained = await openRetained(store, clock)

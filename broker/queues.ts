@@ -1,4 +1,5 @@
 import type { Message } from '../event/message.ts'
+import type { Sequences } from '../nodes/sequences.ts'
 import { type Change, keepsStored, type Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
@@ -26,13 +27,14 @@ export interface Planned {
 export async function openQueues(parts: {
   store: Store
   clock: () => number
-  nextSequence: () => number
+  sequences: Sequences
   queueLimit: number
   metrics: Metrics
 }) {
-  const { store, clock, nextSequence, queueLimit, metrics } = parts
+  const { store, clock, sequences, queueLimit, metrics } = parts
   const references = new Map<number, number>()
   const restored = await readQueues(store)
+  for (const entries of restored.values()) for (const { sequence } of entries) sequences.heard(sequence)
   /** Planned, and not stored yet: nobody else may send them, or find them missing. */
   const underway = new Set<QueueEntry>()
   const finishedBefore: Change[] = []
@@ -40,7 +42,6 @@ export async function openQueues(parts: {
   const abandoned = new Set<number>()
 
   return {
-    nextSequence,
     plan,
     remove,
 

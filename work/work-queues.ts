@@ -51,9 +51,9 @@ export async function createWorkQueues(parts: {
 }) {
   const { store, nodes, isOwn, clock, limits, metrics } = parts
   let appended: (queue: string) => void = () => undefined
-  const mirror = await createMirror(store, (queue) => appended(queue))
+  const sequences = createSequences(clock, nodes.slot)
+  const mirror = await createMirror(store, sequences.heard, (queue) => appended(queue))
   const { queues, bodies, queueOf, take, takeLetters } = mirror
-  const nextSequence = createSequences(clock, nodes.slot, mirror.lastSequence)
   const repetitions = await createRepetitions({ store, clock })
   const inTurn = createTurns()
 
@@ -65,7 +65,7 @@ export async function createWorkQueues(parts: {
 
     /** What to store so that this work is done once, however often the event is repeated. */
     plan(work: NewWork): PlannedWork {
-      const body = nextSequence()
+      const body = sequences.next()
       const claims = work.groups
         .filter(({ items }) => items.length > 0)
         .map(({ scope, items }) => {
@@ -239,7 +239,7 @@ export async function createWorkQueues(parts: {
   }
 
   function newItem(messageId: string, details: WorkItem['details'], body: number): WorkItem {
-    const sequence = nextSequence()
+    const sequence = sequences.next()
     return { sequence, messageId, details, body, enqueuedAt: clock(), tries: 0, refusals: 0, attempts: [] }
   }
 
