@@ -88,6 +88,7 @@ export async function openOutbox(parts: {
     async connected(session: Session): Promise<void> {
       const run = {}
       session.flushing = run
+      queues.settleIdentifiers(session)
       await redeliver(session)
       // The run of a newer connection is not ended by the one before.
       if (session.flushing === run) session.flushing = undefined
