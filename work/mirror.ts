@@ -75,8 +75,8 @@ export async function createMirror(
     else queue.aside.push(item)
   }
 
-  function forgetEmpty(name: string, { line, aside, dead }: Queue): void {
-    if (line.length + aside.length + dead.length === 0) queues.delete(name)
+  function forgetEmpty(name: string, { line, aside, dead, dropped }: Queue): void {
+    if (line.length + aside.length + dead.length + dropped === 0) queues.delete(name)
   }
 
   /** In the order of the commits; the node that lets go of a body last also removes it from the store. */
