@@ -29,6 +29,12 @@ import { createWorkQueues } from './work/work-queues.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
+/** What only the node knows that works queues off. */
+interface QueuesHere {
+  states: [queue: string, state: LaneState][]
+  dropped: [queue: string, items: number][]
+}
+
 /** For one try of a plugin target, milliseconds. */
 const pluginDeadlineMs = 20_000
 /** Tests at the same time: each holds a connection. */
@@ -86,7 +92,7 @@ export async function createDeliveries(parts: {
   store.watch?.('work-retry', (change) => {
     if ('tell' in change) runner.retryNow(change.value.toString())
   })
-  calls.serve('lanes', () => runner.states())
+  calls.serve('queues', (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped() }))
   const stopping = new AbortController()
   const testing = new Set<string>()
 
@@ -173,9 +179,12 @@ export async function createDeliveries(parts: {
 
     /** Every queue as operators see it, those that nothing was ever in as well. */
     async list() {
-      const elsewhere = new Map(
-        (await calls.askOthers('lanes', null)).flatMap(([, lanes]) => lanes as [string, LaneState][]),
-      )
+      const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
+      const elsewhere = new Map(others.flatMap(({ states }) => states))
+      const dropped = new Map<string, number>()
+      for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
+        dropped.set(name, (dropped.get(name) ?? 0) + count)
+      }
       const targets = new Map<string, string | null>([
         ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
         ...subscriptions.list().map(({ name, url }) => [name, url] as const),
@@ -185,7 +194,8 @@ export async function createDeliveries(parts: {
         const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
         const { disabledAt = null } = subscriptions.find(name) ?? {}
         const shown = disabledAt !== null ? 'disabled' : target === null ? 'no target' : state
-        return { name, target, state: shown, ...queues.lengthOf(name), ...standing, disabledAt }
+        const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
+        return { name, target, state: shown, ...length, ...standing, disabledAt }
       })
     },
 

@@ -188,6 +188,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
       keys,
       lifecycle,
       queues: deliveries,
+      catchUp: () => store.commit(nodes.isShared ? [{ tell: 'caught up', value: '' }] : []),
     }),
     log,
   })

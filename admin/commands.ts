@@ -25,7 +25,12 @@ export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
   retained: { list(filter: string): Awaitable<unknown[]>; clear(topic: string): Awaitable<boolean> }
   check(request: { payload: Buffer; institution: string; cls?: EventClass }): Awaitable<unknown>
   config(): Awaitable<unknown>
+  /** Resolves when this node knows what other nodes have done until now; rejects when it cannot know. */
+  catchUp(): Promise<void>
 }
+
+/** Commands that ask the node about itself only. */
+const aboutItself: ReadonlySet<string> = new Set(['status', 'config'])
 
 /** Everything the admin socket can be asked (design.md §4). Every change is written to the audit log. */
 export function createCommands(parts: CommandParts): Commands {
@@ -40,7 +45,7 @@ export function createCommands(parts: CommandParts): Commands {
       .catch(() => undefined)
   })
 
-  return {
+  const commands: Commands = {
     status: async () => parts.status(),
     config: async () => parts.config(),
     audit: async () => audit.list(),
@@ -131,6 +136,21 @@ export function createCommands(parts: CommandParts): Commands {
       const payload = Buffer.from(text(args, 'payload'), 'base64')
       return parts.check({ payload, institution, ...(cls !== undefined && isEventClass(cls) ? { cls } : {}) })
     },
+  }
+  return Object.fromEntries(
+    Object.entries(commands).map(([name, command]) => [
+      name,
+      aboutItself.has(name) ? command : caughtUp(command),
+    ]),
+  )
+
+  /** What was done with one node is there for the next command to another. */
+  function caughtUp(command: Commands[string]): Commands[string] {
+    return async (args, who) => {
+      // Without the store, the last that is known is better than nothing.
+      await parts.catchUp().catch(() => undefined)
+      return command(args, who)
+    }
   }
 
   function existing(username: string): Credential {

@@ -15,16 +15,16 @@ import type { ArrivedPublish, ConnectionLimits, CutReason } from './connection-e
 import { createDistribution, type Routes } from './distribution.ts'
 import { createPublishRate } from './limits.ts'
 import { createLinks, type Link } from './link.ts'
+import { createOperating } from './operating.ts'
 import { openOutbox } from './outbox.ts'
 import { createReceiving } from './receiving.ts'
 import { createReplay } from './replay.ts'
 import { followSessions } from './replica.ts'
 import { openRetained } from './retained.ts'
-import { isElsewhere, type Session } from './session.ts'
+import type { Session } from './session.ts'
 import { openSessions } from './sessions.ts'
 import { createSubscribing } from './subscribing.ts'
 import { createSubscriptions } from './subscriptions.ts'
-import { type ClientView, type RetainedView, toClientView, toRetainedView, toSessionView } from './views.ts'
 import { createWills } from './wills.ts'
 import { encodePuback } from './wire.ts'
 
@@ -75,9 +75,9 @@ export async function createBroker(parts: {
     live: createSubscriptions<Session>(),
     grantedElsewhere: 0,
   }
-  const nextSequence = createSequences(clock, nodes.slot)
+  const sequences = createSequences(clock, nodes.slot)
   const { queueLimit, sessionExpiryMs: expiryMs } = limits
-  const outbox = await openOutbox({ store, clock, nextSequence, queueLimit, mayReceive, log, metrics })
+  const outbox = await openOutbox({ store, clock, sequences, queueLimit, mayReceive, log, metrics })
   const sessions = await openSessions({ store, outbox, routes, nodes, clock, expiryMs })
   followSessions({ store, sessions, outbox, nodes, log })
   const retained = await openRetained(store, clock)
@@ -147,9 +147,6 @@ export async function createBroker(parts: {
   })
   await aedes.listen()
   nodes.onGone(() => unfinished.add(receiving.publishLeftOver()))
-  calls.serve('clients', clientsHere)
-  calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
-  calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
   aedes.on('clientReady', (client) => {
     const { connection, session, logInDone } = links.ofClient(client)
     logInDone()
@@ -170,6 +167,7 @@ export async function createBroker(parts: {
   sweepTimer.unref()
 
   return {
+    ...createOperating({ sessions, retained, links, nodes, calls, expiryMs }),
     distribute: distribution.distribute,
     announce: distribution.announce,
     retained,
@@ -202,42 +200,11 @@ export async function createBroker(parts: {
 
     connectionCount: () => links.open.size,
 
-    /** The clients that are logged in, of all nodes. */
-    async clients(): Promise<ClientView[]> {
-      const others = await calls.askOthers('clients', null)
-      return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
-    },
-
-    /** All sessions, connected or not. */
-    sessionList: () => [...sessions.values()].map((session) => toSessionView(session, expiryMs, nodes)),
-
-    /** Retained messages on topics that match the filter. */
-    retainedList(filter: string): RetainedView[] {
-      return retained.topics(filter).flatMap((topic) => {
-        const value = retained.current(topic)
-        return value ? [toRetainedView(value)] : []
-      })
-    },
-
-    /** Closes the connection of a client id. False when it is not connected. */
-    async disconnect(clientId: string): Promise<boolean> {
-      const session = sessions.get(clientId)
-      if (!session?.node || !isElsewhere(session)) return disconnectHere(clientId)
-      return (await calls.ask(session.node, 'disconnect', clientId)) === true
-    },
-
     /** Closes every connection that logged in with this username. */
     disconnectUser(username: string): void {
       for (const { connection } of links.open) {
         if (connection.principal?.username === username) connection.cut('revoked', 'credential revoked')
       }
-    },
-
-    /** Forgets a session and closes its connection. False when there is none. */
-    async dropSession(clientId: string): Promise<boolean> {
-      const session = sessions.get(clientId)
-      if (!session?.node || !isElsewhere(session)) return dropHere(clientId)
-      return (await calls.ask(session.node, 'drop-session', clientId)) === true
     },
 
     /** Finishes what was received, closes all connections, stores what is left. */
@@ -252,27 +219,6 @@ export async function createBroker(parts: {
       sessions.close()
       await outbox.close()
     },
-  }
-
-  function clientsHere(): ClientView[] {
-    return [...links.open].flatMap(({ connection, session }) =>
-      session?.connection === connection ? [toClientView(session, connection, nodes.name)] : [],
-    )
-  }
-
-  function disconnectHere(clientId: string): boolean {
-    const connection = sessions.get(clientId)?.owner
-    connection?.cut('operator', 'disconnected by an operator')
-    return connection !== undefined
-  }
-
-  async function dropHere(clientId: string): Promise<boolean> {
-    const session = sessions.get(clientId)
-    if (!session) return false
-    // First, so that nothing more is taken into a session that nobody will find.
-    session.owner?.cut('operator', 'session dropped by an operator')
-    await sessions.drop(session)
-    return true
   }
 
   /** Decides at once, in the order of arrival. At QoS 0 and 1 Aedes has nothing to add to the answer. */

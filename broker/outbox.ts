@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Sequences } from '../nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -25,13 +26,13 @@ export type Outbox = Awaited<ReturnType<typeof openOutbox>>
 export async function openOutbox(parts: {
   store: Store
   clock: () => number
-  nextSequence: () => number
+  sequences: Sequences
   queueLimit: number
   mayReceive: (session: Session, topic: string) => boolean
   log: Log
   metrics: Metrics
 }) {
-  const { store, clock, mayReceive, log, metrics } = parts
+  const { store, clock, sequences, mayReceive, log, metrics } = parts
   const queues = await openQueues(parts)
   const finished = createFinished({ store, log, metrics })
   const bodies = createBodyCache()
@@ -39,7 +40,7 @@ export async function openOutbox(parts: {
   const releasing = new Set<QueueEntry>()
 
   return {
-    nextSequence: parts.nextSequence,
+    nextSequence: sequences.next,
     plan: queues.plan,
     revert: queues.revert,
     bodyChange: queues.bodyChange,
@@ -52,7 +53,10 @@ export async function openOutbox(parts: {
     abandonedBodies: queues.abandonedBodies,
 
     /** Another node has stored a body; its entries follow, and need not ask the store for it. */
-    bodyStored: bodies.keep,
+    bodyStored(sequence: number, publish: Publish, bytes: number): void {
+      sequences.heard(sequence)
+      bodies.keep(sequence, publish, bytes)
+    },
     bodyRemoved(sequence: number): void {
       bodies.forget(sequence)
       queues.bodyRemoved(sequence)
@@ -84,6 +88,7 @@ export async function openOutbox(parts: {
     async connected(session: Session): Promise<void> {
       const run = {}
       session.flushing = run
+      queues.settleIdentifiers(session)
       await redeliver(session)
       // The run of a newer connection is not ended by the one before.
       if (session.flushing === run) session.flushing = undefined

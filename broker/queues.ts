@@ -1,4 +1,5 @@
 import type { Message } from '../event/message.ts'
+import type { Sequences } from '../nodes/sequences.ts'
 import { type Change, keepsStored, type Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
@@ -26,13 +27,15 @@ export interface Planned {
 export async function openQueues(parts: {
   store: Store
   clock: () => number
-  nextSequence: () => number
+  sequences: Sequences
   queueLimit: number
   metrics: Metrics
 }) {
-  const { store, clock, nextSequence, queueLimit, metrics } = parts
+  const { store, clock, sequences, queueLimit, metrics } = parts
+  const isShared = store.watch !== undefined
   const references = new Map<number, number>()
   const restored = await readQueues(store)
+  for (const entries of restored.values()) for (const { sequence } of entries) sequences.heard(sequence)
   /** Planned, and not stored yet: nobody else may send them, or find them missing. */
   const underway = new Set<QueueEntry>()
   const finishedBefore: Change[] = []
@@ -40,20 +43,40 @@ export async function openQueues(parts: {
   const abandoned = new Set<number>()
 
   return {
-    nextSequence,
     plan,
     remove,
 
     /** Gives a session loaded from the store the queue it had. */
     resume(session: Session): void {
       for (const entry of restored.get(session.clientId) ?? []) {
-        // Its packet identifier was used again: only the store had not heard yet that it was acknowledged.
-        const done = entry.packetId === undefined ? undefined : session.inFlight.get(entry.packetId)
+        const { packetId } = entry
+        const before = packetId === undefined ? undefined : session.inFlight.get(packetId)
         adopt(session, entry)
-        if (typeof done === 'object') finishedBefore.push(...remove(session, done))
-        if (entry.packetId !== undefined) session.inFlight.set(entry.packetId, entry)
+        // A node alone uses an identifier again when it was acknowledged, and the store had not heard of that yet.
+        if (typeof before === 'object' && !isShared) finishedBefore.push(...remove(session, before))
+        if (packetId !== undefined) session.inFlight.set(packetId, entry)
       }
       restored.delete(session.clientId)
+    },
+
+    /**
+     * Makes certain which message has which identifier, before a connection repeats them. Of two nodes that had
+     * the client one after the other, both may have given the same: then it says nothing, and they are sent anew.
+     */
+    settleIdentifiers(session: Session): void {
+      if (!isShared) return
+      const holders = new Map<number, QueueEntry[]>()
+      for (const entry of session.queue.values()) {
+        if (entry.packetId === undefined) continue
+        holders.set(entry.packetId, [...(holders.get(entry.packetId) ?? []), entry])
+      }
+      session.inFlight.clear()
+      for (const [packetId, entries] of holders) {
+        // The client has confirmed that it knows this one by it.
+        const holder = entries.length === 1 ? entries[0] : entries.find(({ released }) => released)
+        if (holder) session.inFlight.set(packetId, holder)
+        for (const entry of entries) if (entry !== holder) sendAnew(session, entry, packetId)
+      }
     },
 
     /** Drops stored queues that no session asked for; call once, when all sessions are loaded. */
@@ -194,19 +217,19 @@ export async function openQueues(parts: {
   /** Notes the identifier that another node has sent an entry with. */
   function identify(session: Session, entry: QueueEntry, packetId: number): void {
     if (entry.packetId === packetId) return
-    const other = session.inFlight.get(packetId)
-    if (typeof other === 'object') {
-      // It is done, and that is about to be told; if not, it has to be sent again.
-      other.packetId = undefined
-      session.waiting++
-    }
-    if (entry.packetId !== undefined) session.inFlight.delete(entry.packetId)
-    else {
+    if (entry.packetId === undefined) {
       session.waiting--
       if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
-    }
+    } else if (session.inFlight.get(entry.packetId) === entry) session.inFlight.delete(entry.packetId)
     entry.packetId = packetId
     session.inFlight.set(packetId, entry)
+  }
+
+  /** Under another identifier: the client may have taken this one for a message it knows. */
+  function sendAnew(session: Session, entry: QueueEntry, packetId: number): void {
+    entry.packetId = undefined
+    session.waiting++
+    session.lastPacketId = Math.max(session.lastPacketId, packetId)
   }
 
   /** What was taken back stands at the end, and belongs where it was. */

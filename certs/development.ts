@@ -18,6 +18,8 @@ const dayMs = 24 * 3600 * 1000
 /** Longest validity that all TLS clients accept for a server certificate is 398 days. */
 const serverDays = 397
 const caYears = 10
+/** Clients whose clocks are behind by less than this accept what was made a moment ago. */
+const clockDifferenceMs = 3600 * 1000
 /** The certificates made here are known by the name of their issuer; no other is ever overwritten. */
 const caName = 'now-playing hub development CA'
 /** A server certificate is replaced this long before it expires. */
@@ -155,7 +157,7 @@ async function makeCaCertificate(caKey: string, now: Date): Promise<string> {
   const publicKey = await importPublicKey(caKey)
   const { keyCertSign, cRLSign } = x509.KeyUsageFlags
   return issue({
-    ...{ subject: name, issuer: name, notBefore: now, notAfter, publicKey },
+    ...{ subject: name, issuer: name, notBefore: validFrom(now), notAfter, publicKey },
     signingKey: await importSigningKey(caKey),
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
@@ -177,7 +179,7 @@ async function makeServerCertificate(parts: {
   const altNames = names.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value }))
   return issue({
     ...{ subject: 'CN=localhost', issuer: new x509.X509Certificate(ca).subject },
-    ...{ notBefore: now, notAfter: new Date(now.getTime() + serverDays * dayMs), publicKey },
+    ...{ notBefore: validFrom(now), notAfter: new Date(now.getTime() + serverDays * dayMs), publicKey },
     signingKey: await importSigningKey(caKey),
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
@@ -189,6 +191,10 @@ async function makeServerCertificate(parts: {
       await x509.AuthorityKeyIdentifierExtension.create(await importPublicKey(caKey)),
     ],
   })
+}
+
+function validFrom(now: Date): Date {
+  return new Date(now.getTime() - clockDifferenceMs)
 }
 
 async function issue(parts: x509.X509CertificateCreateParams): Promise<string> {

@@ -147,6 +147,7 @@ const livestreamColumns = [
 
 const clientColumns = [
   ['CLIENT ID', 'clientId'],
+  ['NODE', 'node'],
   ['USERNAME', 'username'],
   ['ADDRESS', 'address'],
   ['CONNECTED', 'connectedAt'],
@@ -157,6 +158,7 @@ const sessionColumns = [
   ['CLIENT ID', 'clientId'],
   ['USERNAME', 'username'],
   ['CONNECTED', 'connected'],
+  ['NODE', 'node'],
   ['SUBSCRIPTIONS', 'subscriptions'],
   ['QUEUED', 'queued'],
   ['EXPIRES', 'expiresAt'],

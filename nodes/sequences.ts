@@ -3,16 +3,24 @@ import { maxNodes } from './nodes.ts'
 /** Sequences per millisecond: so many numbers for each of `maxNodes` nodes. */
 const perNode = 64
 
+export type Sequences = ReturnType<typeof createSequences>
+
 /**
- * A maker of rising numbers that sort by time, across restarts and nearly so across nodes, and of which no
- * two nodes make the same: the milliseconds, a counter, and the slot of the node.
- * All are greater than `after`, should the clock have been set back.
+ * Rising numbers that sort by time, and of which no two nodes make the same: the milliseconds, a counter, and
+ * the slot of the node. What follows upon something sorts behind it, also where the clocks of two nodes disagree
+ * or one was set back (Lamport).
  */
-export function createSequences(clock: () => number, slot: () => number, after = 0): () => number {
-  let last = Math.floor(after / maxNodes)
-  return () => {
-    last = Math.max(last + 1, clock() * perNode)
-    return last * maxNodes + slot()
+export function createSequences(clock: () => number, slot: () => number) {
+  let last = 0
+  return {
+    next(): number {
+      last = Math.max(last + 1, clock() * perNode)
+      return last * maxNodes + slot()
+    },
+    /** One that is there already, whoever made it: all that are made from now on are greater. */
+    heard(sequence: number): void {
+      last = Math.max(last, Math.floor(sequence / maxNodes))
+    },
   }
 }
 

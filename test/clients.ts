@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import type { Test } from 'tap'
 import type { Report } from '../validator/report.ts'
@@ -34,6 +35,8 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     // Queued messages may come right behind the CONNACK.
     ...options,
   })
+  // Or it waits up to 40 ms before it sends another small packet (Nagle).
+  if (client.stream instanceof Socket) client.stream.setNoDelay(true)
   client.on('error', () => {})
   client.on('message', (topic, payload, packet) =>
     received.add({ topic, payload, json: parse(payload), packet }),

@@ -16,9 +16,13 @@ export type Mirror = Awaited<ReturnType<typeof createMirror>>
 
 /**
  * The queues in memory, as the store has them: loaded, changed by this node, and following what other nodes do
- * with them. `appended` hears of items that others append.
+ * with them. `heard` is told every sequence that is in use, `appended` of items that others append.
  */
-export async function createMirror(store: Store, appended: (queue: string) => void) {
+export async function createMirror(
+  store: Store,
+  heard: (sequence: number) => void,
+  appended: (queue: string) => void,
+) {
   const queues = new Map<string, Queue>()
   const bodies = createBodies(store)
   const stored = await readWork(store)
@@ -28,6 +32,8 @@ export async function createMirror(store: Store, appended: (queue: string) => vo
   )
   for (const [name, letter] of letters) queueOf(name).dead.push(letter)
   const all = [...stored.items, ...letters].map(([, item]) => item)
+  for (const sequence of stored.bodies) heard(sequence)
+  for (const { sequence } of all) heard(sequence)
   bodies.hold(all)
   // Other nodes may be storing the items of these bodies at this moment: a later look tells.
   if (store.watch) bodies.suspect(stored.bodies)
@@ -37,8 +43,6 @@ export async function createMirror(store: Store, appended: (queue: string) => vo
   return {
     queues,
     bodies,
-    /** The greatest sequence in the store. */
-    lastSequence: Math.max(0, ...stored.bodies, ...all.map(({ sequence }) => sequence)),
     queueOf,
 
     /** Takes items out; without `release` something else refers to their bodies from now on. */
@@ -71,8 +75,8 @@ export async function createMirror(store: Store, appended: (queue: string) => vo
     else queue.aside.push(item)
   }
 
-  function forgetEmpty(name: string, { line, aside, dead }: Queue): void {
-    if (line.length + aside.length + dead.length === 0) queues.delete(name)
+  function forgetEmpty(name: string, { line, aside, dead, dropped }: Queue): void {
+    if (line.length + aside.length + dead.length + dropped === 0) queues.delete(name)
   }
 
   /** In the order of the commits; the node that lets go of a body last also removes it from the store. */
@@ -86,6 +90,7 @@ export async function createMirror(store: Store, appended: (queue: string) => vo
           replaceIn(queue, item)
           return
         }
+        heard(sequence)
         bodies.hold([item])
         addItem(name, item)
         appended(name)

@@ -51,9 +51,12 @@ export async function createWorkQueues(parts: {
 }) {
   const { store, nodes, isOwn, clock, limits, metrics } = parts
   let appended: (queue: string) => void = () => undefined
-  const mirror = await createMirror(store, (queue) => appended(queue))
+  const sequences = createSequences(clock, nodes.slot)
+  const mirror = await createMirror(store, sequences.heard, (queue) => {
+    appended(queue)
+    keepToLimit(queue)
+  })
   const { queues, bodies, queueOf, take, takeLetters } = mirror
-  const nextSequence = createSequences(clock, nodes.slot, mirror.lastSequence)
   const repetitions = await createRepetitions({ store, clock })
   const inTurn = createTurns()
 
@@ -65,7 +68,7 @@ export async function createWorkQueues(parts: {
 
     /** What to store so that this work is done once, however often the event is repeated. */
     plan(work: NewWork): PlannedWork {
-      const body = nextSequence()
+      const body = sequences.next()
       const claims = work.groups
         .filter(({ items }) => items.length > 0)
         .map(({ scope, items }) => {
@@ -188,6 +191,10 @@ export async function createWorkQueues(parts: {
 
     lengthOf: (name: string): QueueLength => lengthOf(queues.get(name) ?? emptyQueue()),
 
+    /** Items that this node has lost to the limits of their queues. */
+    dropped: (): [queue: string, items: number][] =>
+      [...queues].flatMap(([name, { dropped }]) => (dropped > 0 ? [[name, dropped]] : [])),
+
     deadLetters: (name: string): readonly DeadLetter[] => queues.get(name)?.dead ?? [],
 
     /** Keeps every queue within its limits, oldest first. `isBusy`: the item is on its way at this moment. */
@@ -227,19 +234,23 @@ export async function createWorkQueues(parts: {
         bodies.keep(body, bytes)
         bodies.hold(added.map(({ item }) => item))
         for (const { queue: name, item } of added) {
-          const queue = queueOf(name)
-          queue.line.push(item)
+          queueOf(name).line.push(item)
           appended(name)
-          // Should this fail, the next item tries again.
-          const isFull = queue.line.length + queue.aside.length > limits.perQueue
-          if (isFull && isOwn(name)) inTurn(name, () => dropExcess(name)).catch(() => undefined)
+          keepToLimit(name)
         }
       },
     }
   }
 
+  /** Of a queue that this node looks after. Should it fail, the next item tries again. */
+  function keepToLimit(name: string): void {
+    const { line, aside } = queueOf(name)
+    const isFull = line.length + aside.length > limits.perQueue
+    if (isFull && isOwn(name)) inTurn(name, () => dropExcess(name)).catch(() => undefined)
+  }
+
   function newItem(messageId: string, details: WorkItem['details'], body: number): WorkItem {
-    const sequence = nextSequence()
+    const sequence = sequences.next()
     return { sequence, messageId, details, body, enqueuedAt: clock(), tries: 0, refusals: 0, attempts: [] }
   }
 

@@ -213,6 +213,7 @@ async function start(t: Test) {
     audit,
     status: () => ({}),
     config: () => ({}),
+    catchUp: async () => undefined,
     feed: { status: () => ({}), refresh: ({ force }) => ({ ok: true, force }), lookup: () => [] },
     clients: { list: () => [], disconnect: known },
     sessions: { list: () => [], drop: async (clientId) => known(clientId) },

@@ -240,14 +240,14 @@ t.test('help is no failure', async (t) => {
 
 t.test('lists are aligned tables, or a sentence when empty', async (t) => {
   const rows = [
-    { clientId: 'a', username: 'sub-player-1', address: '10.0.0.1', more: 'not shown' },
-    { clientId: 'a-much-longer-one', username: 'pub-x-1', address: '::1' },
+    { clientId: 'a', node: 'n1', username: 'sub-player-1', address: '10.0.0.1', more: 'not shown' },
+    { clientId: 'a-much-longer-one', node: 'n2', username: 'pub-x-1', address: '::1' },
   ]
   const node = await startNode(t, { 'clients.list': async () => rows, 'sessions.list': async () => [] })
   const { stdout } = await node.hubctl(['clients', 'list'])
   const lines = stdout.trimEnd().split('\n')
   t.equal(lines.length, 3)
-  t.match(lines[0], /^CLIENT ID +USERNAME +ADDRESS +CONNECTED/)
+  t.match(lines[0], /^CLIENT ID +NODE +USERNAME +ADDRESS +CONNECTED/)
   const column = lines[0]?.indexOf('USERNAME')
   t.equal(lines[1]?.indexOf('sub-player-1'), column)
   t.equal(lines[2]?.indexOf('pub-x-1'), column)

@@ -91,7 +91,7 @@ export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) 
 
 /** A user with a password, and the tokens of its log-in. */
 export async function addUser(
-  hub: TestHub,
+  hub: Pick<TestHub, 'ask'>,
   api: Api,
   institution: string,
   options: { email?: string; permissions?: string[] } = {},

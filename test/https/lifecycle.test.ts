@@ -1,6 +1,7 @@
 import t from 'tap'
 import { institutions, playing, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 import { addUser, openApi } from './api.ts'
 import { object } from './description.ts'
 
@@ -47,8 +48,8 @@ t.test('deprecated routes answer as ever, with notice', async (t) => {
   }
 })
 
-t.test('requests are counted per route and day, over restarts, and only with a valid token', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('requests with a valid token are counted per route and day, over restarts', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const api = await openApi(t, hub)
   const { token, email } = await addUser(hub, api, own, { permissions: ['publish'] })
   const count = async (from = hub) =>
@@ -72,7 +73,7 @@ t.test('requests are counted per route and day, over restarts, and only with a v
   const all = { ...afterLogIn, 'POST /events/{eventName}': 2, 'GET /topics': 1 }
   t.same(await count(), all)
   await hub.close()
-  const again = await startTestHub(t, {}, hub.home)
+  const again = await startTestHub(t, store, hub.home)
   t.same(await count(again), all)
 
   const refused = again.ask('lifecycle.retire', { track: 'push' })

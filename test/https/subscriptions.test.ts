@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { institutions, playing, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 import { addUser, openApi } from './api.ts'
 
 const [own = '', foreign = ''] = institutions
@@ -72,8 +73,8 @@ t.test('topics (service.md §4.1, §2.8)', async (t) => {
   t.same((await api.call('GET', '/topics', { token: theirs })).json, [shown], 'topics are for everybody')
 })
 
-t.test('the life of a subscription (service.md §4.1)', async (t) => {
-  const { hub, api, token } = await start(t, { HUB_SERVICE_ACCOUNT: 'pushes@hub.example' })
+onEachStore('the life of a subscription (service.md §4.1)', async (t, store) => {
+  const { hub, api, token } = await start(t, { ...store, HUB_SERVICE_ACCOUNT: 'pushes@hub.example' })
   const created = await api.call('POST', '/subscriptions', { token, body: request })
   t.equal(created.status, 201)
   const { json } = created
@@ -121,7 +122,7 @@ t.test('the life of a subscription (service.md §4.1)', async (t) => {
   t.same(foreignReplay.json, absent)
 
   await hub.close()
-  const again = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' }, hub.home)
+  const again = await startTestHub(t, { ...store, HUB_PUBLIC_URL: 'https://hub.example' }, hub.home)
   const api2 = await openApi(t, again)
   const { token: later } = await addUser(again, api2, own)
   t.same((await api2.call('GET', one, { token: later })).json, json, 'it survives a restart as it was made')

@@ -1,7 +1,7 @@
-import t from 'tap'
 import { type Arrived, connect, connectPublisher } from '../clients.ts'
 import { control, controlTopic, data, playing, playingTopic, station } from '../events.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
 const own = station(0, 0)
 const foreign = station(1, 0)
@@ -78,9 +78,9 @@ const principals: { name: string; filters?: string[]; institutions?: string[]; g
   { name: 'publisher', institutions: [ownInstitution], granted: [`feedback/${ownInstitution}`] },
 ]
 
-t.test('no principal ever receives what it may not read', async (t) => {
+onEachStore('no principal ever receives what it may not read', async (t, store) => {
   const home = await temporaryDirectory(t)
-  const hub = await startTestHub(t, {}, home)
+  const hub = await startTestHub(t, store, home)
   const allFilters = [...radioFilters, ...otherFilters]
   const ownPublisher = await connectPublisher(t, hub, await hub.publisher([ownInstitution]), ownInstitution)
   const foreignPublisher = await connectPublisher(
@@ -141,7 +141,7 @@ t.test('no principal ever receives what it may not read', async (t) => {
   // Offline queues, then sessions restored after a restart.
   await publishAll()
   await hub.close()
-  const restarted = await startTestHub(t, {}, home)
+  const restarted = await startTestHub(t, store, home)
   for (const [index, principal] of principals.entries()) {
     const before = clients[index]
     if (!before) continue
@@ -163,8 +163,8 @@ t.test('no principal ever receives what it may not read', async (t) => {
   }
 })
 
-t.test('no principal ever publishes where it may not', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('no principal ever publishes where it may not', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   const event = JSON.stringify(playing(own))
@@ -227,8 +227,8 @@ t.test('no principal ever publishes where it may not', async (t) => {
   )
 })
 
-t.test('a credential limited to classes publishes only those', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a credential limited to classes publishes only those', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const login = await hub.publisher([ownInstitution], ['control'])
   const publisher = await connectPublisher(t, hub, login, ownInstitution)
   const inbox = `inbox/${ownInstitution}`

@@ -7,6 +7,7 @@ import { connect, connectPublisher } from '../clients.ts'
 import { playing, playingTopic, station } from '../events.ts'
 import { rawClient } from '../raw-client.ts'
 import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
 /* What a hostile client tries, against a whole node. test/hub/access.test.ts and sessions.test.ts have more. */
 
@@ -27,9 +28,9 @@ const strangeIds = [
   'x'.repeat(256),
 ]
 
-t.test('strange client ids are client ids, each with a session of its own, over a restart', async (t) => {
+onEachStore('strange client ids have a session each, over a restart', async (t, store) => {
   const home = await temporaryDirectory(t)
-  const hub = await startTestHub(t, {}, home)
+  const hub = await startTestHub(t, store, home)
   const login = await hub.subscriber('radio/#')
   const publisherLogin = await hub.publisher([institution])
   for (const clientId of strangeIds) {
@@ -40,7 +41,7 @@ t.test('strange client ids are client ids, each with a session of its own, over 
   const publisher = await connectPublisher(t, hub, publisherLogin, institution)
   await publisher.publish(playing(livestream, { title: 'for each' }))
   await hub.close()
-  const restarted = await startTestHub(t, {}, home)
+  const restarted = await startTestHub(t, store, home)
   for (const clientId of strangeIds) {
     const app = await connect(t, restarted, login, { clientId, clean: false })
     t.equal((await app.received.until(() => true)).json.title, 'for each', clientId.slice(0, 20))
@@ -207,8 +208,8 @@ t.test('what an unauthenticated client announces is not waited for', async (t) =
   )
 })
 
-t.test('a guessed session is not resumed, kicked or read', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a guessed session is not resumed, kicked or read', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const owner = await connect(t, hub, await hub.subscriber('radio/#'), { clientId: 'car-1', clean: false })
   await owner.client.subscribeAsync('radio/#', { qos: 1 })
   const thief = await hub.subscriber('radio/+/control')

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { generate } from 'mqtt-packet'
-import t from 'tap'
 import { call } from '../../cli/connection.ts'
 import { type Arrived, connect } from '../clients.ts'
 import { control, playing, station } from '../events.ts'
 import { rawClient } from '../raw-client.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
-import { storeSettings, stores } from '../stores.ts'
+import { onEachStore } from '../stores.ts'
 
 /*
  * kill -9 in the middle of everything, again and again. Where starting a process takes long it ends after a
@@ -20,93 +19,83 @@ const window = 12
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
 
-for (const { store, skip } of stores) {
-  t.test(
-    `kill -9 under load, up to ${rounds} times, loses nothing that was acknowledged, on ${store}`,
-    { skip },
-    async (t) => {
-      const home = await temporaryDirectory(t)
-      const env = { HUB_PUBLISH_RATE: '0', HUB_QUEUE_LIMIT: '1000000', ...(await storeSettings(t, store)) }
-      const first = await spawnHub(t, home, env)
-      const subscriber = await issue(first, { role: 'subscriber', label: 's', filters: ['radio/#'] })
-      const publishers = await Promise.all(
-        ([1, 2, 1, 2] as const).map(async (qos, index) => {
-          const livestream = station(index, 0)
-          const institutions = [livestream.institution.id]
-          const login = await issue(first, { role: 'publisher', label: `p${index}`, institutions })
-          return createPublisher(index, qos, login)
-        }),
-      )
-      const offline = await connect(t, first, subscriber, { clientId: 'offline', clean: false })
-      await offline.client.subscribeAsync('radio/#', { qos: 1 })
-      await offline.client.endAsync()
-      const online = createRecord()
-      let hub = first
-      let round = 0
-      for (
-        const began = performance.now();
-        round < rounds && performance.now() - began < longestMs;
-        round++
-      ) {
-        const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
-        await app.client.subscribeAsync('radio/#', { qos: 2 })
-        // As much as the load allows until the kill, in another place of the work each time.
-        const enough = 20 + ((round * 37) % 90)
-        await Promise.all(publishers.map((publisher) => publisher.run(t, hub, enough)))
-        await hub.stop('SIGKILL')
-        for (const arrived of app.received.all) online.add(arrived)
-        hub = await spawnHub(t, home, env)
-      }
-
-      const acknowledged = publishers.flatMap((publisher) => [...publisher.acknowledged])
-      const published = new Set(publishers.flatMap((publisher) => [...publisher.published]))
-      t.ok(
-        acknowledged.length > round * 50,
-        `${round} rounds, ${acknowledged.length} acknowledged of ${published.size}`,
-      )
-
-      const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
-      const missing = () => acknowledged.filter((marker) => !online.ids.has(marker))
-      for (let next = 0; ; next++) {
-        for (const arrived of app.received.all) online.add(arrived)
-        if (missing().length === 0) break
-        await app.received.until(() => true, next).catch(() => t.same(missing(), [], 'lost'))
-        if (next > acknowledged.length) break
-      }
-      t.same(missing(), [], 'a connected subscriber gets every acknowledged event')
-      t.same(
-        [...online.ids.keys()].filter((marker) => !published.has(marker)),
-        [],
-        'and nothing that was not published',
-      )
-      for (const { qos, published: own } of publishers) {
-        const twice = [...own].filter((marker) => (online.ids.get(marker)?.size ?? 0) > 1)
-        if (qos === 2) t.same(twice, [], 'QoS 2 is processed once')
-      }
-
-      const record = createRecord()
-      const back = await connect(t, hub, subscriber, { clientId: 'offline', clean: false })
-      const controls = acknowledged.filter((marker) => marker.endsWith('control'))
-      const lastTracks = publishers.flatMap(({ lastTrack }) => lastTrack() ?? [])
-      const wanted = () => [
-        ...controls.filter((marker) => !record.ids.has(marker)),
-        ...lastTracks.filter((marker) => !record.hasSince(marker)),
-      ]
-      for (let next = 0; ; next++) {
-        for (const arrived of back.received.all) record.add(arrived)
-        if (wanted().length === 0) break
-        await back.received.until(() => true, next).catch(() => t.same(wanted(), [], 'lost'))
-        if (next > acknowledged.length) break
-      }
-      t.same(wanted(), [], 'an offline one every control event, and the last value of each track topic')
-      t.same(
-        [...record.ids.keys()].filter((marker) => !published.has(marker)),
-        [],
-      )
-      await hub.stop('SIGTERM')
-    },
+onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledged`, async (t, store) => {
+  const home = await temporaryDirectory(t)
+  const env = { HUB_PUBLISH_RATE: '0', HUB_QUEUE_LIMIT: '1000000', ...store }
+  const first = await spawnHub(t, home, env)
+  const subscriber = await issue(first, { role: 'subscriber', label: 's', filters: ['radio/#'] })
+  const publishers = await Promise.all(
+    ([1, 2, 1, 2] as const).map(async (qos, index) => {
+      const livestream = station(index, 0)
+      const institutions = [livestream.institution.id]
+      const login = await issue(first, { role: 'publisher', label: `p${index}`, institutions })
+      return createPublisher(index, qos, login)
+    }),
   )
-}
+  const offline = await connect(t, first, subscriber, { clientId: 'offline', clean: false })
+  await offline.client.subscribeAsync('radio/#', { qos: 1 })
+  await offline.client.endAsync()
+  const online = createRecord()
+  let hub = first
+  let round = 0
+  for (const began = performance.now(); round < rounds && performance.now() - began < longestMs; round++) {
+    const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
+    await app.client.subscribeAsync('radio/#', { qos: 2 })
+    // As much as the load allows until the kill, in another place of the work each time.
+    const enough = 20 + ((round * 37) % 90)
+    await Promise.all(publishers.map((publisher) => publisher.run(t, hub, enough)))
+    await hub.stop('SIGKILL')
+    for (const arrived of app.received.all) online.add(arrived)
+    hub = await spawnHub(t, home, env)
+  }
+
+  const acknowledged = publishers.flatMap((publisher) => [...publisher.acknowledged])
+  const published = new Set(publishers.flatMap((publisher) => [...publisher.published]))
+  t.ok(
+    acknowledged.length > round * 50,
+    `${round} rounds, ${acknowledged.length} acknowledged of ${published.size}`,
+  )
+
+  const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
+  const missing = () => acknowledged.filter((marker) => !online.ids.has(marker))
+  for (let next = 0; ; next++) {
+    for (const arrived of app.received.all) online.add(arrived)
+    if (missing().length === 0) break
+    await app.received.until(() => true, next).catch(() => t.same(missing(), [], 'lost'))
+    if (next > acknowledged.length) break
+  }
+  t.same(missing(), [], 'a connected subscriber gets every acknowledged event')
+  t.same(
+    [...online.ids.keys()].filter((marker) => !published.has(marker)),
+    [],
+    'and nothing that was not published',
+  )
+  for (const { qos, published: own } of publishers) {
+    const twice = [...own].filter((marker) => (online.ids.get(marker)?.size ?? 0) > 1)
+    if (qos === 2) t.same(twice, [], 'QoS 2 is processed once')
+  }
+
+  const record = createRecord()
+  const back = await connect(t, hub, subscriber, { clientId: 'offline', clean: false })
+  const controls = acknowledged.filter((marker) => marker.endsWith('control'))
+  const lastTracks = publishers.flatMap(({ lastTrack }) => lastTrack() ?? [])
+  const wanted = () => [
+    ...controls.filter((marker) => !record.ids.has(marker)),
+    ...lastTracks.filter((marker) => !record.hasSince(marker)),
+  ]
+  for (let next = 0; ; next++) {
+    for (const arrived of back.received.all) record.add(arrived)
+    if (wanted().length === 0) break
+    await back.received.until(() => true, next).catch(() => t.same(wanted(), [], 'lost'))
+    if (next > acknowledged.length) break
+  }
+  t.same(wanted(), [], 'an offline one every control event, and the last value of each track topic')
+  t.same(
+    [...record.ids.keys()].filter((marker) => !published.has(marker)),
+    [],
+  )
+  await hub.stop('SIGTERM')
+})
 
 interface Pending {
   marker: string

@@ -1,5 +1,4 @@
-import { withoutRedis } from '../redis-server.ts'
 import { testCrashes } from './crashes.ts'
 
 // The same way of an event; fewer, because each start takes longer.
-testCrashes('redis', 15, withoutRedis)
+testCrashes('redis', 15)

@@ -1,3 +1,3 @@
 import { testCrashes } from './crashes.ts'
 
-testCrashes('embedded', 50, false)
+testCrashes('embedded', 50)

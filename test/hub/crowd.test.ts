@@ -1,23 +1,23 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
 import { call } from '../../cli/connection.ts'
 import { connect, connectPublisher } from '../clients.ts'
 import { playing, serviceOf, station } from '../events.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 const livestreams = 10_000
 const perEvent = 20
 
-t.test('10,000 retained livestreams reach new subscribers completely, and delay nobody', async (t) => {
+onEachStore('10,000 retained livestreams reach new subscribers, and delay nobody', async (t, store) => {
   const home = await temporaryDirectory(t)
   const feed = join(home, 'feed.json')
   const items = Array.from({ length: livestreams }, (_, index) => feedItem(index))
   await writeFile(feed, JSON.stringify({ items }))
-  const hub = await startTestHub(t, { HUB_FEED: feed, HUB_PUBLISH_RATE: '0' }, home)
+  const hub = await startTestHub(t, { ...store, HUB_FEED: feed, HUB_PUBLISH_RATE: '0' }, home)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   for (let at = 0; at < livestreams; at += perEvent) {
     const services = items.slice(at, at + perEvent).map(serviceIn)
@@ -56,9 +56,9 @@ t.test('10,000 retained livestreams reach new subscribers completely, and delay 
   t.equal(session?.queued, 0, 'nothing of it is left in the session')
 })
 
-t.test('1,000 clients that come back at once after a restart are all served', async (t) => {
+onEachStore('1,000 clients that come back at once are all served', async (t, store) => {
   const home = await temporaryDirectory(t)
-  const before = await spawnHub(t, home)
+  const before = await spawnHub(t, home, store)
   const login = await issue(before, { role: 'subscriber', label: 's', filters: ['radio/#'] })
   const publisherLogin = await issue(before, { role: 'publisher', label: 'p', institutions: [institution] })
   const clientIds = Array.from({ length: 1000 }, (_, index) => `car-${index}`)
@@ -72,7 +72,7 @@ t.test('1,000 clients that come back at once after a restart are all served', as
     )
   }
   await before.stop('SIGKILL')
-  const hub = await spawnHub(t, home)
+  const hub = await spawnHub(t, home, store)
   const apps = await Promise.all(
     clientIds.map((clientId) => connect(t, hub, login, { ...options, clientId })),
   )

@@ -1,10 +1,10 @@
-import t from 'tap'
 import { connect } from '../clients.ts'
 import { playing, playingTopic, stations } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
-t.test('100 publishers with 50 events each in flight: everything arrives at every subscriber', async (t) => {
-  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
+onEachStore('100 publishers, 50 events each in flight: everybody gets everything', async (t, store) => {
+  const hub = await startTestHub(t, { ...store, HUB_PUBLISH_RATE: '0' })
   const subscribers = await Promise.all(
     [0, 1, 1].map(async (qos, index) => {
       const app = await connect(t, hub, await hub.subscriber('radio/#'), {

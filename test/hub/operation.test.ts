@@ -7,6 +7,7 @@ import { sampleFeedPath } from '../../config/config.ts'
 import { closed, connect, connectPublisher } from '../clients.ts'
 import { playing, playingTopic, station } from '../events.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
@@ -39,8 +40,8 @@ t.test('a dry run says what would happen, and changes nothing', async (t) => {
   t.same(await hub.ask('retained.list'), [])
 })
 
-t.test('status tells what the node does', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('status tells what the node does', async (t, store, driver) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   await publisher.publish(playing(livestream))
   t.match(await hub.ask('status'), {
@@ -48,7 +49,7 @@ t.test('status tells what the node does', async (t) => {
     version: '3.0.0-beta.1',
     stage: 'test',
     uptime: Number,
-    store: 'embedded',
+    store: driver,
     feed: { items: Number, loadedAt: /Z$/, ok: true },
     connections: 1,
     budget: { count: 1, p50: Number, p99: Number },
@@ -56,8 +57,8 @@ t.test('status tells what the node does', async (t) => {
   })
 })
 
-t.test('an operator sees clients, disconnects them and clears retained messages', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('an operator sees clients, disconnects them and clears retained messages', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const login = await hub.publisher([institution])
   const publisher = await connectPublisher(t, hub, login, institution)
   await publisher.publish(playing(livestream))

@@ -1,4 +1,3 @@
-import t from 'tap'
 import { connect, connectPublisher } from '../clients.ts'
 import {
   control,
@@ -12,12 +11,13 @@ import {
   station,
 } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 
-t.test('an event goes from the inbox to the radio tree and comes back as feedback', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('an event goes from the inbox to the radio tree and comes back as feedback', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
@@ -46,8 +46,8 @@ t.test('an event goes from the inbox to the radio tree and comes back as feedbac
   t.not(arrived.json.id, 'mine', "a publisher's own id is replaced")
 })
 
-t.test('each kind of event has its topic', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('each kind of event has its topic', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
@@ -63,8 +63,8 @@ t.test('each kind of event has its topic', async (t) => {
   }
 })
 
-t.test('a late joiner gets the newest value by event time, retained', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a late joiner gets the newest value by event time, retained', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
@@ -85,8 +85,8 @@ t.test('a late joiner gets the newest value by event time, retained', async (t) 
   t.equal(value.packet.qos, 0, 'not above the granted QoS')
 })
 
-t.test('of two events with the same time the later arrival is retained', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('of two events with the same time the later arrival is retained', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const start = new Date().toISOString()
   for (const title of ['a', 'b']) await publisher.publish(playing(livestream, { title, start }))
@@ -94,8 +94,8 @@ t.test('of two events with the same time the later arrival is retained', async (
   t.equal(JSON.parse(value?.payload ?? '{}').title, 'b')
 })
 
-t.test('an event far in the future does not block newer arrivals', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('an event far in the future does not block newer arrivals', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const future = new Date(Date.now() + 3_600_000).toISOString()
   await publisher.publish(playing(livestream, { title: 'wrong clock', start: future }))
@@ -104,8 +104,8 @@ t.test('an event far in the future does not block newer arrivals', async (t) => 
   t.equal(JSON.parse(value?.payload ?? '{}').title, 'now')
 })
 
-t.test('an event for several livestreams reaches each once', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('an event for several livestreams reaches each once', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 0 })
@@ -126,8 +126,8 @@ t.test('an event for several livestreams reaches each once', async (t) => {
   )
 })
 
-t.test('a foreign publisher is blocked and told why', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a foreign publisher is blocked and told why', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const foreign = station(1, 0)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
@@ -151,16 +151,16 @@ t.test('a foreign publisher is blocked and told why', async (t) => {
   t.equal(first.json.title, 'mine', 'nothing of the foreign events got through')
 })
 
-t.test('QoS 0 and 2 publish as well', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('QoS 0 and 2 publish as well', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   for (const qos of [0, 2] as const) {
     t.equal((await publisher.publish(playing(livestream), { qos })).outcome, 'published', `QoS ${qos}`)
   }
 })
 
-t.test('a large event for many livestreams cuts off nobody who reads', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a large event for many livestreams cuts off nobody who reads', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })

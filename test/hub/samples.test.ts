@@ -2,9 +2,10 @@ import t from 'tap'
 import { connect, connectPublisher } from '../clients.ts'
 import { loadSamples } from '../samples/load.ts'
 import { startTestHub } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
-t.test('every accepted sample is published over MQTT', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('every accepted sample is published over MQTT', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   for (const sample of loadSamples('accepted', Date.now())) {

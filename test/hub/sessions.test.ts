@@ -1,17 +1,16 @@
 import { join } from 'node:path'
 import type { MqttClient } from 'mqtt'
-import t from 'tap'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import { closed, connect, connectPublisher } from '../clients.ts'
 import { control, playing, playingTopic, station, stations } from '../events.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore, openStoreOf } from '../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 
-t.test('a persistent session survives a restart and gets what was published meanwhile', async (t) => {
+onEachStore('a session survives a restart and gets what was published meanwhile', async (t, store) => {
   const home = await temporaryDirectory(t)
-  const first = await startTestHub(t, {}, home)
+  const first = await startTestHub(t, store, home)
   const login = await first.subscriber('radio/#')
   const publisherLogin = await first.publisher([institution])
   const app = await connect(t, first, login, { clientId: 'app', clean: false })
@@ -21,7 +20,7 @@ t.test('a persistent session survives a restart and gets what was published mean
   await publisher.publish(playing(livestream, { title: 'while away' }))
   await first.close()
 
-  const second = await startTestHub(t, {}, home)
+  const second = await startTestHub(t, store, home)
   const again = await connect(t, second, login, { clientId: 'app', clean: false })
   const arrived = await again.received.until(() => true)
   t.equal(arrived.json.title, 'while away')
@@ -34,8 +33,8 @@ t.test('a persistent session survives a restart and gets what was published mean
   )
 })
 
-t.test('an offline queue keeps every control event and only the newest of each track topic', async (t) => {
-  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
+onEachStore('an offline queue keeps control events, and the newest of each track topic', async (t, store) => {
+  const hub = await startTestHub(t, { ...store, HUB_PUBLISH_RATE: '0' })
   const login = await hub.subscriber('radio/#')
   const app = await connect(t, hub, login, { clientId: 'app', clean: false })
   await app.client.subscribeAsync('radio/#', { qos: 1 })
@@ -56,10 +55,10 @@ t.test('an offline queue keeps every control event and only the newest of each t
   t.same(titles, ['track 19'])
 })
 
-t.test(
+onEachStore(
   'a rotated credential resumes the session, other permissions are refused while it exists',
-  async (t) => {
-    const hub = await startTestHub(t)
+  async (t, store) => {
+    const hub = await startTestHub(t, store)
     const login = await hub.subscriber('radio/#')
     const app = await connect(t, hub, login, { clientId: 'app', clean: false })
     await app.client.subscribeAsync('radio/#', { qos: 1 })
@@ -90,8 +89,8 @@ t.test(
   },
 )
 
-t.test('revoking closes the connections within a second and refuses the next', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('revoking closes the connections within a second and refuses the next', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const login = await hub.subscriber('radio/#')
   const apps = await Promise.all(
     [1, 2, 3].map((number) => connect(t, hub, login, { clientId: `app-${number}` })),
@@ -106,8 +105,8 @@ t.test('revoking closes the connections within a second and refuses the next', a
   t.ok(other.client.connected, 'nobody else is touched')
 })
 
-t.test('a wrong or missing password is refused with 4', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a wrong or missing password is refused with 4', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const login = await hub.subscriber('radio/#')
   const table: [string, { username?: string; password?: string }][] = [
     ['wrong password', { ...login, password: 'wrong' }],
@@ -130,8 +129,8 @@ t.test('a wrong or missing password is refused with 4', async (t) => {
   }
 })
 
-t.test('a will obeys the rules of publishing', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('a will obeys the rules of publishing', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const foreign = station(1, 0)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
@@ -164,9 +163,9 @@ t.test('a will obeys the rules of publishing', async (t) => {
   t.equal(watcher.received.all.length, seen + 1, 'no will after DISCONNECT')
 })
 
-t.test('a will fires however the connection ends without DISCONNECT, and once', async (t) => {
+onEachStore('a will fires however the connection ends without DISCONNECT, and once', async (t, store) => {
   const home = await temporaryDirectory(t)
-  const hub = await startTestHub(t, {}, home)
+  const hub = await startTestHub(t, store, home)
   const login = await hub.publisher([institution])
   const watcher = await connectPublisher(t, hub, login, institution)
   const ends: [how: string, end: (client: MqttClient) => void][] = [
@@ -186,14 +185,14 @@ t.test('a will fires however the connection ends without DISCONNECT, and once', 
   }
   const left: string[] = []
   await hub.close()
-  const store = await openEmbeddedStore(join(home, 'data', 'store'))
-  for await (const [key] of store.range('will/')) left.push(key)
-  await store.close()
+  const opened = await openStoreOf(store, join(home, 'data'))
+  for await (const [key] of opened.range('will/')) left.push(key)
+  await opened.close()
   t.same(left, [], 'no will is left for the next start')
 })
 
-t.test('the will of a revoked credential is void', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('the will of a revoked credential is void', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const watcher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const login = await hub.publisher([institution])
   const payload = Buffer.from(JSON.stringify(playing(livestream)))
@@ -207,8 +206,8 @@ t.test('the will of a revoked credential is void', async (t) => {
   t.equal(watcher.received.all.length, 1)
 })
 
-t.test('the will of a connection that was taken over fires, that of the new one stays', async (t) => {
-  const hub = await startTestHub(t)
+onEachStore('the will of a connection taken over fires, that of the new one stays', async (t, store) => {
+  const hub = await startTestHub(t, store)
   const login = await hub.publisher([institution])
   const watcher = await connectPublisher(t, hub, login, institution)
   const willOf = (title: string) => ({
@@ -224,8 +223,8 @@ t.test('the will of a connection that was taken over fires, that of the new one 
   t.equal((await watcher.received.until(() => true, 1)).json.playlistItemId, 'second')
 })
 
-t.test('20,000 track events leave at most two messages per livestream in an offline queue', async (t) => {
-  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
+onEachStore('20,000 track events leave two messages per livestream in an offline queue', async (t, store) => {
+  const hub = await startTestHub(t, { ...store, HUB_PUBLISH_RATE: '0' })
   const login = await hub.subscriber('radio/#')
   const app = await connect(t, hub, login, { clientId: 'app', clean: false })
   await app.client.subscribeAsync('radio/#', { qos: 1 })

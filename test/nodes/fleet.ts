@@ -10,7 +10,8 @@ import { type Issued, temporaryDirectory } from '../start-hub.ts'
 export type FleetNode = Awaited<ReturnType<typeof startFleet>>['nodes'][number]
 
 /**
- * Nodes that share a Redis, each a process of its own. `through` says for a node which URL it reaches Redis by.
+ * Nodes that share a Redis, each a process of its own. `through` says for a node which URL it reaches Redis by,
+ * `ahead` how its clock is set.
  */
 export async function startFleet(
   t: Test,
@@ -19,6 +20,8 @@ export async function startFleet(
     env?: Record<string, string>
     settings?: readonly string[]
     through?: (index: number, port: number) => Promise<string>
+    /** How far the clock of a node is ahead, milliseconds. */
+    ahead?: (index: number) => number
   } = {},
 ) {
   const redis = await startRedis(t, options.settings)
@@ -30,7 +33,11 @@ export async function startFleet(
 
   async function startNode(index: number) {
     const url = (await options.through?.(index, redis.port)) ?? redis.url
-    const env = { HUB_REDIS_URL: url, HUB_PUBLIC_URL: 'https://hub.example', ...options.env }
+    const aheadMs = options.ahead?.(index) ?? 0
+    const env = {
+      ...{ HUB_REDIS_URL: url, HUB_PUBLIC_URL: 'https://hub.example', ...options.env },
+      ...(aheadMs !== 0 && { NODE_OPTIONS: `--import=${clockAhead(aheadMs)}` }),
+    }
     const directory = join(home, String(index))
     await mkdir(directory, { recursive: true })
     let hub = await spawnHub(t, directory, env)
@@ -41,6 +48,9 @@ export async function startFleet(
       caPath: hub.caPath,
       get mqttPort() {
         return hub.mqttPort
+      },
+      get httpsPort() {
+        return hub.httpsPort
       },
       get isRunning() {
         return isRunning
@@ -54,6 +64,11 @@ export async function startFleet(
       async kill(): Promise<void> {
         isRunning = false
         await hub.stop('SIGKILL')
+      },
+      /** As by SIGTERM: it tells the others. */
+      async stop(): Promise<void> {
+        isRunning = false
+        await hub.stop('SIGTERM')
       },
       /** With the same data directory. */
       async start(): Promise<void> {
@@ -85,6 +100,16 @@ export async function startFleet(
       },
     }
   }
+}
+
+/** A module that sets the clock of the process that loads it. */
+function clockAhead(ms: number): string {
+  const code = `const { now } = Date
+    globalThis.Date = class extends Date {
+      constructor(...given) { super(...(given.length > 0 ? given : [now() + ${ms}])) }
+      static now() { return now() + ${ms} }
+    }`
+  return `data:text/javascript,${encodeURIComponent(code)}`
 }
 
 /** Asks again and again until it holds. */

@@ -6,7 +6,7 @@ const start = Date.parse('2026-03-01T12:00:00Z')
 
 t.test('sequences rise, also when the clock stands still or is set back', async (t) => {
   let now = start
-  const next = createSequences(
+  const { next } = createSequences(
     () => now,
     () => 0,
   )
@@ -25,7 +25,7 @@ t.test('no two nodes make the same, and they sort by time', async (t) => {
     return createSequences(
       () => now,
       () => slot,
-    )
+    ).next
   })
   const made = new Set<number>()
   for (; now < start + 20; now++) {
@@ -40,7 +40,7 @@ t.test('no two nodes make the same, and they sort by time', async (t) => {
 
 t.test('a node that got another slot goes on above what it made', async (t) => {
   let slot = 5
-  const next = createSequences(
+  const { next } = createSequences(
     () => start,
     () => slot,
   )
@@ -49,8 +49,25 @@ t.test('a node that got another slot goes on above what it made', async (t) => {
   t.ok(next() > before)
 })
 
+t.test('what follows upon something sorts behind it, although the clock of its node is ahead', async (t) => {
+  const ahead = createSequences(
+    () => start + 5_000,
+    () => 1,
+  )
+  const behind = createSequences(
+    () => start,
+    () => 0,
+  )
+  const first = ahead.next()
+  behind.heard(first)
+  const second = behind.next()
+  t.ok(second > first)
+  behind.heard(1)
+  t.ok(behind.next() > second, 'what is old changes nothing')
+})
+
 t.test('they are exact for more than a decade', async (t) => {
-  const next = createSequences(
+  const { next } = createSequences(
     () => Date.parse('2039-01-01T00:00:00Z'),
     () => maxNodes - 1,
   )

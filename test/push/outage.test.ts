@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { call } from '../../cli/connection.ts'
 import { connect } from '../clients.ts'
 import { institutions, playing, station } from '../events.ts'
@@ -7,6 +7,7 @@ import { openApi, password } from '../https/api.ts'
 import { type Pushed, pushing, startReceiver } from '../receiver.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 
 /*
  * A receiver is down for a while under 20 events per second, and the hub is killed in between.
@@ -19,10 +20,11 @@ const longestPauseMs = 16_000
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
 
-t.test('every event of an outage arrives, in order, and not as a flood', { timeout: 120_000 }, async (t) => {
+onEachStore('every event of an outage arrives, in order, and not as a flood', async (t, store) => {
+  t.setTimeout(120_000)
   const home = await temporaryDirectory(t)
   const first = await startReceiver(t, home)
-  const env = { ...pushing(first), HUB_PUBLISH_RATE: '0' }
+  const env = { ...store, ...pushing(first), HUB_PUBLISH_RATE: '0' }
   let hub = await spawnHub(t, home, env)
   const publisher = await ask<Issued>(hub, 'credentials.add', {
     ...{ role: 'publisher', label: 'studio', institutions: [own] },

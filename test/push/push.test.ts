@@ -1,20 +1,20 @@
 import { join } from 'node:path'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import { connect } from '../clients.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
 import { addUser, openApi } from '../https/api.ts'
 import { type Behaviour, pushing, startReceiver } from '../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore, openStoreOf, type StoreSettings } from '../stores.ts'
 
 const [own = '', foreign = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
 
-async function start(t: Test) {
+async function start(t: Test, store: StoreSettings = {}) {
   const home = await temporaryDirectory(t)
   const receiver = await startReceiver(t, home)
-  const hub = await startTestHub(t, pushing(receiver), home)
+  const hub = await startTestHub(t, { ...store, ...pushing(receiver) }, home)
   const api = await openApi(t, hub)
   const user = await addUser(hub, api, own)
   const { token } = user
@@ -85,8 +85,8 @@ t.test('events arrive in order, each once, over kept connections', async (t) => 
   t.equal(new Set(receiver.received.map(({ clientPort }) => clientPort)).size, 1)
 })
 
-t.test('a publisher that repeats itself causes one push', async (t) => {
-  const { receiver, publish, subscribe } = await start(t)
+onEachStore('a publisher that repeats itself causes one push', async (t, store) => {
+  const { receiver, publish, subscribe } = await start(t, store)
   await subscribe()
   const moment = new Date().toISOString()
   const [first, second] = await Promise.all([
@@ -226,8 +226,8 @@ t.test('a message that a healthy endpoint keeps refusing steps aside', { timeout
   await receiver.until((received) => received.at(-1)?.event.title === 'Poison')
 })
 
-t.test('a removed subscription gets nothing more, and leaves nothing behind', async (t) => {
-  const { receiver, hub, api, token, publish, subscribe } = await start(t)
+onEachStore('a removed subscription gets nothing more, and leaves nothing behind', async (t, store) => {
+  const { receiver, hub, api, token, publish, subscribe } = await start(t, store)
   const { name = '' } = await subscribe('/removed')
   const kept = await subscribe('/kept')
   receiver.behave(({ path }) => (path === '/removed' ? 500 : 201))
@@ -253,8 +253,8 @@ t.test('events over MQTT are pushed too, control and data are not', async (t) =>
   t.same(titles(receiver.received), ['Over MQTT'])
 })
 
-t.test('a test message that is under way when its subscription is removed leaves nothing', async (t) => {
-  const { receiver, hub, api, token, subscribe } = await start(t)
+onEachStore('a test message under way when its subscription is removed leaves nothing', async (t, store) => {
+  const { receiver, hub, api, token, subscribe } = await start(t, store)
   const { name = '' } = await subscribe()
   let proceed = () => {}
   const arrived = new Promise<void>((resolve) => {
@@ -271,9 +271,9 @@ t.test('a test message that is under way when its subscription is removed leaves
   proceed()
   t.match(await test, { status: 200, json: { delivered: true } })
   await hub.close()
-  const store = await openEmbeddedStore(join(hub.home, 'data', 'store'))
-  t.teardown(store.close)
+  const opened = await openStoreOf(store, join(hub.home, 'data'))
+  t.teardown(opened.close)
   for (const prefix of ['attempt/', 'subscription/', 'work/']) {
-    for await (const [key] of store.range(prefix)) t.fail(`left: ${key}`)
+    for await (const [key] of opened.range(prefix)) t.fail(`left: ${key}`)
   }
 })

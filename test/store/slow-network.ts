@@ -3,10 +3,12 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-/** A network between a node and its Redis: slow, dead for the connections of the moment, or cut. */
+/** A network between a node and its Redis: slow, late, dead for the connections of the moment, or cut. */
 export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) {
   const open = new Set<Socket>()
   let isCut = false
+  let passing = Promise.resolve()
+  let release = () => {}
   const server = createServer((near) => {
     if (isCut) {
       near.destroy()
@@ -24,7 +26,7 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
         to.destroy()
       })
       // Timers of one length end in their order.
-      from.on('data', (chunk) => void delay(delayMs).then(() => to.write(chunk)))
+      from.on('data', (chunk) => void passing.then(() => delay(delayMs)).then(() => to.write(chunk)))
     }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -44,6 +46,13 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
     mend(): void {
       isCut = false
     },
+    /** Everything is late: it gets through when it is released. */
+    hold(): void {
+      passing = new Promise((resolve) => {
+        release = resolve
+      })
+    },
+    release: () => release(),
     /** What is connected now hears nothing more, not even that it is over. New connections are well. */
     freeze(): void {
       for (const socket of open) socket.pause().removeAllListeners('data')
