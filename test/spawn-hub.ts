@@ -2,14 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-
-const server = fileURLToPath(new URL('../server.ts', import.meta.url))
+import { compiledServer } from './compiled-server.ts'
 
 /** A node as a process of its own, so that it can be killed. Ends with the test. */
 export async function spawnHub(t: Test, home: string, env: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, [`--import=${import.meta.resolve('tsx')}`, server], {
+  const child: ChildProcess = spawn(process.execPath, [await compiledServer()], {
     cwd: home,
     env: {
       PATH: process.env.PATH,
