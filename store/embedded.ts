@@ -59,17 +59,14 @@ export async function openEmbeddedStore(
 
   async function write(group: readonly Pending[]): Promise<void> {
     try {
+      // First of all: handing a batch to LevelDB takes longer than deciding about an event.
+      if (isTrusted) for (const pending of group) pending.underway?.()
       if (torn) {
         reopening = reopen()
         await reopening
       }
       const operations = await applicable(group.flatMap((pending) => pending.changes))
-      const synced = db.batch(operations, { sync: true })
-      try {
-        if (isTrusted) for (const pending of group) pending.underway?.()
-      } finally {
-        await synced
-      }
+      await db.batch(operations, { sync: true })
       isTrusted = true
       for (const pending of group) pending.resolve()
     } catch (error) {

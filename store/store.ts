@@ -20,9 +20,8 @@ export interface Store {
    * Rejects with the driver's error; then nothing of this commit is to be relied on: where the store is
    * another machine that did not answer, it may have been applied, or still be.
    *
-   * A driver that expects no failure may call `underway`, once and before it resolves, when the changes are on
-   * their way into the store: the moment for what need not wait for the disk. The order of the calls is kept
-   * there, too.
+   * A driver that expects no failure may call `underway`, once and before it resolves, when it begins to store the
+   * changes: the moment for what need not wait for the disk. The order of the calls is kept there, too.
    */
   commit(changes: readonly Change[], underway?: () => void): Promise<void>
   /** Only in drivers that nodes can share: see `Follow`. */
