@@ -81,9 +81,9 @@ async function main(): Promise<void> {
   }
 }
 
-/** One line: the first of the message, and of its cause. */
+/** One line: the message, and those of its causes. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+  const cause = error.cause === undefined ? '' : `: ${reasonOf(error.cause)}`
   return `${error.message}${cause}`.replaceAll('\n', ' ')
 }
