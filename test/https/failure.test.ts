@@ -146,6 +146,12 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const wrong = await send('POST', '/pubsub', { token: own, body: pushed({ ...item, event: 1 }) })
   t.equal(wrong.status, 400)
   t.match(wrong.json.errors, [{ path: '.body.message.data.event', errorCode: 'type.openapi.validation' }])
+  // The largest event, with an entry of its plugins that is most of it.
+  const plugin = { type: 'dts', note: 'x'.repeat(409_000) }
+  const largest = pushed({ ...item, event: { plugins: [plugin] }, plugin })
+  t.equal((await send('POST', '/pubsub', { token: own, body: largest })).status, 201)
+  const larger = pushed({ ...item, event: { plugins: [plugin, plugin] }, plugin })
+  t.equal((await send('POST', '/pubsub', { token: own, body: larger })).status, 413)
   const elsewhere = await tokens.issueService('https://hooks.example/pubsub')
   t.equal((await send('POST', '/pubsub', { token: elsewhere, body: message })).status, 403)
 
