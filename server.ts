@@ -64,8 +64,8 @@ async function main(): Promise<void> {
 
   const { mqttPort, httpsPort, adminSocket } = hub
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // For whoever tries it out; a node with certificates of its own is past that.
-  if (config.tlsCert === undefined && hub.caPath !== undefined) {
+  // For whoever tries it out; a node with certificates of its own, or behind a load balancer, is past that.
+  if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
     const { caPath, livestream } = hub
     process.stderr.write(
       welcomeText({

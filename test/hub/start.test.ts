@@ -66,3 +66,12 @@ t.test('a node that cannot start names the setting, its value and what was expec
     t.equal(failure.trim().split('\n').length, 1, 'one line')
   }
 })
+
+t.test('a node that wants PROXY headers prints no commands to paste', async (t) => {
+  const alone = await spawnHub(t, await temporaryDirectory(t))
+  await alone.stop('SIGTERM')
+  t.match(alone.errors(), /mosquitto_sub/)
+  const balanced = await spawnHub(t, await temporaryDirectory(t), { HUB_PROXY_PROTOCOL: 'true' })
+  await balanced.stop('SIGTERM')
+  t.equal(balanced.errors(), '')
+})
