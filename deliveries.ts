@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Config } from './config/config.ts'
+import { expected } from './config/expected.ts'
 import type { Calls } from './nodes/calls.ts'
 import type { Nodes } from './nodes/nodes.ts'
 import type { CreateDriver, PluginItem } from './plugins/driver.ts'
@@ -63,7 +64,10 @@ export async function createDeliveries(parts: {
   const queues = await createWorkQueues({ store, nodes, isOwn: leases.isOwn, clock, limits, metrics })
   const attempts = createAttempts(store)
 
-  const ca = config.pushCa === undefined ? {} : { ca: await readFile(config.pushCa, 'utf8') }
+  const { pushCa } = config
+  const readCa = (path: string) =>
+    expected('HUB_PUSH_CA', path, 'a certificate in PEM', () => readFile(path, 'utf8'))
+  const ca = pushCa === undefined ? {} : { ca: await readCa(pushCa) }
   const client = { ...ca, userAgent: `now-playing-hub/${version}` }
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
   // These URLs come from the operator, whose services may well be in the same house.

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { mayReceive, maySubscribe } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
@@ -12,6 +12,7 @@ import { listenMqtt } from './broker/listener.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { type Config, maskedConfig } from './config/config.ts'
+import { expected, listening } from './config/expected.ts'
 import { createDeliveries } from './deliveries.ts'
 import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
@@ -54,9 +55,16 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   } = options
   const clock = Date.now
   const metrics = createMetrics()
-  await mkdir(config.dataDir, { recursive: true, mode: 0o700 })
+  await expected('HUB_DATA_DIR', config.dataDir, 'a directory that the node may write to', () =>
+    mkdir(config.dataDir, { recursive: true, mode: 0o700 }),
+  )
   const tls = await certificatePaths(config, certsDir)
-  const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
+  const certificates = await expected(
+    'HUB_TLS_CERT',
+    config.tlsCert,
+    'a certificate in PEM, and in HUB_TLS_KEY its key',
+    () => createCertificates({ certPath: tls.cert, keyPath: tls.key, log }),
+  )
   metrics.watchCertificate(certificates.notAfter)
   const { store, nodes, join: joinNodes } = await openStore(config, log, onGap)
 
@@ -139,30 +147,32 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
 
   let mqttPort = config.mqttPort
   const mqttBounds = createConnectionBounds(config)
-  const bridge = await startBridge({
-    ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
-    host: config.host,
-    port: config.httpsPort,
-    stage: config.stage,
-    project: config.project,
-    bounds: createConnectionBounds(config),
-    mqttBounds,
-    proxyProtocol: config.proxyProtocol,
-    // A browser that learned it for localhost would refuse every other server there.
-    strictTransport: config.tlsCert !== undefined,
-    waitFor: createEventRate(config.publishRate, store),
-    publicUrl: () => publicUrl,
-    mqttPort: () => mqttPort,
-    accept: broker.accept,
-    maxPacketBytes: config.maxPacket,
-    feed: feed.current,
-    logIn: createLogIn({ store, users, failures: config.loginFailures }),
-    resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
-    subscriptions: deliveries.subscriptions,
-    deliveries,
-    checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: publicUrl }),
-    health: createHealth({ store, feed, clock }),
-  })
+  const httpsAt = { host: config.host, port: config.httpsPort }
+  const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
+    startBridge({
+      ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
+      ...httpsAt,
+      stage: config.stage,
+      project: config.project,
+      bounds: createConnectionBounds(config),
+      mqttBounds,
+      proxyProtocol: config.proxyProtocol,
+      // A browser that learned it for localhost would refuse every other server there.
+      strictTransport: config.tlsCert !== undefined,
+      waitFor: createEventRate(config.publishRate, store),
+      publicUrl: () => publicUrl,
+      mqttPort: () => mqttPort,
+      accept: broker.accept,
+      maxPacketBytes: config.maxPacket,
+      feed: feed.current,
+      logIn: createLogIn({ store, users, failures: config.loginFailures }),
+      resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
+      subscriptions: deliveries.subscriptions,
+      deliveries,
+      checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: publicUrl }),
+      health: createHealth({ store, feed, clock }),
+    }),
+  )
   publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
@@ -192,16 +202,18 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     }),
     log,
   })
-  const mqtt = await listenMqtt({
-    host: config.host,
-    port: config.mqttPort,
-    certificates,
-    bounds: mqttBounds,
-    proxyProtocol: config.proxyProtocol,
-    accept: broker.accept,
-    log,
-    metrics,
-  })
+  const mqttAt = { host: config.host, port: config.mqttPort }
+  const mqtt = await listening('HUB_MQTT_PORT', mqttAt, () =>
+    listenMqtt({
+      ...mqttAt,
+      certificates,
+      bounds: mqttBounds,
+      proxyProtocol: config.proxyProtocol,
+      accept: broker.accept,
+      log,
+      metrics,
+    }),
+  )
 
   mqttPort = mqtt.port
 
@@ -238,6 +250,11 @@ async function certificatePaths(
   certsDir: string,
 ): Promise<{ cert: string; key: string; ca: string | undefined }> {
   const { tlsCert, tlsKey, tlsCa } = config
+  if (tlsCa !== undefined) {
+    await expected('HUB_TLS_CA', tlsCa, 'a certificate in PEM', () => readFile(tlsCa))
+  }
   if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey, ca: tlsCa }
-  return ensureDevelopmentCertificates(certsDir, [config.host])
+  return expected('HUB_TLS_CERT', tlsCert, `a certificate, or room for development ones in ${certsDir}`, () =>
+    ensureDevelopmentCertificates(certsDir, [config.host]),
+  )
 }

@@ -1,6 +1,7 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from './config/config.ts'
+import { expected } from './config/expected.ts'
 import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
 import { nodeName } from './status.ts'
@@ -31,14 +32,17 @@ export function openStore(config: Config, log: Log, onGap: (reason: Error) => vo
 async function openShared(config: Config, log: Log, onGap: (reason: Error) => void): Promise<OpenStore> {
   const { project, stage, dataDir, redisUrl: url, redis } = config
   const server = { ...(url !== undefined && { url }), ...redis }
+  const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
   const store = watched(
-    await openRedisStore({
-      ...{ server, project, stage },
-      onConnection(state) {
-        if (state.up) log.info('Redis is back')
-        else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
-      },
-    }),
+    await expected(setting, value, 'a Redis that answers', () =>
+      openRedisStore({
+        ...{ server, project, stage },
+        onConnection(state) {
+          if (state.up) log.info('Redis is back')
+          else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
+        },
+      }),
+    ),
   )
   for (const problem of await redisSettingProblems(server)) {
     log.warn({ problem }, 'Redis may lose what was acknowledged')

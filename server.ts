@@ -64,8 +64,8 @@ async function main(): Promise<void> {
 
   const { mqttPort, httpsPort, adminSocket } = hub
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // For whoever tries it out; a node with certificates of its own is past that.
-  if (config.tlsCert === undefined && hub.caPath !== undefined) {
+  // For whoever tries it out; a node with certificates of its own, or behind a load balancer, is past that.
+  if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
     const { caPath, livestream } = hub
     process.stderr.write(
       welcomeText({
@@ -81,9 +81,9 @@ async function main(): Promise<void> {
   }
 }
 
-/** One line: the first of the message, and of its cause. */
+/** One line: the message, and those of its causes. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+  const cause = error.cause === undefined ? '' : `: ${reasonOf(error.cause)}`
   return `${error.message}${cause}`.replaceAll('\n', ' ')
 }

@@ -3,12 +3,12 @@ import type { Server } from 'node:https'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Lifecycle } from '../lifecycle/lifecycle.ts'
 import type { TrackStatus } from '../lifecycle/track.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tokens } from '../users/tokens.ts'
 import type { User } from '../users/user.ts'
 import { type Answer, httpsError, refuse } from './answer.ts'
 import { compileBody } from './body.ts'
 import { isShort, type Payload, readPayload } from './payload.ts'
+import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './route.ts'
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
@@ -20,11 +20,11 @@ export function serveRoutes(
   parts: {
     lifecycle: Lifecycle
     tokens: Tokens
-    metrics: Metrics
+    requestAnswered: RequestLog
     addressOf: (request: FastifyRequest) => string
   },
 ): void {
-  const { lifecycle, tokens, metrics, addressOf } = parts
+  const { lifecycle, tokens, requestAnswered, addressOf } = parts
   const users = new WeakMap<FastifyRequest, User>()
   const matched = new WeakMap<FastifyRequest, Route>()
 
@@ -54,25 +54,20 @@ export function serveRoutes(
     return send(reply, refuse(500))
   })
   app.addHook('onResponse', async (request, reply) => {
-    const { method, url } = request
-    const ms = Math.round(reply.elapsedTime * 10) / 10
     const found = matched.get(request)
-    const route = found ? labelOf(found) : null
-    const userId = users.get(request)?.userId
-    const remoteAddress = addressOf(request)
-    metrics.httpsRequests.inc({ route: route ?? 'none', status: reply.statusCode })
-    // Load balancers and Prometheus ask every few seconds.
-    request.log[found?.tag === 'Operation' ? 'debug' : 'info'](
+    requestAnswered(
       {
-        method,
-        path: url.split('?')[0]?.slice(0, 200),
-        route,
+        reqId: request.id,
+        method: request.method,
+        url: request.url,
+        route: found ? labelOf(found) : null,
         status: reply.statusCode,
-        ms,
-        remoteAddress,
-        userId,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+        remoteAddress: addressOf(request),
+        userId: users.get(request)?.userId,
       },
-      'request',
+      // Load balancers and Prometheus ask every few seconds.
+      found?.tag === 'Operation' ? 'debug' : 'info',
     )
   })
   for (const route of routes) serve(route)

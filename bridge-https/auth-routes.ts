@@ -59,7 +59,9 @@ export function authRoutes(parts: AuthParts): Route[] {
       async handle({ body, address, count }) {
         const { email, password } = body as LogInBody
         const result = await unlessBusy(logIn.logIn(email, password, address))
-        if ('refused' in result) return refused(result, refuse(401, [httpsError('login.wrong')]))
+        // The usual sentence of 401, service.md §7, is about a header that is missing.
+        const wrong = httpsError('login.wrong')
+        if ('refused' in result) return refused(result, refuse(401, [wrong], wrong.message))
         counted('ok')
         count()
         return issue(result.user)

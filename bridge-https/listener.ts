@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:https'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import helmet from '@fastify/helmet'
@@ -15,8 +16,10 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Tokens } from '../users/tokens.ts'
 import { httpsError, refuse } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
+import { createRawAnswer } from './raw-answer.ts'
+import { createRequestLog } from './request-log.ts'
 import type { Route } from './route.ts'
-import { answerRaw, createWebSocketDoor } from './websocket.ts'
+import { createWebSocketDoor } from './websocket.ts'
 
 /** Bounds of one connection and one request, milliseconds and bytes. */
 const usualLimits = {
@@ -71,8 +74,10 @@ export async function listenHttps(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { certificates, routes, openapi, lifecycle, tokens, log, metrics } = parts
+  const { certificates, routes, openapi, lifecycle, tokens, log } = parts
   const limits = { ...usualLimits, ...parts.limits }
+  const requestAnswered = createRequestLog(parts)
+  const answerRaw = createRawAnswer(requestAnswered)
   const loggerInstance: FastifyBaseLogger = log
   const app = Fastify<Server>({
     loggerInstance,
@@ -96,19 +101,23 @@ export async function listenHttps(parts: {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // Names that cannot be decoded are names of nothing.
-    frameworkErrors: (_error, _request, reply) => void send(reply, refuse(404)),
+    // Names that cannot be decoded are names of nothing. Hooks are not called here.
+    frameworkErrors(_error, request, reply) {
+      const { id: reqId, method, url } = request
+      send(reply.header('x-request-id', reqId), refuse(404))
+      requestAnswered({ reqId, method, url, route: null, status: 404, remoteAddress: addressOf(request) })
+    },
   })
   const server: Server = app.server
   const guard = guardServer(server, parts)
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (_request, socket) => {
+  server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())
-    answerRaw(socket, 404)
+    answerRaw(socket, 404, { request, remoteAddress: guard.addressOf(socket) })
   })
-  const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds })
+  const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
     door.upgrade(request, socket, head, guard.addressOf(socket), () => guard.release(socket))
   })
@@ -134,7 +143,7 @@ export async function listenHttps(parts: {
     transformSpecification: () => JSON.parse(JSON.stringify(openapi())),
     uiConfig: { validatorUrl: null },
   })
-  serveRoutes(app, routes, { lifecycle, tokens, metrics, addressOf })
+  serveRoutes(app, routes, { lifecycle, tokens, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
   const address = server.address()
   let closed: Promise<void> | undefined
@@ -154,6 +163,16 @@ export async function listenHttps(parts: {
       guard.destroyAll()
       await closed
     },
+  }
+
+  /** What Node could not read as a request. */
+  function refuseBroken({ code: reason = '' }: NodeJS.ErrnoException, socket: Socket): void {
+    const about = { remoteAddress: guard.addressOf(socket), reason }
+    if (reason === 'HPE_HEADER_OVERFLOW') answerRaw(socket, 431, about)
+    else if (reason === 'ERR_HTTP_REQUEST_TIMEOUT') answerRaw(socket, 408, about)
+    else if (reason.startsWith('HPE_'))
+      answerRaw(socket, 400, { ...about, errors: [httpsError('request.form')] })
+    else socket.destroy()
   }
 }
 
@@ -180,12 +199,4 @@ function createUnderWay() {
       })
     },
   }
-}
-
-function refuseBroken(error: NodeJS.ErrnoException, socket: Duplex): void {
-  const { code = '' } = error
-  if (code === 'HPE_HEADER_OVERFLOW') answerRaw(socket, 431)
-  else if (code === 'ERR_HTTP_REQUEST_TIMEOUT') answerRaw(socket, 408)
-  else if (code.startsWith('HPE_')) answerRaw(socket, 400, [httpsError('request.form')])
-  else socket.destroy()
 }

@@ -1,6 +1,7 @@
 import type { ErrorItem } from '../event/error.ts'
 import type { PushSubscriptions } from '../push/subscriptions.ts'
 import type { Tokens } from '../users/tokens.ts'
+import { maxPayloadBytes } from '../validator/decide.ts'
 import { refuse } from './answer.ts'
 import { compileBody } from './body.ts'
 import type { Route } from './route.ts'
@@ -18,6 +19,9 @@ export interface PubsubParts {
     work(messageId: string, item: PluginWork): Promise<boolean>
   }
 }
+
+/** The largest event beside an entry of its plugins that is most of it, in base64, and 64 KiB for what is around. */
+const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 
 /** Plugin work pushed by the hub itself, and replay by hand (design.md §9). */
 export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: PubsubParts): Route[] {
@@ -53,6 +57,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       description: 'Only with a token that the hub made for this URL.',
       admits: (bearer) => tokens.isService(bearer, `${publicUrl()}/pubsub`),
       body: [PushBody],
+      bodyBytes: workBytes,
       answers: {
         201: { description: 'Queued for its target', schema: TraceAnswer },
         404: { description: 'There is no target for it', schema: PlainError },

@@ -41,6 +41,8 @@ interface RouteBase {
   /** Retires with this track. */
   track?: Track
   body?: BodySchemas
+  /** Where 400 kB are not enough. */
+  bodyBytes?: number
   /** The handler judges the bytes itself, by the rules of the schema and more. */
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
@@ -68,9 +70,9 @@ export type Route = OpenRoute | GuardedRoute
 /** What is asked before the log-in. Thousands of strangers may send it at once, and it waits in memory. */
 const openBodyBytes = 16 * 1024
 
-/** Largest body of a route: 400 kB (service.md §8) for those who have shown a token. */
+/** Largest body of a route: 400 kB (service.md §8) for those who have shown a token, unless it says otherwise. */
 export function maxBodyBytes(route: Route): number {
-  return needsToken(route) ? maxPayloadBytes : openBodyBytes
+  return needsToken(route) ? (route.bodyBytes ?? maxPayloadBytes) : openBodyBytes
 }
 
 /** Whether a route asks for a bearer token. */

@@ -4,7 +4,8 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { type ErrorStatus, envelope } from './answer.ts'
+import type { ErrorStatus } from './answer.ts'
+import type { RawAnswer } from './raw-answer.ts'
 
 /** Where MQTT over WebSocket is served (design.md §3). */
 export const websocketPath = '/mqtt'
@@ -22,10 +23,11 @@ export function createWebSocketDoor(parts: {
   bounds: ConnectionBounds
   /** Largest MQTT packet; the broker holds it, here it must only fit. */
   maxPacketBytes: number
+  answerRaw: RawAnswer
   log: Log
   metrics: Metrics
 }) {
-  const { accept, bounds, maxPacketBytes, log, metrics } = parts
+  const { accept, bounds, maxPacketBytes, answerRaw, log, metrics } = parts
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -34,7 +36,10 @@ export function createWebSocketDoor(parts: {
     maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
     handleProtocols: () => subProtocol,
   })
-  server.on('wsClientError', (_error, socket) => answerRaw(socket, 400))
+  const addresses = new WeakMap<Duplex, string>()
+  server.on('wsClientError', ({ message: reason }, socket, request) => {
+    answerRaw(socket, 400, { request, remoteAddress: addresses.get(socket) ?? 'unknown', reason })
+  })
 
   return {
     /** Takes over the socket of an upgrade request, or refuses it. */
@@ -49,10 +54,11 @@ export function createWebSocketDoor(parts: {
       socket.on('error', () => socket.destroy())
       const status = whyNot(request) ?? noPlace(socket, remoteAddress)
       if (status !== undefined) {
-        answerRaw(socket, status)
+        answerRaw(socket, status, { request, remoteAddress })
         return
       }
       taken()
+      addresses.set(socket, remoteAddress)
       server.handleUpgrade(request, socket, head, (websocket) => {
         accept(new WebSocketStream(websocket), remoteAddress)
       })
@@ -78,25 +84,6 @@ export function createWebSocketDoor(parts: {
     const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
     return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
   }
-}
-
-/** Answers on a socket that no HTTP response stands for, and closes it. */
-export function answerRaw(
-  socket: Duplex,
-  status: ErrorStatus,
-  errors?: Parameters<typeof envelope>[1],
-): void {
-  if (!socket.writable) return void socket.destroy()
-  const body = JSON.stringify(envelope(status, errors))
-  const lines = [
-    `HTTP/1.1 ${status} Refused`,
-    'Content-Type: application/json; charset=utf-8',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-    '',
-    body,
-  ]
-  socket.end(lines.join('\r\n'), () => socket.destroy())
 }
 
 /** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */

@@ -80,7 +80,7 @@ function describe(socketPath: string, error: unknown): CallFailure {
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return {
       code: 'node.unreachable',
-      message: `no node is running on ${socketPath} (another one: --socket PATH)`,
+      message: `no node is running on ${socketPath} (another one: --socket PATH, or HUB_DATA_DIR as for the node)`,
     }
   }
   if (code === 'EACCES' || code === 'EPERM') {

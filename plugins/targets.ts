@@ -49,7 +49,9 @@ export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]
     if (unknown.length === maxWarnings) break
     if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
     const place = pathOf('plugins', index, 'type')
-    unknown.push(errorItem('plugin.unknown', place, `${quote(type)}, ${expected}; skipped`))
+    // An event may have entries without a type (service.md §2.6): no reason to refuse it.
+    const said = type === undefined ? 'none' : quote(type)
+    unknown.push(errorItem('plugin.unknown', place, `${said}, ${expected}; skipped`))
   }
   return unknown
 }

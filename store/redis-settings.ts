@@ -43,6 +43,8 @@ export function problemsOf(settings: {
     problems.push('appendonly is no: a restart of Redis loses what came after its last snapshot')
   } else if (appendfsync === 'no') {
     problems.push('appendfsync is no: a power failure loses what the system had not written yet')
+  } else if (appendfsync === 'everysec') {
+    problems.push('appendfsync is everysec: a power failure loses up to two seconds')
   }
   if (policy !== undefined && policy !== 'noeviction') {
     problems.push(`maxmemory-policy is ${policy}: when its memory is full Redis deletes what it has`)

@@ -108,8 +108,18 @@ function parse(payload: Buffer): Record<string, unknown> {
 
 /** Resolves when the connection of a client is gone. */
 export function closed(client: MqttClient): Promise<void> {
-  return new Promise((resolve) => {
-    if (!client.connected) resolve()
-    else client.once('close', () => resolve())
+  if (!client.connected) return Promise.resolve()
+  const known = closings.get(client)
+  if (known) return known
+  const closing = new Promise<void>((resolve) => {
+    client.once('close', () => {
+      closings.delete(client)
+      resolve()
+    })
   })
+  closings.set(client, closing)
+  return closing
 }
+
+/** One listener, however often it is asked while a connection lasts. */
+const closings = new WeakMap<MqttClient, Promise<void>>()

@@ -44,6 +44,10 @@ test('npm scripts', async (t) => {
   }
 })
 
+test('shell examples keep no options in a variable: zsh does not split it into words', async (t) => {
+  for (const [path, page] of pages) t.notMatch(page, /^ *[A-Z_]+=["']?-/m, path)
+})
+
 test('configuration', async (t) => {
   // A wrong key is answered with the list of all right ones.
   const refused = loadConfig({ HUB_NOTHING: 'x' }, root)

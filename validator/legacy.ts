@@ -94,7 +94,8 @@ export function createLegacySubmit(parts: {
       return { outcome: 'failed' }
     }
     const blocked = verdicts.filter((verdict) => 'blocked' in verdict)
-    metrics.events.inc({ outcome: published.length > 0 ? 'published' : 'blocked' })
+    const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
+    metrics.events.inc({ outcome: published.length > 0 ? 'published' : unpublished })
     for (const verdict of blocked) metrics.eventErrors.inc({ code: verdict.blocked })
     const [first] = blocked
     if (first) {

@@ -153,7 +153,7 @@ t.test('without a node it says so in one line', async (t) => {
   t.strictSame(text, {
     code: 1,
     stdout: '',
-    stderr: `hubctl: no node is running on ${path} (another one: --socket PATH)\n`,
+    stderr: `hubctl: no node is running on ${path} (another one: --socket PATH, or HUB_DATA_DIR as for the node)\n`,
   })
   const json = await hubctl(['--json', 'status'], { env: { HUB_DATA_DIR: dir } })
   t.equal(json.code, 1)

@@ -244,6 +244,41 @@ t.test('what is not proper HTTP gets the envelope as well', async (t) => {
   )
 })
 
+t.test('what is answered before there is a route is logged and counted as well', async (t) => {
+  const hub = await startTestHub(t)
+  const host = 'Host: localhost\r\n'
+  const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+  const cases: [string, Record<string, unknown>][] = [
+    ['nonsense\r\n\r\n', { method: null, path: null, status: 400, reason: 'HPE_INVALID_METHOD' }],
+    [`GET /?${'y'.repeat(20_000)} HTTP/1.1\r\n${host}\r\n`, { status: 431, reason: 'HPE_HEADER_OVERFLOW' }],
+    [`CONNECT example.com:443 HTTP/1.1\r\n${host}\r\n`, { method: 'CONNECT', status: 404 }],
+    [`GET /%zz?token=x HTTP/1.1\r\n${host}Connection: close\r\n\r\n`, { path: '/%zz', status: 404 }],
+    [
+      `GET /${'y'.repeat(300)} HTTP/1.1\r\n${host}${upgrade}\r\n`,
+      { path: `/${'y'.repeat(199)}`, status: 404 },
+    ],
+    [`GET /mqtt HTTP/1.1\r\n${host}${upgrade}\r\n`, { method: 'GET', path: '/mqtt', status: 400 }],
+    [
+      `GET /mqtt HTTP/1.1\r\n${host}${upgrade}Sec-WebSocket-Protocol: mqtt\r\n\r\n`,
+      { path: '/mqtt', status: 400, reason: /Sec-WebSocket-Key/ },
+    ],
+  ]
+  for (const [text, expected] of cases) {
+    const answer = await exchange(t, hub, text)
+    const [, id] = /^x-request-id: (.+)\r$/im.exec(answer) ?? []
+    t.ok(id, answer)
+    const [line, ...more] = hub.lines.filter(({ reqId }) => reqId === id)
+    t.match(line, { msg: 'request', level: 30, route: null, remoteAddress: '127.0.0.1', ...expected })
+    t.same(more, [], 'one line')
+  }
+  const { counters } = await hub.ask<{ counters: Record<string, number> }>('status')
+  t.match(counters, {
+    'hub_https_requests_total{route=none,status=400}': 3,
+    'hub_https_requests_total{route=none,status=404}': 3,
+    'hub_https_requests_total{route=none,status=431}': 1,
+  })
+})
+
 t.test(
   'who is answered before the body is there is answered at once, and closed if it is long',
   async (t) => {

@@ -146,6 +146,12 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const wrong = await send('POST', '/pubsub', { token: own, body: pushed({ ...item, event: 1 }) })
   t.equal(wrong.status, 400)
   t.match(wrong.json.errors, [{ path: '.body.message.data.event', errorCode: 'type.openapi.validation' }])
+  // The largest event, with an entry of its plugins that is most of it.
+  const plugin = { type: 'dts', note: 'x'.repeat(409_000) }
+  const largest = pushed({ ...item, event: { plugins: [plugin] }, plugin })
+  t.equal((await send('POST', '/pubsub', { token: own, body: largest })).status, 201)
+  const larger = pushed({ ...item, event: { plugins: [plugin, plugin] }, plugin })
+  t.equal((await send('POST', '/pubsub', { token: own, body: larger })).status, 413)
   const elsewhere = await tokens.issueService('https://hooks.example/pubsub')
   t.equal((await send('POST', '/pubsub', { token: elsewhere, body: message })).status, 403)
 
@@ -155,6 +161,11 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const head = `POST /pubsub HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${own}\r\ncontent-type: application/json\r\n`
   t.match(await exchange(t, hub, `${head}content-length: 100\r\n\r\n{`), late)
   t.match(await exchange(t, hub, `${head}transfer-encoding: chunked\r\n\r\n1\r\n{\r\n`), late)
+  const timedOut = lines.filter(({ status }) => status === 408)
+  t.same(
+    timedOut.map(({ reason, remoteAddress }) => [reason, remoteAddress]),
+    new Array(3).fill(['ERR_HTTP_REQUEST_TIMEOUT', '127.0.0.1']),
+  )
   const unread = await exchange(t, hub, 'GET /nothing HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{')
   t.match(unread, /^HTTP\/1\.1 404 /, 'nor does a body keep the connection open that nobody waits for')
 

@@ -42,7 +42,7 @@ t.test('log-in, refresh, and what ends them (design.md §9)', async (t) => {
   t.equal((await api.call('GET', '/topics', { token: String(refreshed.json.token) })).status, 200)
 
   const wrong = {
-    message: 'Missing authentication',
+    message: 'The e-mail address or the password is wrong',
     errors: [
       { path: '.body', message: 'The e-mail address or the password is wrong', errorCode: 'login.wrong' },
     ],

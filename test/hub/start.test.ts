@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { temporaryDirectory } from '../start-hub.ts'
+import { spawnHub } from '../spawn-hub.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
 t.test('SIGTERM to npm start stops the node behind it', async (t) => {
   const home = await temporaryDirectory(t)
@@ -22,4 +23,55 @@ t.test('SIGTERM to npm start stops the node behind it', async (t) => {
   // The output has ended, and with it the node, which holds the other end.
   if (npm.exitCode === null && npm.signalCode === null) await once(npm, 'exit')
   t.ok(messages.includes('stopping'))
+})
+
+t.test('a node that cannot start names the setting, its value and what was expected', async (t) => {
+  const { httpsPort, mqttPort } = await startTestHub(t)
+  const missing = '/nowhere/file.pem'
+  const cases: [Record<string, string>, string][] = [
+    [
+      { HUB_HTTPS_PORT: `${httpsPort}` },
+      `HUB_HTTPS_PORT: ${httpsPort}, expected a port that is free: listen EADDRINUSE`,
+    ],
+    [
+      { HUB_MQTT_PORT: `${mqttPort}` },
+      `HUB_MQTT_PORT: ${mqttPort}, expected a port that is free: listen EADDRINUSE`,
+    ],
+    [
+      { HUB_HOST: '192.0.2.1' },
+      'HUB_HOST: "192.0.2.1", expected an address of this machine: listen EADDRNOTAVAIL',
+    ],
+    [
+      { HUB_TLS_CERT: missing, HUB_TLS_KEY: missing },
+      `HUB_TLS_CERT: "${missing}", expected a certificate in PEM, and in HUB_TLS_KEY its key: cannot read`,
+    ],
+    [{ HUB_TLS_CA: missing }, `HUB_TLS_CA: "${missing}", expected a certificate in PEM: ENOENT`],
+    [{ HUB_PUSH_CA: missing }, `HUB_PUSH_CA: "${missing}", expected a certificate in PEM: ENOENT`],
+    [
+      { HUB_DATA_DIR: '/dev/null' },
+      'HUB_DATA_DIR: "/dev/null", expected a directory that the node may write to: EEXIST',
+    ],
+    [
+      { HUB_REDIS_URL: 'redis://hub:secret@127.0.0.1:1', HUB_PUBLIC_URL: 'https://hub.example' },
+      'HUB_REDIS_URL: "redis://***@127.0.0.1:1", expected a Redis that answers: the Redis on 127.0.0.1:1 cannot be used: ',
+    ],
+  ]
+  const home = await temporaryDirectory(t)
+  for (const [env, said] of cases) {
+    const failure = await spawnHub(t, home, env).then(
+      () => '',
+      ({ message }) => String(message),
+    )
+    t.ok(failure.includes(`ended with 1: the hub cannot start: ${said}`), `${said} | ${failure}`)
+    t.equal(failure.trim().split('\n').length, 1, 'one line')
+  }
+})
+
+t.test('a node that wants PROXY headers prints no commands to paste', async (t) => {
+  const alone = await spawnHub(t, await temporaryDirectory(t))
+  await alone.stop('SIGTERM')
+  t.match(alone.errors(), /mosquitto_sub/)
+  const balanced = await spawnHub(t, await temporaryDirectory(t), { HUB_PROXY_PROTOCOL: 'true' })
+  await balanced.stop('SIGTERM')
+  t.equal(balanced.errors(), '')
 })

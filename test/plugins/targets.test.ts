@@ -107,7 +107,7 @@ t.test('unknown types are warned of, with their place', async (t) => {
       errorCode: 'plugin.unknown',
       message: /"other", expected one of dts, manual, silent; skipped/,
     },
-    { path: '.plugins.2.type', errorCode: 'plugin.unknown' },
+    { path: '.plugins.2.type', errorCode: 'plugin.unknown', message: /: none, expected one of/ },
   ])
   t.match(warn([{ type: 'dts' }], []), [{ message: /there are no targets here/ }])
   t.match(warn([null, { type: 'other' }]), [{ path: '.plugins.0.type' }, { path: '.plugins.1.type' }])

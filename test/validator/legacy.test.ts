@@ -84,6 +84,7 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
 })
 
 async function startLegacy(t: Test) {
+  const metrics = createMetrics()
   const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
   t.teardown(() => store.close())
   const distributed: Message[] = []
@@ -105,12 +106,13 @@ async function startLegacy(t: Test) {
     nextEventId: () => '17',
     clock: Date.now,
     log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
-    metrics: createMetrics(),
+    metrics,
   })
   return {
     store,
     distributed,
     lines,
+    counters: metrics.snapshot,
     fail: (error: Error | undefined) => {
       failure = error
     },
@@ -123,7 +125,7 @@ async function startLegacy(t: Test) {
 }
 
 t.test('the first event of a livestream creates its topic, the second is published', async (t) => {
-  const { publish, distributed, store } = await startLegacy(t)
+  const { publish, distributed, store, counters } = await startLegacy(t)
   const first = await publish(playing(one))
   t.match(first, {
     outcome: 'accepted',
@@ -134,6 +136,9 @@ t.test('the first event of a livestream creates its topic, the second is publish
     },
   })
   t.same(distributed, [])
+  const outcomes = async () =>
+    Object.keys(await counters()).filter((name) => name.startsWith('hub_events_total'))
+  t.same(await outcomes(), ['hub_events_total{outcome=topic-created}'], 'nobody was refused')
   const second = await publish(playing(one))
   t.match(second, {
     statuses: { published: 1, blocked: 0, failed: 0 },

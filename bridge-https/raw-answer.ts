@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type ErrorStatus, envelope } from './answer.ts'
+import type { RequestLog } from './request-log.ts'
+
+export type RawAnswer = ReturnType<typeof createRawAnswer>
+
+/** Answers on sockets that no HTTP response stands for, and closes them. */
+export function createRawAnswer(requestAnswered: RequestLog) {
+  return (
+    socket: Duplex,
+    status: ErrorStatus,
+    about: {
+      /** What could be read of it. */
+      request?: Pick<IncomingMessage, 'method' | 'url'>
+      remoteAddress: string
+      errors?: Parameters<typeof envelope>[1]
+      reason?: string
+    },
+  ): void => {
+    if (!socket.writable) return void socket.destroy()
+    const { request, remoteAddress, errors, reason } = about
+    const reqId = randomUUID()
+    const body = JSON.stringify(envelope(status, errors))
+    const lines = [
+      `HTTP/1.1 ${status} Refused`,
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      `X-Request-Id: ${reqId}`,
+      'Connection: close',
+      '',
+      body,
+    ]
+    socket.end(lines.join('\r\n'), () => socket.destroy())
+    requestAnswered({
+      ...{ reqId, route: null, status, remoteAddress },
+      method: request?.method ?? null,
+      url: request?.url ?? null,
+      ...(reason !== undefined && { reason }),
+    })
+  }
+}
