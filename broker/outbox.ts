@@ -49,8 +49,9 @@ export async function openOutbox(parts: {
     clear: queues.clear,
     forgetAll: queues.forgetAll,
     forgetStored: queues.forgetStored,
-    keepForLater: queues.keepForLater,
-    abandonedBodies: queues.abandonedBodies,
+    keepStray: queues.keepStray,
+    strayRemoved: queues.strayRemoved,
+    abandonedChanges: queues.abandonedChanges,
 
     /** Another node has stored a body; its entries follow, and need not ask the store for it. */
     bodyStored(sequence: number, publish: Publish, bytes: number): void {
