@@ -12,6 +12,11 @@ import { lowerQos, type Publish, preparePublish } from './wire.ts'
 /** Bytes that are delivered to everybody without a break. */
 const maxAtOnce = 256 * 1024
 
+/** What takes room in the buffers of subscribers. */
+interface Sized {
+  message: Pick<Message, 'payload'>
+}
+
 /** A message on its way. */
 interface Delivery {
   message: Message
@@ -53,8 +58,12 @@ export function createDistribution(parts: {
 }) {
   const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
   const isShared = store.watch !== undefined
+  /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
+  let delivering: Promise<void> | undefined
   store.watch?.(channel, (change) => {
-    if ('tell' in change) for (const message of decodeMessages(change.value)) deliverTold(message)
+    if (!('tell' in change)) return
+    const told = decodeMessages(change.value).map((message) => ({ message }))
+    void inPortions(told, ({ message }) => deliverTold(message))
   })
 
   return {
@@ -74,15 +83,15 @@ export function createDistribution(parts: {
       })
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
-      const isLarge = messages.reduce((bytes, { payload }) => bytes + payload.length, 0) > maxAtOnce
       const underway = () => {
+        if (delivering || isLarge(batch)) return
         for (const delivery of batch) {
           if (delivery.message.isReport) continue
           retained.show(delivery.message, now)
           deliverLive(delivery)
         }
       }
-      await commit(changes, batch, isLarge ? undefined : underway)
+      await commit(changes, batch, underway)
       await deliverRest(batch, now)
       if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
@@ -154,23 +163,52 @@ export function createDistribution(parts: {
     }
   }
 
-  /**
-   * To everybody who has not got it yet. A large event for many livestreams would overflow the buffer of a
-   * subscriber that reads as fast as it can: the network gets a turn in between.
-   */
+  /** To everybody who has not got it yet. */
   async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
     for (const { message, isLive } of batch) if (!isLive) retained.show(message, now)
+    const left = batch.filter(({ isLive, planned }) => !isLive || planned.size > 0)
+    await inPortions(left, (delivery) => {
+      if (!delivery.isLive) deliverLive(delivery)
+      for (const plan of delivery.planned.values()) outbox.sendPlanned(plan, delivery.publish)
+    })
+  }
+
+  /**
+   * At once, as a rule. A large event for many livestreams would overflow the buffer of a subscriber that reads as
+   * fast as it can: the network gets a turn in between, and what is accepted meanwhile does not overtake it.
+   */
+  async function inPortions<Item extends Sized>(
+    items: readonly Item[],
+    deliver: (item: Item) => void,
+  ): Promise<void> {
+    if (!delivering && !isLarge(items)) {
+      for (const item of items) deliver(item)
+      return
+    }
+    const own = deliverSlowly(items, deliver, delivering)
+    delivering = own
+    try {
+      await own
+    } finally {
+      if (delivering === own) delivering = undefined
+    }
+  }
+
+  async function deliverSlowly<Item extends Sized>(
+    items: readonly Item[],
+    deliver: (item: Item) => void,
+    before: Promise<void> | undefined,
+  ): Promise<void> {
+    await before
     let bytes = 0
-    for (const delivery of batch) {
-      const { message, publish, planned, isLive } = delivery
-      if (isLive && planned.size === 0) continue
-      if (bytes + message.payload.length > maxAtOnce && bytes > 0) {
+    for (const item of items) {
+      const size = item.message.payload.length
+      if (bytes + size > maxAtOnce && bytes > 0) {
         await new Promise((resolve) => setImmediate(resolve))
         bytes = 0
       }
-      bytes += message.payload.length
-      if (!isLive) deliverLive(delivery)
-      for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
+      bytes += size
+      deliver(item)
     }
   }
 
@@ -232,4 +270,8 @@ export function createDistribution(parts: {
       return lastAnswer
     }
   }
+}
+
+function isLarge(items: readonly Sized[]): boolean {
+  return items.reduce((bytes, { message }) => bytes + message.payload.length, 0) > maxAtOnce
 }

@@ -125,3 +125,29 @@ t.test('an acknowledgement of identifier 0 closes the connection, also behind go
   await client.closed()
   t.notOk(client.packets.some(({ cmd }) => cmd === 'pingresp'))
 })
+
+t.test('nothing overtakes a large event that goes out in portions', async (t) => {
+  const broker = await openBroker(t)
+  const live = await subscriber(t, broker, 'live', { '#': 1 })
+  const kept = await subscriber(t, broker, 'kept', { '#': 1 }, { clean: false })
+  const topics = ['a', 'b', 'c', 'd', 'e', 'f']
+  const distribute = (text: string) =>
+    broker.broker.distribute(
+      topics.map((topic) => ({
+        ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+        retained: { slot: '', time: 1 },
+      })),
+    )
+  const large = 'x'.repeat(100_000)
+  await Promise.all([distribute(large), distribute('second'), distribute('third')])
+  for (const client of [live, kept]) {
+    await client.next('publish', 3 * topics.length - 1)
+    for (const each of topics) {
+      const seen = publishes(client).flatMap(({ topic, payload }) =>
+        topic === each ? [String(payload)] : [],
+      )
+      t.same(seen, [large, 'second', 'third'])
+    }
+  }
+  for (const topic of topics) t.equal(String(broker.broker.retained.current(topic)?.payload), 'third')
+})
