@@ -23,6 +23,8 @@ interface Delivery {
   publish: Publish
   /** The queues that take it. */
   planned: Map<Session, Planned>
+  /** New subscribers get it. */
+  isShown: boolean
   /** Those for whom nothing is stored have it. */
   isLive: boolean
 }
@@ -79,16 +81,17 @@ export function createDistribution(parts: {
       const changes: Change[] = [...alongside]
       const batch = messages.map((message): Delivery => {
         const publish = preparePublish(message.topic, message.payload)
-        return { message, publish, planned: planQueues(message, changes), isLive: false }
+        const planned = planQueues(message, changes)
+        return { message, publish, planned, isShown: false, isLive: false }
       })
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
       const underway = () => {
-        if (delivering || isLarge(batch)) return
+        const isNext = !delivering && !isLarge(batch)
         for (const delivery of batch) {
           if (delivery.message.isReport) continue
-          retained.show(delivery.message, now)
-          deliverLive(delivery)
+          show(delivery, now)
+          if (isNext) deliverLive(delivery)
         }
       }
       await commit(changes, batch, underway)
@@ -165,7 +168,7 @@ export function createDistribution(parts: {
 
   /** To everybody who has not got it yet. */
   async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
-    for (const { message, isLive } of batch) if (!isLive) retained.show(message, now)
+    for (const delivery of batch) show(delivery, now)
     const left = batch.filter(({ isLive, planned }) => !isLive || planned.size > 0)
     await inPortions(left, (delivery) => {
       if (!delivery.isLive) deliverLive(delivery)
@@ -210,6 +213,12 @@ export function createDistribution(parts: {
       bytes += size
       deliver(item)
     }
+  }
+
+  /** In the order of the commits, which is that of the store. */
+  function show(delivery: Delivery, now: number): void {
+    if (!delivery.isShown) retained.show(delivery.message, now)
+    delivery.isShown = true
   }
 
   function deliverLive(delivery: Delivery): void {

@@ -87,8 +87,18 @@ export async function openRetained(store: Store, clock: () => number) {
     async clear(topic: string): Promise<boolean> {
       const slots = [...(nodeOf(topic)?.slots.values() ?? [])]
       if (slots.length === 0) return false
-      await store.commit(slots.map((value) => ({ del: keyOf(value) })))
-      for (const value of slots) forget(value)
+      // At its place among the commits: what is published after it is shown after it.
+      const hide = once(() => {
+        for (const value of slots) forget(value)
+      })
+      const changes = slots.map((value) => ({ del: keyOf(value) }))
+      try {
+        await store.commit(changes, hide)
+      } catch (error) {
+        for (const value of slots) if (!nodeOf(topic)?.slots.has(value.slot)) keep(value)
+        throw error
+      }
+      hide()
       return true
     },
 
@@ -214,5 +224,14 @@ function* nodesBelow(node: Node, depth: number): Generator<Node> {
   yield node
   for (const [name, child] of node.children) {
     if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
+  }
+}
+
+/** A function that does its work the first time only. */
+function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) work()
+    isDone = true
   }
 }

@@ -151,3 +151,38 @@ t.test('nothing overtakes a large event that goes out in portions', async (t) =>
   }
   for (const topic of topics) t.equal(String(broker.broker.retained.current(topic)?.payload), 'third')
 })
+
+t.test('a topic that is cleared while something is published there shows what is stored', async (t) => {
+  const broker = await openBroker(t)
+  const { retained } = broker.broker
+  const distribute = (text: string, size = 0) =>
+    broker.broker.distribute([
+      {
+        ...{ topic: 'a', payload: Buffer.from(text + '.'.repeat(size)), qos: 1, queue: { keep: 'every' } },
+        retained: { slot: '', time: 1 },
+      },
+    ])
+  for (const size of [0, 300_000]) {
+    await distribute('before', size)
+    await Promise.all([retained.clear('a'), distribute('after', size)])
+    t.match(String(retained.current('a')?.payload), /^after/, `cleared first, ${size}`)
+    await Promise.all([distribute('again', size), retained.clear('a')])
+    t.equal(retained.current('a'), undefined, `cleared last, ${size}`)
+    for await (const [key] of broker.store.range('retained/')) t.fail(`${key} is stored`)
+  }
+})
+
+t.test('a topic that could not be cleared keeps its value', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { retained } = broker.broker
+  const message = { topic: 'a', payload: Buffer.from('x'), qos: 1, queue: { keep: 'every' } } as const
+  await broker.broker.distribute([{ ...message, retained: { slot: '', time: 1 } }])
+  store.hold()
+  const clearing = retained.clear('a')
+  t.equal(retained.current('a'), undefined)
+  await Promise.resolve()
+  store.settle(new Error('disk full'))
+  await t.rejects(clearing, /disk full/)
+  t.equal(String(retained.current('a')?.payload), 'x')
+})
