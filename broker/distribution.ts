@@ -25,6 +25,8 @@ interface Delivery {
   planned: Map<Session, Planned>
   /** New subscribers get it. */
   isShown: boolean
+  /** Where it is what they get: how to take it back. */
+  takeBack: (() => Promise<void>) | undefined
   /** Those for whom nothing is stored have it. */
   isLive: boolean
 }
@@ -82,7 +84,7 @@ export function createDistribution(parts: {
       const batch = messages.map((message): Delivery => {
         const publish = preparePublish(message.topic, message.payload)
         const planned = planQueues(message, changes)
-        return { message, publish, planned, isShown: false, isLive: false }
+        return { message, publish, planned, isShown: false, takeBack: undefined, isLive: false }
       })
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
@@ -162,6 +164,8 @@ export function createDistribution(parts: {
     } catch (error) {
       outbox.finished.putBack(finished)
       for (const { planned } of batch) outbox.revert([...planned.values()])
+      // Should the store not be readable either, the next event of the topic takes its place.
+      await Promise.allSettled(batch.map(({ takeBack }) => takeBack?.()))
       throw error
     }
   }
@@ -217,8 +221,9 @@ export function createDistribution(parts: {
 
   /** In the order of the commits, which is that of the store. */
   function show(delivery: Delivery, now: number): void {
-    if (!delivery.isShown) retained.show(delivery.message, now)
+    if (delivery.isShown) return
     delivery.isShown = true
+    delivery.takeBack = retained.show(delivery.message, now)
   }
 
   function deliverLive(delivery: Delivery): void {

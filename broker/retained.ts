@@ -31,16 +31,10 @@ export async function openRetained(store: Store, clock: () => number) {
   const root = createNode()
   /** Pushed out of memory, not out of the store yet. */
   let pushedOut: Place[] = []
-  for await (const [, value] of store.range(prefix)) {
-    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(value)
-    // A copy of its own, or the whole chunk read from the store would stay in memory.
-    keep({ ...header, payload: Buffer.from(payload) })
-  }
+  for await (const [, value] of store.range(prefix)) keep(readValue(value))
   store.watch?.(prefix, (change) => {
-    if ('put' in change) {
-      const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(change.value)
-      keep({ ...header, payload: Buffer.from(payload) })
-    } else if ('del' in change) {
+    if ('put' in change) keep(readValue(change.value))
+    else if ('del' in change) {
       const { topic, slot } = placeOf(change.del)
       const value = nodeOf(topic)?.slots.get(slot)
       if (value) forget(value)
@@ -56,13 +50,17 @@ export async function openRetained(store: Store, clock: () => number) {
       return [{ put: keyOf(value), value: encodeRecord(header, payload), order: orderAt(value.time, now) }]
     },
 
-    /** Shows a stored message; the same rule as in the store, applied in the same order. */
-    show(message: Message, now: number): void {
+    /**
+     * Shows a stored message; the same rule as in the store, applied in the same order. Returns how to take it back
+     * when it could not be stored after all: what is stored is shown again, unless there is something newer.
+     */
+    show(message: Message, now: number): (() => Promise<void>) | undefined {
       const value = toValue(message)
-      if (!value) return
+      if (!value) return undefined
       const shown = nodeOf(value.topic)?.slots.get(value.slot)
-      if (shown && keepsStored(shown.time, orderAt(value.time, now))) return
+      if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
       keep(value)
+      return () => takeBack(value)
     },
 
     /** The topics that hold a value and match `filter`. */
@@ -123,6 +121,13 @@ export async function openRetained(store: Store, clock: () => number) {
     },
   }
 
+  async function takeBack(value: RetainedValue): Promise<void> {
+    const stored = await store.get(keyOf(value))
+    if (nodeOf(value.topic)?.slots.get(value.slot) !== value) return
+    if (stored) keep(readValue(stored))
+    else forget(value)
+  }
+
   function nodeOf(topic: string): Node | undefined {
     let node: Node | undefined = root
     for (const level of topic.split('/')) node = node?.children.get(level)
@@ -178,6 +183,12 @@ interface Node {
 
 function createNode(): Node {
   return { children: new Map(), slots: new Map(), topic: '' }
+}
+
+/** With a copy of the payload, or the whole chunk read from the store would stay in memory. */
+function readValue(stored: Buffer): RetainedValue {
+  const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(stored)
+  return { ...header, payload: Buffer.from(payload) }
 }
 
 function toValue({ topic, payload, qos, retained }: Message): RetainedValue | undefined {

@@ -93,6 +93,34 @@ t.test('a disk that fails after it has taken a message: it is not acknowledged',
   t.equal(broker.broker.sessions.get('kept')?.queue.size, 0)
 })
 
+t.test('what could not be stored is not retained', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const distribute = (topic: string, text: string, time: number) =>
+    broker.broker.distribute([
+      {
+        ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+        retained: { slot: '', time },
+      },
+    ])
+  await distribute('a', 'stored', 1)
+  store.hold()
+  for (const topic of ['a', 'b']) {
+    const distributed = distribute(topic, 'not stored', 3)
+    t.equal(String(broker.broker.retained.current(topic)?.payload), 'not stored')
+    await Promise.resolve()
+    store.settle(new Error('disk full'))
+    await t.rejects(distributed, /disk full/)
+  }
+  t.equal(String(broker.broker.retained.current('a')?.payload), 'stored')
+  t.equal(broker.broker.retained.current('b'), undefined)
+  const again = distribute('a', 'older', 2)
+  await Promise.resolve()
+  store.settle()
+  await again
+  t.equal(String(broker.broker.retained.current('a')?.payload), 'older', 'as it is in the store')
+})
+
 t.test('acknowledgements are taken however they are cut, and whatever follows them', async (t) => {
   const broker = await openBroker(t)
   const client = await subscriber(t, broker, 'client', { a: 1 })
