@@ -151,3 +151,28 @@ t.test(
     }
   },
 )
+
+t.test(
+  'what is being sent while a clean session takes over elsewhere leaves nothing in the store',
+  async (t) => {
+    const [a, b] = await openNodes(t, 2)
+    if (!a || !b) throw new Error('two nodes')
+    const heard = () => settled(a.store, b.store)
+    const owner = { isOpen: true, paced: async () => {}, deliver() {}, cut() {} } as unknown as MqttConnection
+    const { session } = await a.sessions.claim('gone', false, player, owner)
+    await heard()
+    // By the other node, so that this one has the bodies at hand, and sends before it hears of the take-over.
+    for (const _ of [1, 2]) await b.queue()
+    await heard()
+    session.connection = owner
+    const other = {} as MqttConnection
+    await Promise.all([b.sessions.claim('gone', true, player, other), a.outbox.connected(session)])
+    await heard()
+    t.equal(session.connection, undefined, 'it was taken over')
+    await a.outbox.close()
+    for (const { sessions } of [a, b]) await sessions.sweep()
+    await heard()
+    t.same([...(await entries(a.store, 'queue/')), ...(await entries(a.store, 'body/'))], [])
+    t.same(b.outbox.abandonedChanges(), [])
+  },
+)
