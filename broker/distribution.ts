@@ -64,6 +64,8 @@ export function createDistribution(parts: {
   const isShared = store.watch !== undefined
   /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
   let delivering: Promise<void> | undefined
+  /** Batches that nobody has got anything of yet, in the order of their commits. */
+  const held = new Set<readonly Delivery[]>()
   store.watch?.(channel, (change) => {
     if (!('tell' in change)) return
     const told = decodeMessages(change.value).map((message) => ({ message }))
@@ -89,14 +91,22 @@ export function createDistribution(parts: {
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
       const underway = () => {
+        const [first] = held
+        if (first !== batch) return
         const isNext = !delivering && !isLarge(batch)
+        if (isNext) held.delete(batch)
         for (const delivery of batch) {
           if (delivery.message.isReport) continue
           show(delivery, now)
           if (isNext) deliverLive(delivery)
         }
       }
-      await commit(changes, batch, underway)
+      held.add(batch)
+      try {
+        await commit(changes, batch, underway)
+      } finally {
+        held.delete(batch)
+      }
       await deliverRest(batch, now)
       if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
