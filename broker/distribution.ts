@@ -12,12 +12,21 @@ import { lowerQos, type Publish, preparePublish } from './wire.ts'
 /** Bytes that are delivered to everybody without a break. */
 const maxAtOnce = 256 * 1024
 
+/** What takes room in the buffers of subscribers. */
+interface Sized {
+  message: Pick<Message, 'payload'>
+}
+
 /** A message on its way. */
 interface Delivery {
   message: Message
   publish: Publish
   /** The queues that take it. */
   planned: Map<Session, Planned>
+  /** New subscribers get it. */
+  isShown: boolean
+  /** Where it is what they get: how to take it back. */
+  takeBack: (() => Promise<void>) | undefined
   /** Those for whom nothing is stored have it. */
   isLive: boolean
 }
@@ -53,8 +62,14 @@ export function createDistribution(parts: {
 }) {
   const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
   const isShared = store.watch !== undefined
+  /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
+  let delivering: Promise<void> | undefined
+  /** Batches that nobody has got anything of yet, in the order of their commits. */
+  const held = new Set<readonly Delivery[]>()
   store.watch?.(channel, (change) => {
-    if ('tell' in change) for (const message of decodeMessages(change.value)) deliverTold(message)
+    if (!('tell' in change)) return
+    const told = decodeMessages(change.value).map((message) => ({ message }))
+    void inPortions(told, ({ message }) => deliverTold(message))
   })
 
   return {
@@ -70,19 +85,28 @@ export function createDistribution(parts: {
       const changes: Change[] = [...alongside]
       const batch = messages.map((message): Delivery => {
         const publish = preparePublish(message.topic, message.payload)
-        return { message, publish, planned: planQueues(message, changes), isLive: false }
+        const planned = planQueues(message, changes)
+        return { message, publish, planned, isShown: false, takeBack: undefined, isLive: false }
       })
       for (const message of messages) changes.push(...retained.change(message, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
-      const isLarge = messages.reduce((bytes, { payload }) => bytes + payload.length, 0) > maxAtOnce
       const underway = () => {
+        const [first] = held
+        if (first !== batch) return
+        const isNext = !delivering && !isLarge(batch)
+        if (isNext) held.delete(batch)
         for (const delivery of batch) {
           if (delivery.message.isReport) continue
-          retained.show(delivery.message, now)
-          deliverLive(delivery)
+          show(delivery, now)
+          if (isNext) deliverLive(delivery)
         }
       }
-      await commit(changes, batch, isLarge ? undefined : underway)
+      held.add(batch)
+      try {
+        await commit(changes, batch, underway)
+      } finally {
+        held.delete(batch)
+      }
       await deliverRest(batch, now)
       if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
     },
@@ -150,28 +174,66 @@ export function createDistribution(parts: {
     } catch (error) {
       outbox.finished.putBack(finished)
       for (const { planned } of batch) outbox.revert([...planned.values()])
+      // Should the store not be readable either, the next event of the topic takes its place.
+      await Promise.allSettled(batch.map(({ takeBack }) => takeBack?.()))
       throw error
     }
   }
 
-  /**
-   * To everybody who has not got it yet. A large event for many livestreams would overflow the buffer of a
-   * subscriber that reads as fast as it can: the network gets a turn in between.
-   */
+  /** To everybody who has not got it yet. */
   async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
-    for (const { message, isLive } of batch) if (!isLive) retained.show(message, now)
+    for (const delivery of batch) show(delivery, now)
+    const left = batch.filter(({ isLive, planned }) => !isLive || planned.size > 0)
+    await inPortions(left, (delivery) => {
+      if (!delivery.isLive) deliverLive(delivery)
+      for (const plan of delivery.planned.values()) outbox.sendPlanned(plan, delivery.publish)
+    })
+  }
+
+  /**
+   * At once, as a rule. A large event for many livestreams would overflow the buffer of a subscriber that reads as
+   * fast as it can: the network gets a turn in between, and what is accepted meanwhile does not overtake it.
+   */
+  async function inPortions<Item extends Sized>(
+    items: readonly Item[],
+    deliver: (item: Item) => void,
+  ): Promise<void> {
+    if (!delivering && !isLarge(items)) {
+      for (const item of items) deliver(item)
+      return
+    }
+    const own = deliverSlowly(items, deliver, delivering)
+    delivering = own
+    try {
+      await own
+    } finally {
+      if (delivering === own) delivering = undefined
+    }
+  }
+
+  async function deliverSlowly<Item extends Sized>(
+    items: readonly Item[],
+    deliver: (item: Item) => void,
+    before: Promise<void> | undefined,
+  ): Promise<void> {
+    await before
     let bytes = 0
-    for (const delivery of batch) {
-      const { message, publish, planned, isLive } = delivery
-      if (isLive && planned.size === 0) continue
-      if (bytes + message.payload.length > maxAtOnce && bytes > 0) {
+    for (const item of items) {
+      const size = item.message.payload.length
+      if (bytes + size > maxAtOnce && bytes > 0) {
         await new Promise((resolve) => setImmediate(resolve))
         bytes = 0
       }
-      bytes += message.payload.length
-      if (!isLive) deliverLive(delivery)
-      for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
+      bytes += size
+      deliver(item)
     }
+  }
+
+  /** In the order of the commits, which is that of the store. */
+  function show(delivery: Delivery, now: number): void {
+    if (delivery.isShown) return
+    delivery.isShown = true
+    delivery.takeBack = retained.show(delivery.message, now)
   }
 
   function deliverLive(delivery: Delivery): void {
@@ -232,4 +294,8 @@ export function createDistribution(parts: {
       return lastAnswer
     }
   }
+}
+
+function isLarge(items: readonly Sized[]): boolean {
+  return items.reduce((bytes, { message }) => bytes + message.payload.length, 0) > maxAtOnce
 }

@@ -49,8 +49,9 @@ export async function openOutbox(parts: {
     clear: queues.clear,
     forgetAll: queues.forgetAll,
     forgetStored: queues.forgetStored,
-    keepForLater: queues.keepForLater,
-    abandonedBodies: queues.abandonedBodies,
+    keepStray: queues.keepStray,
+    strayRemoved: queues.strayRemoved,
+    abandonedChanges: queues.abandonedChanges,
 
     /** Another node has stored a body; its entries follow, and need not ask the store for it. */
     bodyStored(sequence: number, publish: Publish, bytes: number): void {
@@ -144,8 +145,14 @@ export async function openOutbox(parts: {
     releasing.add(entry)
     const stored = await insist(session, connection, () => store.commit([entryChange(session, entry)]))
     releasing.delete(entry)
+    dropBroughtBack(session, entry)
     if (stored) session.connection?.send(encodePubrel(packetId))
     else entry.released = wasReleased
+  }
+
+  /** Another node took the entry away before a commit of this one, which has brought it back. */
+  function dropBroughtBack(session: Session, { sequence }: QueueEntry): void {
+    if (!session.queue.has(sequence)) finished.add([{ del: queueKey(session.clientId, sequence) }])
   }
 
   async function redeliver(session: Session): Promise<void> {
@@ -199,13 +206,10 @@ export async function openOutbox(parts: {
           sending.push([entry, publish])
         }
         if (!(await insist(session, connection, () => store.commit(changes)))) return
+        for (const [entry] of sending) dropBroughtBack(session, entry)
         for (const [entry, publish] of sending) {
           if (session.connection !== connection) return
-          if (session.queue.get(entry.sequence) !== entry) {
-            // Another node took it away before this commit, which has brought it back.
-            finished.add([{ del: queueKey(session.clientId, entry.sequence) }])
-            continue
-          }
+          if (session.queue.get(entry.sequence) !== entry) continue
           await connection.paced()
           connection.deliver(publish, entry.qos, { retain: entry.retain }, entry.packetId)
         }

@@ -9,15 +9,15 @@ import { type Publish, preparePublish } from './wire.ts'
  * `body/{sequence}` the payload that the entries of one message share.
  */
 
-/** All stored queues by client id, oldest entry first. */
-export async function readQueues(store: Store): Promise<Map<string, QueueEntry[]>> {
-  const queues = new Map<string, QueueEntry[]>()
+/** All stored queues by client id, oldest entry first, by sequence. */
+export async function readQueues(store: Store): Promise<Map<string, Map<number, QueueEntry>>> {
+  const queues = new Map<string, Map<number, QueueEntry>>()
   for await (const [key, value] of store.range('queue/')) {
     const { clientId } = placeOfEntry(key)
     const entry = readEntry(value)
     const entries = queues.get(clientId)
-    if (entries) entries.push(entry)
-    else queues.set(clientId, [entry])
+    if (entries) entries.set(entry.sequence, entry)
+    else queues.set(clientId, new Map([[entry.sequence, entry]]))
   }
   return queues
 }

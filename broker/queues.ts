@@ -34,8 +34,9 @@ export async function openQueues(parts: {
   const { store, clock, sequences, queueLimit, metrics } = parts
   const isShared = store.watch !== undefined
   const references = new Map<number, number>()
-  const restored = await readQueues(store)
-  for (const entries of restored.values()) for (const { sequence } of entries) sequences.heard(sequence)
+  /** Stored entries of sessions that are not known: not loaded yet, or gone, by client id and sequence. */
+  const strays = await readQueues(store)
+  for (const entries of strays.values()) for (const sequence of entries.keys()) sequences.heard(sequence)
   /** Planned, and not stored yet: nobody else may send them, or find them missing. */
   const underway = new Set<QueueEntry>()
   const finishedBefore: Change[] = []
@@ -48,15 +49,16 @@ export async function openQueues(parts: {
 
     /** Gives a session loaded from the store the queue it had. */
     resume(session: Session): void {
-      for (const entry of restored.get(session.clientId) ?? []) {
+      for (const entry of strays.get(session.clientId)?.values() ?? []) {
+        if (!isOf(session, entry)) continue
         const { packetId } = entry
+        takeIn(session.clientId, entry.sequence)
         const before = packetId === undefined ? undefined : session.inFlight.get(packetId)
         adopt(session, entry)
         // A node alone uses an identifier again when it was acknowledged, and the store had not heard of that yet.
         if (typeof before === 'object' && !isShared) finishedBefore.push(...remove(session, before))
         if (packetId !== undefined) session.inFlight.set(packetId, entry)
       }
-      restored.delete(session.clientId)
     },
 
     /**
@@ -82,14 +84,13 @@ export async function openQueues(parts: {
     /** Drops stored queues that no session asked for; call once, when all sessions are loaded. */
     async dropOrphans(): Promise<void> {
       const changes: Change[] = [...finishedBefore]
-      for (const [clientId, entries] of restored) {
-        for (const { sequence } of entries)
-          changes.push({ del: queueKey(clientId, sequence) }, ...release(sequence))
+      for (const [clientId, entries] of strays) {
+        for (const sequence of entries.keys()) changes.push({ del: queueKey(clientId, sequence) })
       }
       for await (const [key] of store.range('body/')) {
         if (!references.has(Number(key.slice('body/'.length)))) changes.push({ del: key })
       }
-      restored.clear()
+      strays.clear()
       await store.commit(changes)
     },
 
@@ -121,6 +122,10 @@ export async function openQueues(parts: {
 
     /** An entry as another node has stored it. True: it is new, and waits. */
     adoptStored(session: Session, stored: QueueEntry): boolean {
+      if (!isOf(session, stored)) {
+        keepStray(session.clientId, stored)
+        return false
+      }
       const known = session.queue.get(stored.sequence)
       // Who has the client gives the identifiers: one that comes from elsewhere is of the time before.
       if (known && session.connection) return false
@@ -140,24 +145,35 @@ export async function openQueues(parts: {
       if (known && forget(session, known).length > 0) abandoned.add(sequence)
     },
 
-    /** Entries of a session that is not known yet; `resume` finds them. */
-    keepForLater(clientId: string, stored: QueueEntry): void {
-      const entries = restored.get(clientId) ?? []
-      restored.set(clientId, [...entries.filter(({ sequence }) => sequence !== stored.sequence), stored])
-    },
-
+    keepStray,
+    strayRemoved: takeIn,
     bodyRemoved: (sequence: number): void => void abandoned.delete(sequence),
 
-    /** The changes that remove bodies nobody has removed since the last time. */
-    abandonedBodies(): Change[] {
-      const changes = [...abandoned].map((sequence): Change => ({ del: bodyKey(sequence) }))
+    /** The changes that remove what belongs to nobody, and nobody has removed since the last time. */
+    abandonedChanges(): Change[] {
+      const changes: Change[] = []
+      for (const [clientId, entries] of strays) {
+        for (const sequence of entries.keys()) {
+          changes.push({ del: queueKey(clientId, sequence) })
+          abandoned.add(sequence)
+        }
+      }
+      strays.clear()
+      for (const sequence of abandoned)
+        if (!references.has(sequence)) changes.push({ del: bodyKey(sequence) })
       abandoned.clear()
       return changes
     },
 
-    /** Forgets a queue that another node has removed. */
+    /**
+     * Forgets a queue that another node has removed, as far as that knew it: what was on its way into the store
+     * at that moment is left there.
+     */
     forgetAll(session: Session): void {
-      for (const entry of [...session.queue.values()]) forget(session, entry)
+      for (const entry of [...session.queue.values()]) {
+        keepStray(session.clientId, entry)
+        if (forget(session, entry).length > 0) abandoned.add(entry.sequence)
+      }
       session.inFlight.clear()
     },
 
@@ -180,7 +196,7 @@ export async function openQueues(parts: {
     qos: Qos,
     retain: boolean,
   ): { planned: Planned; changes: Change[] } | undefined {
-    const entry = queueEntry(message, sequence, qos, retain)
+    const entry = queueEntry(session, message, sequence, qos, retain)
     const replaced: QueueEntry[] = []
     // Only what is offline is conflated: who is connected gets every event, as fast as it acknowledges.
     const conflates = entry.keep === 'latest' && session.connection === undefined && !isElsewhere(session)
@@ -212,6 +228,19 @@ export async function openQueues(parts: {
     const latest = session.latest.get(entry.topic)
     const isLatest = latest === undefined || latest.sequence < entry.sequence
     if (entry.keep === 'latest' && isLatest) session.latest.set(entry.topic, entry)
+  }
+
+  /** An entry of no session that this node knows. */
+  function keepStray(clientId: string, entry: QueueEntry): void {
+    const entries = strays.get(clientId)
+    if (entries) entries.set(entry.sequence, entry)
+    else strays.set(clientId, new Map([[entry.sequence, entry]]))
+  }
+
+  /** It has a session, or is gone. */
+  function takeIn(clientId: string, sequence: number): void {
+    const entries = strays.get(clientId)
+    if (entries?.delete(sequence) && entries.size === 0) strays.delete(clientId)
   }
 
   /** Notes the identifier that another node has sent an entry with. */
@@ -280,4 +309,9 @@ export async function openQueues(parts: {
     references.delete(sequence)
     return [{ del: bodyKey(sequence) }]
   }
+}
+
+/** Whether the session is the one it was queued for, and not one of the same client id before or after that. */
+function isOf({ clean, createdAt }: Session, { session }: QueueEntry): boolean {
+  return !clean && (session === undefined || session === createdAt)
 }

@@ -31,12 +31,13 @@ export function followSessions(parts: {
     const { clientId, sequence } = placeOfEntry(keyOf(change))
     const session = sessions.get(clientId)
     if ('del' in change) {
+      outbox.strayRemoved(clientId, sequence)
       if (session) outbox.forgetStored(session, sequence)
       return
     }
     const entry = readEntry(change.value)
     if (session) outbox.adoptStored(session, entry)
-    else outbox.keepForLater(clientId, entry)
+    else outbox.keepStray(clientId, entry)
   })
 
   store.watch?.(incomingPrefix, (change) => {

@@ -31,16 +31,10 @@ export async function openRetained(store: Store, clock: () => number) {
   const root = createNode()
   /** Pushed out of memory, not out of the store yet. */
   let pushedOut: Place[] = []
-  for await (const [, value] of store.range(prefix)) {
-    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(value)
-    // A copy of its own, or the whole chunk read from the store would stay in memory.
-    keep({ ...header, payload: Buffer.from(payload) })
-  }
+  for await (const [, value] of store.range(prefix)) keep(readValue(value))
   store.watch?.(prefix, (change) => {
-    if ('put' in change) {
-      const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(change.value)
-      keep({ ...header, payload: Buffer.from(payload) })
-    } else if ('del' in change) {
+    if ('put' in change) keep(readValue(change.value))
+    else if ('del' in change) {
       const { topic, slot } = placeOf(change.del)
       const value = nodeOf(topic)?.slots.get(slot)
       if (value) forget(value)
@@ -56,13 +50,17 @@ export async function openRetained(store: Store, clock: () => number) {
       return [{ put: keyOf(value), value: encodeRecord(header, payload), order: orderAt(value.time, now) }]
     },
 
-    /** Shows a stored message; the same rule as in the store, applied in the same order. */
-    show(message: Message, now: number): void {
+    /**
+     * Shows a stored message; the same rule as in the store, applied in the same order. Returns how to take it back
+     * when it could not be stored after all: what is stored is shown again, unless there is something newer.
+     */
+    show(message: Message, now: number): (() => Promise<void>) | undefined {
       const value = toValue(message)
-      if (!value) return
+      if (!value) return undefined
       const shown = nodeOf(value.topic)?.slots.get(value.slot)
-      if (shown && keepsStored(shown.time, orderAt(value.time, now))) return
+      if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
       keep(value)
+      return () => takeBack(value)
     },
 
     /** The topics that hold a value and match `filter`. */
@@ -87,8 +85,18 @@ export async function openRetained(store: Store, clock: () => number) {
     async clear(topic: string): Promise<boolean> {
       const slots = [...(nodeOf(topic)?.slots.values() ?? [])]
       if (slots.length === 0) return false
-      await store.commit(slots.map((value) => ({ del: keyOf(value) })))
-      for (const value of slots) forget(value)
+      // At its place among the commits: what is published after it is shown after it.
+      const hide = once(() => {
+        for (const value of slots) forget(value)
+      })
+      const changes = slots.map((value) => ({ del: keyOf(value) }))
+      try {
+        await store.commit(changes, hide)
+      } catch (error) {
+        for (const value of slots) if (!nodeOf(topic)?.slots.has(value.slot)) keep(value)
+        throw error
+      }
+      hide()
       return true
     },
 
@@ -111,6 +119,13 @@ export async function openRetained(store: Store, clock: () => number) {
         if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)
       }
     },
+  }
+
+  async function takeBack(value: RetainedValue): Promise<void> {
+    const stored = await store.get(keyOf(value))
+    if (nodeOf(value.topic)?.slots.get(value.slot) !== value) return
+    if (stored) keep(readValue(stored))
+    else forget(value)
   }
 
   function nodeOf(topic: string): Node | undefined {
@@ -170,6 +185,12 @@ function createNode(): Node {
   return { children: new Map(), slots: new Map(), topic: '' }
 }
 
+/** With a copy of the payload, or the whole chunk read from the store would stay in memory. */
+function readValue(stored: Buffer): RetainedValue {
+  const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(stored)
+  return { ...header, payload: Buffer.from(payload) }
+}
+
 function toValue({ topic, payload, qos, retained }: Message): RetainedValue | undefined {
   return retained ? { topic, qos, payload, ...retained } : undefined
 }
@@ -214,5 +235,14 @@ function* nodesBelow(node: Node, depth: number): Generator<Node> {
   yield node
   for (const [name, child] of node.children) {
     if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
+  }
+}
+
+/** A function that does its work the first time only. */
+function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) work()
+    isDone = true
   }
 }

@@ -47,6 +47,8 @@ export interface Session {
 /** One message in the queue of a persistent session. The payload is stored once, under `sequence`. */
 export interface QueueEntry {
   readonly sequence: number
+  /** `createdAt` of its session; entries of earlier releases do not say. */
+  readonly session: number | undefined
   readonly topic: string
   readonly qos: Qos
   readonly keep: 'latest' | 'every'
@@ -148,9 +150,16 @@ export function markSent(session: Session, entry: QueueEntry): number {
 }
 
 /** The entry a message makes in the queue of a session. */
-export function queueEntry(message: Message, sequence: number, qos: Qos, retain: boolean): QueueEntry {
+export function queueEntry(
+  session: Session,
+  message: Message,
+  sequence: number,
+  qos: Qos,
+  retain: boolean,
+): QueueEntry {
   return {
     sequence,
+    session: session.createdAt,
     topic: message.topic,
     qos,
     keep: message.queue.keep,

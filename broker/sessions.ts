@@ -185,7 +185,7 @@ export async function openSessions(parts: {
       const expired = [...sessions.values()].filter(
         ({ disconnectedAt }) => (disconnectedAt ?? Infinity) <= limit,
       )
-      await commitRemoval([...expired.flatMap(remove), ...outbox.abandonedBodies()])
+      await commitRemoval([...expired.flatMap(remove), ...outbox.abandonedChanges()])
       return expired.length
     },
 

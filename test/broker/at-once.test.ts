@@ -93,6 +93,34 @@ t.test('a disk that fails after it has taken a message: it is not acknowledged',
   t.equal(broker.broker.sessions.get('kept')?.queue.size, 0)
 })
 
+t.test('what could not be stored is not retained', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const distribute = (topic: string, text: string, time: number) =>
+    broker.broker.distribute([
+      {
+        ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+        retained: { slot: '', time },
+      },
+    ])
+  await distribute('a', 'stored', 1)
+  store.hold()
+  for (const topic of ['a', 'b']) {
+    const distributed = distribute(topic, 'not stored', 3)
+    t.equal(String(broker.broker.retained.current(topic)?.payload), 'not stored')
+    await Promise.resolve()
+    store.settle(new Error('disk full'))
+    await t.rejects(distributed, /disk full/)
+  }
+  t.equal(String(broker.broker.retained.current('a')?.payload), 'stored')
+  t.equal(broker.broker.retained.current('b'), undefined)
+  const again = distribute('a', 'older', 2)
+  await Promise.resolve()
+  store.settle()
+  await again
+  t.equal(String(broker.broker.retained.current('a')?.payload), 'older', 'as it is in the store')
+})
+
 t.test('acknowledgements are taken however they are cut, and whatever follows them', async (t) => {
   const broker = await openBroker(t)
   const client = await subscriber(t, broker, 'client', { a: 1 })
@@ -124,4 +152,65 @@ t.test('an acknowledgement of identifier 0 closes the connection, also behind go
   client.send(Buffer.of(0x40, 2, 0, 1, 0x40, 2, 0, 0, 0xc0, 0))
   await client.closed()
   t.notOk(client.packets.some(({ cmd }) => cmd === 'pingresp'))
+})
+
+t.test('nothing overtakes a large event that goes out in portions', async (t) => {
+  const broker = await openBroker(t)
+  const live = await subscriber(t, broker, 'live', { '#': 1 })
+  const kept = await subscriber(t, broker, 'kept', { '#': 1 }, { clean: false })
+  const topics = ['a', 'b', 'c', 'd', 'e', 'f']
+  const distribute = (text: string) =>
+    broker.broker.distribute(
+      topics.map((topic) => ({
+        ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+        retained: { slot: '', time: 1 },
+      })),
+    )
+  const large = 'x'.repeat(100_000)
+  await Promise.all([distribute(large), distribute('second'), distribute('third')])
+  for (const client of [live, kept]) {
+    await client.next('publish', 3 * topics.length - 1)
+    for (const each of topics) {
+      const seen = publishes(client).flatMap(({ topic, payload }) =>
+        topic === each ? [String(payload)] : [],
+      )
+      t.same(seen, [large, 'second', 'third'])
+    }
+  }
+  for (const topic of topics) t.equal(String(broker.broker.retained.current(topic)?.payload), 'third')
+})
+
+t.test('a topic that is cleared while something is published there shows what is stored', async (t) => {
+  const broker = await openBroker(t)
+  const { retained } = broker.broker
+  const distribute = (text: string, size = 0) =>
+    broker.broker.distribute([
+      {
+        ...{ topic: 'a', payload: Buffer.from(text + '.'.repeat(size)), qos: 1, queue: { keep: 'every' } },
+        retained: { slot: '', time: 1 },
+      },
+    ])
+  for (const size of [0, 300_000]) {
+    await distribute('before', size)
+    await Promise.all([retained.clear('a'), distribute('after', size)])
+    t.match(String(retained.current('a')?.payload), /^after/, `cleared first, ${size}`)
+    await Promise.all([distribute('again', size), retained.clear('a')])
+    t.equal(retained.current('a'), undefined, `cleared last, ${size}`)
+    for await (const [key] of broker.store.range('retained/')) t.fail(`${key} is stored`)
+  }
+})
+
+t.test('a topic that could not be cleared keeps its value', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { retained } = broker.broker
+  const message = { topic: 'a', payload: Buffer.from('x'), qos: 1, queue: { keep: 'every' } } as const
+  await broker.broker.distribute([{ ...message, retained: { slot: '', time: 1 } }])
+  store.hold()
+  const clearing = retained.clear('a')
+  t.equal(retained.current('a'), undefined)
+  await Promise.resolve()
+  store.settle(new Error('disk full'))
+  await t.rejects(clearing, /disk full/)
+  t.equal(String(retained.current('a')?.payload), 'x')
 })

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import { closed, connect, connectPublisher } from '../clients.ts'
-import { institutions, playing, playingTopic, station } from '../events.ts'
+import { institutions, playing, playingTopic, serviceOf, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
 import { onStore, type StoreSettings } from '../stores.ts'
 
@@ -59,4 +59,19 @@ onStore('redis', 'a session made on one node goes on on the other', async (t, st
   await gone
   await studio.publish(playing(livestream, { title: 'Three' }))
   t.match((await third.received.until(({ json }) => json.title === 'Three')).json, { title: 'Three' })
+})
+
+onStore('redis', 'a large event for many livestreams cuts off nobody on another node', async (t, store) => {
+  const { a, b } = await startNodes(t, store)
+  const subscriber = await a.subscriber('radio/#')
+  const publisher = await a.publisher([own])
+  await b.until(async () => (await b.ask<unknown[]>('credentials.list')).length === 2)
+  const app = await connect(t, b, subscriber)
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const studio = await connectPublisher(t, a, publisher, own)
+  const several = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
+  const event = { ...playing(livestream), title: 'x'.repeat(390_000), services: several.map(serviceOf) }
+  t.match(await studio.publish(event), { outcome: 'published', statuses: { published: 6 } })
+  await app.received.count(6)
+  t.ok(app.client.connected)
 })
