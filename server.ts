@@ -18,31 +18,17 @@ async function main(): Promise<void> {
   }
   const { config } = loaded
   const log = createLog(config.logLevel)
+  let stopping = false
+  const start = () => startHub(config, log, { onGap })
+  let current: Promise<Hub> = start()
   let hub: Hub
-  // Rare enough to begin anew: what is loaded no longer agrees with what the other nodes have done.
-  const onGap = (reason: Error) => {
-    log.error({ err: reason }, 'the node lost track of the others, and starts again')
-    hub
-      .close()
-      .then(() =>
-        startHub(config, log, { onGap }).then((next) => {
-          hub = next
-          log.info({ mqttPort: hub.mqttPort, httpsPort: hub.httpsPort }, 'hub ready')
-        }),
-      )
-      .catch((error: unknown) => {
-        log.fatal({ err: error }, 'the node cannot start again')
-        process.exit(1)
-      })
-  }
   try {
-    hub = await startHub(config, log, { onGap })
+    hub = await current
   } catch (error) {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
   }
   // Before anybody is told that it is ready: who reads that may stop it at once.
-  let stopping = false
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stopping) return
@@ -52,7 +38,8 @@ async function main(): Promise<void> {
         log.error('not stopped in time')
         process.exit(1)
       }, shutdownMs).unref()
-      hub.close().then(
+      const stopped = current.then((running) => running.close())
+      stopped.then(
         () => process.exit(0),
         (error: unknown) => {
           log.error({ err: error }, 'stopped with an error')
@@ -78,6 +65,25 @@ async function main(): Promise<void> {
         livestream,
       }),
     )
+  }
+
+  /**
+   * Rare enough to begin anew: what is loaded no longer agrees with what the other nodes have done. One after the
+   * other, because it may lose track again before it has started.
+   */
+  function onGap(reason: Error): void {
+    log.error({ err: reason }, 'the node lost track of the others, and starts again')
+    current = current.then(async (running) => {
+      if (stopping) return running
+      await running.close()
+      const next = await start()
+      log.info({ mqttPort: next.mqttPort, httpsPort: next.httpsPort }, 'hub ready')
+      return next
+    })
+    current.catch((error: unknown) => {
+      log.fatal({ err: error }, 'the node cannot start again')
+      process.exit(1)
+    })
   }
 }
 
