@@ -26,6 +26,8 @@ t.test('a node without the Redis of its configuration does not start, and says w
   const directory = await temporaryDirectory(t)
   const port = await freePort()
   const env = { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://hub.example' }
-  const message = `the Redis on 127.0.0.1:${port} cannot be used`
-  await t.rejects(startTestHub(t, env, directory), { message })
+  await t.rejects(startTestHub(t, env, directory), {
+    message: `HUB_REDIS_URL: "redis://127.0.0.1:${port}", expected a Redis that answers`,
+    cause: { message: `the Redis on 127.0.0.1:${port} cannot be used` },
+  })
 })
