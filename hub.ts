@@ -11,7 +11,7 @@ import { createIngest } from './broker/ingest.ts'
 import { listenMqtt } from './broker/listener.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
-import { type Config, maskedConfig } from './config/config.ts'
+import { type Config, maskedConfig, trialSettings } from './config/config.ts'
 import { expected, listening } from './config/expected.ts'
 import { createDeliveries } from './deliveries.ts'
 import { createEventIds } from './event/id.ts'
@@ -58,6 +58,8 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   await expected('HUB_DATA_DIR', config.dataDir, 'a directory that the node may write to', () =>
     mkdir(config.dataDir, { recursive: true, mode: 0o700 }),
   )
+  for (const problem of trialSettings(config))
+    log.warn({ problem }, 'stage prod with a setting for trying out')
   const tls = await certificatePaths(config, certsDir)
   const certificates = await expected(
     'HUB_TLS_CERT',

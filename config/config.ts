@@ -153,6 +153,17 @@ export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Confi
   return { config: freeze(complete(merged, cwd)) }
 }
 
+/** What a node on stage `prod` has only for trying out, a sentence each. */
+export function trialSettings({ stage, feed, tlsCert }: Config): string[] {
+  if (stage !== 'prod') return []
+  return [
+    ...(feed === sampleFeedPath ? ['HUB_FEED is unset: the livestreams are those of the sample feed'] : []),
+    ...(tlsCert === undefined
+      ? ['HUB_TLS_CERT is unset: clients must be told to trust a development CA']
+      : []),
+  ]
+}
+
 /** The configuration as operators may see it (`hubctl config`): without passwords and tokens. */
 export function maskedConfig(config: Config): Record<string, unknown> {
   return Object.fromEntries(Object.entries(config).map(([key, value]) => [key, mask(key, value)]))

@@ -12,6 +12,21 @@ import { onEachStore } from '../stores.ts'
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 
+t.test('stage prod warns about what is only for trying out', async (t) => {
+  const warned = async (env: Record<string, string>) => {
+    const { lines } = await startTestHub(t, env)
+    return lines.flatMap(({ level, problem }) => (level === 40 && problem !== undefined ? [problem] : []))
+  }
+  t.match(await warned({ HUB_STAGE: 'prod' }), [/^HUB_FEED is unset/, /^HUB_TLS_CERT is unset/])
+  t.same(await warned({}), [])
+  const directory = t.testdir()
+  const certificates = await ensureDevelopmentCertificates(directory)
+  const own = { HUB_TLS_CERT: certificates.cert, HUB_TLS_KEY: certificates.key }
+  const feed = join(directory, 'feed.json')
+  await copyFile(sampleFeedPath, feed)
+  t.same(await warned({ HUB_STAGE: 'prod', HUB_FEED: feed, ...own }), [])
+})
+
 t.test('without any good feed events are blocked, and a refresh mends it', async (t) => {
   const home = await temporaryDirectory(t)
   const feed = join(home, 'feed.json')
