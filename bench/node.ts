@@ -27,9 +27,13 @@ export async function startNode(env: Record<string, string> = {}) {
       HUB_PUBLISH_RATE: '0',
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   if (!child.stdout) throw new Error('no output')
+  let said = ''
+  child.stderr?.on('data', (chunk) => {
+    said += chunk
+  })
   const exited = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   const ready = new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>((resolve) => {
@@ -38,7 +42,7 @@ export async function startNode(env: Record<string, string> = {}) {
       if (entry.msg === 'hub ready') resolve(entry)
     })
   })
-  const failed = exited.then(([code]) => Promise.reject(new Error(`the node ended with ${code}`)))
+  const failed = exited.then(([code]) => Promise.reject(new Error(`the node ended with ${code}: ${said}`)))
   const { mqttPort, httpsPort, adminSocket } = await Promise.race([ready, failed])
   lines.close()
   child.stdout.resume()

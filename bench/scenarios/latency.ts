@@ -5,7 +5,7 @@ import { chosen, inTurn, onStage } from '../stage.ts'
 export const latency: Scenario = {
   about:
     'The time from publish to receipt, over all subscribers: events of 900 bytes at a steady pace over TLS. The hub ' +
-    'has stored an event on disk before anybody gets it; the others keep theirs in memory.',
+    'stores every event on its disk meanwhile; the others keep theirs in memory.',
   options: { seconds: [5], runs: [3], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
   figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
   compared: ['p50', 'p99'],
