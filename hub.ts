@@ -19,6 +19,7 @@ import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { createCalls } from './nodes/calls.ts'
+import type { Nodes } from './nodes/nodes.ts'
 import { openStore } from './open-store.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, version } from './status.ts'
@@ -46,9 +47,22 @@ export interface HubOptions {
 
 /**
  * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with
- * the reason when the node cannot start. `close` finishes what was received and stops.
+ * the reason when the node cannot start, and leaves nothing open then. `close` finishes what was received and
+ * stops.
  */
 export async function startHub(config: Config, log: Log, options: HubOptions = {}) {
+  const open: Open = {}
+  const close = () => closeAll(open, log)
+  try {
+    return { ...(await assemble(open, config, log, options)), close }
+  } catch (error) {
+    await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
+    throw error
+  }
+}
+
+/** Notes in `open` what there is to close, at once: a later part may fail. */
+async function assemble(open: Open, config: Config, log: Log, options: HubOptions) {
   const {
     certsDir = resolve('certs'),
     onGap = (reason) => log.fatal({ err: reason }, 'state is out of date'),
@@ -67,8 +81,11 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     'a certificate in PEM, and in HUB_TLS_KEY its key',
     () => createCertificates({ certPath: tls.cert, keyPath: tls.key, log }),
   )
+  open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
   const { store, nodes, join: joinNodes } = await openStore(config, log, onGap)
+  open.store = store
+  open.nodes = nodes
 
   const feed = await createFeedSource({
     source: config.feed,
@@ -77,6 +94,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     log,
     clock,
   })
+  open.feed = feed
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
   const credentials = await createCredentials({
     store,
@@ -84,6 +102,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     knownInstitution,
     onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
   })
+  open.credentials = credentials
   const calls = createCalls({ store, nodes })
   const broker = await createBroker({
     ...{ store, nodes, calls },
@@ -106,6 +125,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     log,
     metrics,
   })
+  open.broker = broker
   // The port is part of it, and known only when it is open.
   let publicUrl = config.publicUrl ?? ''
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
@@ -126,6 +146,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     log,
     metrics,
   })
+  open.deliveries = deliveries
   const topics = await createTopics(store)
   const pipeline = createPipeline({
     topics,
@@ -142,6 +163,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     ...{ store, clock, slot: nodes.slot },
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
   })
+  open.traffic = traffic
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await joinNodes()
@@ -175,6 +197,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
       health: createHealth({ store, feed, clock }),
     }),
   )
+  open.bridge = bridge
   publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
@@ -204,6 +227,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     }),
     log,
   })
+  open.admin = admin
   const mqttAt = { host: config.host, port: config.mqttPort }
   const mqtt = await listening('HUB_MQTT_PORT', mqttAt, () =>
     listenMqtt({
@@ -216,7 +240,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
       metrics,
     }),
   )
-
+  open.mqtt = mqtt
   mqttPort = mqtt.port
 
   return {
@@ -227,23 +251,42 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     caPath: tls.ca,
     /** One livestream of the feed, for examples. */
     livestream: feed.current()?.sample,
-
-    async close(): Promise<void> {
-      mqtt.close()
-      const delivered = deliveries.stop()
-      await bridge.stop()
-      certificates.close()
-      feed.close()
-      credentials.close()
-      await broker.close()
-      await delivered
-      await bridge.close()
-      await admin.close()
-      await traffic.close()
-      await nodes.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
-      await store.close()
-    },
   }
+}
+
+/** What a node has opened so far. */
+interface Open {
+  mqtt?: Closable
+  admin?: Closable
+  bridge?: Closable & { stop(): Promise<void> }
+  traffic?: Closable
+  deliveries?: { stop(): Promise<void> }
+  broker?: Closable
+  credentials?: Closable
+  feed?: Closable
+  nodes?: Nodes
+  store?: Closable
+  certificates?: Closable
+}
+
+interface Closable {
+  close(): Promise<void> | void
+}
+
+async function closeAll(open: Open, log: Log): Promise<void> {
+  open.mqtt?.close()
+  const delivered = open.deliveries?.stop()
+  await open.bridge?.stop()
+  open.certificates?.close()
+  open.feed?.close()
+  open.credentials?.close()
+  await open.broker?.close()
+  await delivered
+  await open.bridge?.close()
+  await open.admin?.close()
+  await open.traffic?.close()
+  await open.nodes?.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
+  await open.store?.close()
 }
 
 /** The configured certificate, or a development one made on first start. */

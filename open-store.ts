@@ -44,17 +44,22 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
       }),
     ),
   )
-  for (const problem of await redisSettingProblems(server)) {
-    log.warn({ problem }, 'Redis may lose what was acknowledged')
-  }
-  const nodes = await createMembership({ store, name: nodeName, idFile: join(dataDir, 'node'), log })
-  return {
-    store,
-    nodes,
-    async join() {
-      store.startWatching(onGap)
-      await nodes.join()
-    },
+  try {
+    for (const problem of await redisSettingProblems(server)) {
+      log.warn({ problem }, 'Redis may lose what was acknowledged')
+    }
+    const nodes = await createMembership({ store, name: nodeName, idFile: join(dataDir, 'node'), log })
+    return {
+      store,
+      nodes,
+      async join() {
+        store.startWatching(onGap)
+        await nodes.join()
+      },
+    }
+  } catch (error) {
+    await store.close()
+    throw error
   }
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { loadConfig } from './config/config.ts'
 import { type Hub, startHub } from './hub.ts'
 import { createLog } from './telemetry/log.ts'
@@ -7,6 +8,8 @@ import { welcomeText } from './welcome.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
 const shutdownMs = 9_500
+/** Between two attempts to start again, milliseconds. */
+const longestWaitMs = 5_000
 
 await main()
 
@@ -19,11 +22,10 @@ async function main(): Promise<void> {
   const { config } = loaded
   const log = createLog(config.logLevel)
   let stopping = false
-  const start = () => startHub(config, log, { onGap })
-  let current: Promise<Hub> = start()
+  let running = start()
   let hub: Hub
   try {
-    hub = await current
+    hub = (await running).hub
   } catch (error) {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
@@ -38,7 +40,7 @@ async function main(): Promise<void> {
         log.error('not stopped in time')
         process.exit(1)
       }, shutdownMs).unref()
-      const stopped = current.then((running) => running.close())
+      const stopped = running.then(({ hub }) => hub.close())
       stopped.then(
         () => process.exit(0),
         (error: unknown) => {
@@ -67,23 +69,42 @@ async function main(): Promise<void> {
     )
   }
 
-  /**
-   * Rare enough to begin anew: what is loaded no longer agrees with what the other nodes have done. One after the
-   * other, because it may lose track again before it has started.
-   */
-  function onGap(reason: Error): void {
+  while (!stopping) {
+    const { hub, lost } = await running
+    const reason = await lost
+    if (stopping) return
     log.error({ err: reason }, 'the node lost track of the others, and starts again')
-    current = current.then(async (running) => {
-      if (stopping) return running
-      await running.close()
-      const next = await start()
-      log.info({ mqttPort: next.mqttPort, httpsPort: next.httpsPort }, 'hub ready')
-      return next
-    })
-    current.catch((error: unknown) => {
-      log.fatal({ err: error }, 'the node cannot start again')
+    running = hub.close().then(startAgain)
+    running.catch((error: unknown) => {
+      log.fatal({ err: error }, 'the node cannot be closed')
       process.exit(1)
     })
+  }
+
+  /** `lost` resolves, with the reason, when what is loaded no longer agrees with what the other nodes have done. */
+  async function start(): Promise<{ hub: Hub; lost: Promise<Error> }> {
+    let onGap = (_reason: Error) => {}
+    const lost = new Promise<Error>((resolve) => {
+      onGap = resolve
+    })
+    return { hub: await startHub(config, log, { onGap }), lost }
+  }
+
+  /** Until it succeeds: what made the node lose track may last, and so may a Redis that is away. */
+  async function startAgain(): ReturnType<typeof start> {
+    for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
+      // There is nothing to close.
+      if (stopping) process.exit(0)
+      try {
+        const started = await start()
+        const { mqttPort, httpsPort } = started.hub
+        log.info({ mqttPort, httpsPort }, 'hub ready')
+        return started
+      } catch (err) {
+        log.error({ err, retryInMs: waitMs }, 'the node cannot start again yet')
+        await delay(waitMs)
+      }
+    }
   }
 }
 

@@ -33,6 +33,8 @@ export function followLog(parts: {
   const passing: { id: string; onPassed: () => void }[] = []
   let position = parts.position
   let isClosed = false
+  /** What was answered before a gap may never be read: it may have gone with what lay there. */
+  let hasLeapt = false
   const reading = read()
 
   return {
@@ -104,6 +106,7 @@ export function followLog(parts: {
   /** Goes on at the end of the log: what lies before it is found in the store. */
   async function leap(reason: Error): Promise<void> {
     position = await readPosition(connection, keys)
+    hasLeapt = true
     callPassed()
     await nextTurn()
     // On its own, because a failure in there is no failure of reading.
@@ -111,7 +114,7 @@ export function followLog(parts: {
   }
 
   function callPassed(): void {
-    while (passing[0] && !isBefore(position, passing[0].id)) passing.shift()?.onPassed()
+    while (passing[0] && (hasLeapt || !isBefore(position, passing[0].id))) passing.shift()?.onPassed()
   }
 }
 

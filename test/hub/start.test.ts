@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { freePort } from '../redis-server.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
@@ -74,4 +75,16 @@ t.test('a node that wants PROXY headers prints no commands to paste', async (t) 
   const balanced = await spawnHub(t, await temporaryDirectory(t), { HUB_PROXY_PROTOCOL: 'true' })
   await balanced.stop('SIGTERM')
   t.equal(balanced.errors(), '')
+})
+
+t.test('a node that cannot start leaves nothing open', async (t) => {
+  const other = await startTestHub(t)
+  const httpsPort = await freePort()
+  const env = { HUB_HTTPS_PORT: `${httpsPort}` }
+  const home = await temporaryDirectory(t)
+  await t.rejects(startTestHub(t, { ...env, HUB_MQTT_PORT: `${other.mqttPort}` }, home), {
+    message: /HUB_MQTT_PORT/,
+  })
+  const hub = await startTestHub(t, env, home)
+  t.equal(hub.httpsPort, httpsPort, 'the data directory and the port are free')
 })

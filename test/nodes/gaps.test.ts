@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import t from 'tap'
 import { withoutRedis } from '../redis-server.ts'
 import { type FleetNode, startFleet, until } from './fleet.ts'
@@ -9,8 +8,7 @@ t.test(
   { skip: withoutRedis },
   async (t) => {
     const { redis, a, b } = await startFleet(t, 2)
-    const client = new Redis(redis.url)
-    t.teardown(() => client.disconnect())
+    const client = redis.client()
     for (let round = 0; round < 20; round++) {
       await client.flushall()
       await delay(100)
@@ -21,10 +19,27 @@ t.test(
       return ofA.includes(labelOf(a)) && ofA.includes(labelOf(b)) && ofA.join() === ofB.join()
     })
     for (const node of [a, b]) {
-      const messages = node.messages()
-      t.ok(messages.filter((message) => message === 'hub ready').length > 1)
-      t.notOk(messages.some((message) => message.startsWith('the node cannot start again')))
+      t.ok(starts(node) > 1)
     }
+  },
+)
+
+t.test(
+  'a Redis that is away when a node wants to start again: it does so when Redis is back',
+  { skip: withoutRedis },
+  async (t) => {
+    const { redis, a, b } = await startFleet(t, 2)
+    // It may be quicker than the end of Redis.
+    for (let round = 1; starts(a) === round; round++) {
+      if (round > 1) await redis.restart()
+      await redis.client().flushall()
+      await until(() => count(a, 'the node lost track') >= round)
+      await redis.kill()
+    }
+    await until(() => count(a, 'the node cannot start again yet') > 0)
+    await redis.restart()
+    for (const node of [a, b]) await until(() => adds(node))
+    t.ok(starts(a) > 1)
   },
 )
 
@@ -35,6 +50,15 @@ async function adds(node: FleetNode): Promise<boolean> {
     () => true,
     () => false,
   )
+}
+
+/** How often it has started. */
+function starts(node: FleetNode): number {
+  return count(node, 'hub ready')
+}
+
+function count(node: FleetNode, beginning: string): number {
+  return node.messages().filter((message) => message.startsWith(beginning)).length
 }
 
 function labelOf({ index }: FleetNode): string {

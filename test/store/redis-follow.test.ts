@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
+import { keysOf } from '../../store/redis-script.ts'
 import type { SharedStore, Told } from '../../store/store.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../redis-server.ts'
 import { entries, numbered, openRedis, text } from './open-redis.ts'
@@ -202,6 +203,19 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     await until(() => told.length === 3)
     t.strictSame(told, ['put k/1=x', 'put k/3=x', 'put k/4=x'])
     t.equal(await text(follower, 'k/4'), 'x')
+  })
+
+  t.test('a commit whose place in the log was lost before this node had read it is settled', async (t) => {
+    const redis = await startRedis(t)
+    const [store, client] = [await openRedis(t, redis.url), redis.client()]
+    const { gaps, until } = follow(store, { gapsExpected: true })
+    await store.commit([{ put: 'k/1', value: 'x' }])
+    await killConnections(redis, 'hub-follow')
+    const committed = store.commit([{ put: 'k/2', value: 'x' }])
+    while ((await client.hget(keysOf('hub:test').values, 'k/2')) === null) await nextTurn()
+    await client.flushall()
+    await committed
+    await until(() => gaps.length === 1)
   })
 
   t.test('a listener that throws has to load again', async (t) => {
