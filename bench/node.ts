@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
-import { compiledServer } from './build.ts'
+import { compiledServer } from '../test/compiled-server.ts'
 import { askable, profiling, usageOf } from './child.ts'
 
 export type BenchNode = Awaited<ReturnType<typeof startNode>>

@@ -9,8 +9,8 @@ const output = new URL(`.tap/compiled/${process.pid}/`, root)
 let compiling: Promise<string> | undefined
 
 /**
- * Compiles the node, once per test file: it is tested as it is installed, and starts in half the time. The path of
- * its program.
+ * Compiles the node, once per test file or run of the bench: it is tested as it is installed, and starts in half the
+ * time. The path of its program.
  */
 export function compiledServer(): Promise<string> {
   compiling ??= compile()

@@ -18,32 +18,15 @@ import { rawClient } from '../raw-client.ts'
 import { withoutRedis } from '../redis-server.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 import { entries } from '../store/open-redis.ts'
-import { startNetwork } from '../store/slow-network.ts'
-import { startFleet, until } from './fleet.ts'
+import { until } from './fleet.ts'
+import { startHeldFleet } from './held-fleet.ts'
 
 /* A session is dropped on one node while another, which has not heard of it yet, queues a message for it. */
 
 const [own = ''] = institutions
 
-async function start(t: Test) {
-  let network: Awaited<ReturnType<typeof startNetwork>> | undefined
-  const fleet = await startFleet(t, 3, {
-    async through(index, port) {
-      if (index > 0) return `redis://127.0.0.1:${port}`
-      network = await startNetwork(t, port)
-      return network.url
-    },
-  })
-  if (!network) throw new Error('no network')
-  const { a, b, c } = fleet
-  const subscriber = await a.subscriber('radio/#')
-  const publisher = await a.publisher([own])
-  await Promise.all([b.knows(2), c.knows(2)])
-  return { ...fleet, ...network, subscriber, publisher }
-}
-
 t.test('a message queued for a session that is gone goes with it', { skip: withoutRedis }, async (t) => {
-  const { a, b, c, hold, release, subscriber, publisher } = await start(t)
+  const { a, b, c, hold, release, subscriber, publisher } = await startHeldFleet(t, { institution: own })
   const login = { clientId: 'gone', clean: false }
   const asleep = await connect(t, b, subscriber, login)
   await asleep.client.subscribeAsync(controlTopic(station(0, 0)), { qos: 1 })

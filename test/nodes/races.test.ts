@@ -7,8 +7,8 @@ import { rawClient } from '../raw-client.ts'
 import { withoutRedis } from '../redis-server.ts'
 import type { Issued } from '../start-hub.ts'
 import { entries, openRedis } from '../store/open-redis.ts'
-import { startNetwork } from '../store/slow-network.ts'
-import { type FleetNode, startFleet, until } from './fleet.ts'
+import { type FleetNode, until } from './fleet.ts'
+import { startHeldFleet } from './held-fleet.ts'
 
 /*
  * What happens on two nodes at the same moment. What node `a` tells the others, and hears of them, can be held up;
@@ -16,24 +16,6 @@ import { type FleetNode, startFleet, until } from './fleet.ts'
  */
 
 const [own = ''] = institutions
-
-async function start(t: Test) {
-  let network: Awaited<ReturnType<typeof startNetwork>> | undefined
-  const fleet = await startFleet(t, 3, {
-    ahead: (index) => (index === 0 ? 5_000 : 0),
-    async through(index, port) {
-      if (index > 0) return `redis://127.0.0.1:${port}`
-      network = await startNetwork(t, port)
-      return network.url
-    },
-  })
-  if (!network) throw new Error('no network')
-  const { a, b, c } = fleet
-  const subscriber = await a.subscriber('radio/#')
-  const publisher = await a.publisher([own])
-  await Promise.all([b.knows(2), c.knows(2)])
-  return { ...fleet, ...network, subscriber, publisher }
-}
 
 /** A client that acknowledges nothing by itself. */
 async function raw(t: Test, node: FleetNode, { username, password }: Issued, fields: object = {}) {
@@ -55,7 +37,10 @@ function namesOf(packets: readonly IPublishPacket[]): string[] {
 }
 
 t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
-  const { redis, a, b, c, hold, release, subscriber, publisher } = await start(t)
+  const { redis, a, b, c, hold, release, subscriber, publisher } = await startHeldFleet(t, {
+    institution: own,
+    ahead: (index) => (index === 0 ? 5_000 : 0),
+  })
 
   t.test('who subscribes on one node gets what another is storing without knowing of it', async (t) => {
     const topic = controlTopic(station(0, 0))
