@@ -2,20 +2,13 @@ import type { Message } from '../event/message.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Outbox } from './outbox.ts'
+import { createPortions } from './portions.ts'
 import type { Planned } from './queues.ts'
 import type { RetainedMessages } from './retained.ts'
 import { type Session, sendUnstored } from './session.ts'
 import type { createSubscriptions } from './subscriptions.ts'
 import { decodeMessages, encodeMessages, type ToldMessage } from './told-messages.ts'
 import { lowerQos, type Publish, preparePublish } from './wire.ts'
-
-/** Bytes that are delivered to everybody without a break. */
-const maxAtOnce = 256 * 1024
-
-/** What takes room in the buffers of subscribers. */
-interface Sized {
-  message: Pick<Message, 'payload'>
-}
 
 /** A message on its way. */
 interface Delivery {
@@ -62,14 +55,13 @@ export function createDistribution(parts: {
 }) {
   const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
   const isShared = store.watch !== undefined
-  /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
-  let delivering: Promise<void> | undefined
+  const portions = createPortions()
   /** Batches that nobody has got anything of yet, in the order of their commits. */
   const held = new Set<readonly Delivery[]>()
   store.watch?.(channel, (change) => {
     if (!('tell' in change)) return
     const told = decodeMessages(change.value).map((message) => ({ message }))
-    void inPortions(told, ({ message }) => deliverTold(message))
+    void portions.deliver(told, ({ message }) => deliverTold(message))
   })
 
   return {
@@ -93,7 +85,7 @@ export function createDistribution(parts: {
       const underway = () => {
         const [first] = held
         if (first !== batch) return
-        const isNext = !delivering && !isLarge(batch)
+        const isNext = portions.fits(batch)
         if (isNext) held.delete(batch)
         for (const delivery of batch) {
           if (delivery.message.isReport) continue
@@ -184,49 +176,10 @@ export function createDistribution(parts: {
   async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
     for (const delivery of batch) show(delivery, now)
     const left = batch.filter(({ isLive, planned }) => !isLive || planned.size > 0)
-    await inPortions(left, (delivery) => {
+    await portions.deliver(left, (delivery) => {
       if (!delivery.isLive) deliverLive(delivery)
       for (const plan of delivery.planned.values()) outbox.sendPlanned(plan, delivery.publish)
     })
-  }
-
-  /**
-   * At once, as a rule. A large event for many livestreams would overflow the buffer of a subscriber that reads as
-   * fast as it can: the network gets a turn in between, and what is accepted meanwhile does not overtake it.
-   */
-  async function inPortions<Item extends Sized>(
-    items: readonly Item[],
-    deliver: (item: Item) => void,
-  ): Promise<void> {
-    if (!delivering && !isLarge(items)) {
-      for (const item of items) deliver(item)
-      return
-    }
-    const own = deliverSlowly(items, deliver, delivering)
-    delivering = own
-    try {
-      await own
-    } finally {
-      if (delivering === own) delivering = undefined
-    }
-  }
-
-  async function deliverSlowly<Item extends Sized>(
-    items: readonly Item[],
-    deliver: (item: Item) => void,
-    before: Promise<void> | undefined,
-  ): Promise<void> {
-    await before
-    let bytes = 0
-    for (const item of items) {
-      const size = item.message.payload.length
-      if (bytes + size > maxAtOnce && bytes > 0) {
-        await new Promise((resolve) => setImmediate(resolve))
-        bytes = 0
-      }
-      bytes += size
-      deliver(item)
-    }
   }
 
   /** In the order of the commits, which is that of the store. */
@@ -294,8 +247,4 @@ export function createDistribution(parts: {
       return lastAnswer
     }
   }
-}
-
-function isLarge(items: readonly Sized[]): boolean {
-  return items.reduce((bytes, { message }) => bytes + message.payload.length, 0) > maxAtOnce
 }

@@ -46,13 +46,16 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve()
       return new Promise((resolve, reject) => {
-        commits.add({ changes, underway, resolve, reject })
+        const isNext = isTrusted && commits.isIdle()
+        commits.add({ changes, underway: isNext ? undefined : underway, resolve, reject })
+        // With nothing before it, it is underway before this turn is over.
+        if (isNext) underway?.()
       })
     },
 
     async close() {
       closed = true
-      await commits.idle()
+      await commits.ended()
       await db.close()
     },
   }

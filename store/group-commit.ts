@@ -27,8 +27,9 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
       if (index >= 0) waiting.splice(index, 1)
       return index >= 0
     },
+    isIdle: () => writing === undefined,
     /** Resolves when nothing waits or is being written. */
-    async idle(): Promise<void> {
+    async ended(): Promise<void> {
       await writing
     },
   }
