@@ -158,8 +158,8 @@ export async function openOutbox(parts: {
   async function redeliver(session: Session): Promise<void> {
     const { connection } = session
     if (!connection) return
-    for (const entry of [...session.inFlight.values()]) {
-      if (typeof entry === 'string' || entry.packetId === undefined) continue
+    for (const entry of [...session.inFlight.entries()]) {
+      if (entry.packetId === undefined) continue
       if (entry.released) {
         if (!releasing.has(entry)) connection.send(encodePubrel(entry.packetId))
         continue

@@ -1,6 +1,7 @@
 import type { Principal } from '../acl/principal.ts'
 import type { Message } from '../event/message.ts'
 import type { MqttConnection } from './connection.ts'
+import { InFlight } from './in-flight.ts'
 import type { Publish, Qos } from './wire.ts'
 
 /** The state of one client id (MQTT 3.1.1 §3.1.2.4): what outlives the connection when `clean` is false. */
@@ -28,7 +29,7 @@ export interface Session {
   /** Messages of a persistent session that are not acknowledged, oldest first, by sequence. */
   readonly queue: Map<number, QueueEntry>
   /** Messages sent and not finished, by packet identifier. */
-  readonly inFlight: Map<number, QueueEntry | CleanFlight>
+  readonly inFlight: InFlight
   /** Unsent entries of `keep: latest`, by topic. */
   readonly latest: Map<string, QueueEntry>
   /** Number of `queue` entries not sent yet. */
@@ -63,9 +64,6 @@ export interface QueueEntry {
   released: boolean
 }
 
-/** A QoS 1 or 2 message to a clean session: nothing of it outlives the connection. */
-export type CleanFlight = 'qos1' | 'qos2' | 'released'
-
 /** How far the delivery of queued and retained messages runs ahead of the client's acknowledgements. */
 export const inFlightWindow = 100
 /** Live messages in flight to one client: more wait in the queue of a persistent session; a clean one is cut off. */
@@ -83,7 +81,7 @@ export function createSession(of: {
   return {
     connection: undefined,
     permission: of.permission,
-    inFlight: new Map(),
+    inFlight: new InFlight(),
     lastPacketId: 0,
     clientId: of.clientId,
     clean: of.clean,

@@ -1,0 +1,75 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { type Flight, InFlight } from '../../broker/in-flight.ts'
+
+/** Few around the place where identifiers begin anew, so that they meet. */
+const identifiers = [65_532, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5]
+const id = fc.constantFrom(...identifiers)
+const step = fc.oneof(
+  { weight: 3, arbitrary: fc.record({ send: fc.constant('qos1' as Flight) }) },
+  fc.record({ send: fc.constantFrom<Flight>('qos2', 'released') }),
+  { weight: 3, arbitrary: fc.record({ finish: id }) },
+  fc.record({ change: id, to: fc.constantFrom<Flight>('released', 'qos1') }),
+)
+
+t.test('in whatever order messages are sent and acknowledged, it holds what a map would', async (t) => {
+  const property = fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    const [inFlight, map] = [new InFlight(), new Map<number, Flight>()]
+    let at = 0
+    for (const step of steps) {
+      if ('finish' in step) {
+        inFlight.delete(step.finish)
+        map.delete(step.finish)
+      } else if ('change' in step) {
+        inFlight.set(step.change, step.to)
+        map.set(step.change, step.to)
+      } else {
+        const free = identifiers.map((_, index) => identifiers[(at + index) % identifiers.length] ?? 0)
+        const next = free.find((id) => !map.has(id))
+        if (next === undefined) continue
+        at = identifiers.indexOf(next) + 1
+        inFlight.set(next, step.send)
+        map.set(next, step.send)
+      }
+      const same = identifiers.every(
+        (id) => inFlight.get(id) === map.get(id) && inFlight.has(id) === map.has(id),
+      )
+      if (!same || inFlight.size !== map.size) return false
+    }
+    return true
+  })
+  t.doesNotThrow(() => fc.assert(property, { numRuns: 3000 }))
+})
+
+t.test('every identifier can be in flight at once', async (t) => {
+  const inFlight = new InFlight()
+  for (let id = 1; id <= 65_535; id++) inFlight.set(id, 'qos1')
+  t.equal(inFlight.size, 65_535)
+  for (let id = 65_535; id > 0; id--) inFlight.delete(id)
+  t.equal(inFlight.size, 0)
+})
+
+t.test('stored entries come in the order they were sent in', async (t) => {
+  const inFlight = new InFlight()
+  const entry = (sequence: number) => ({
+    ...{
+      sequence,
+      session: 1,
+      topic: 'a',
+      qos: 1 as const,
+      keep: 'every' as const,
+      time: 0,
+      expires: undefined,
+    },
+    ...{ retain: false, packetId: sequence, stored: true, released: false },
+  })
+  for (const id of [3, 1, 2]) inFlight.set(id, entry(id))
+  inFlight.set(4, 'qos1')
+  inFlight.set(3, entry(3))
+  t.strictSame(
+    [...inFlight.entries()].map(({ sequence }) => sequence),
+    [3, 1, 2],
+  )
+  inFlight.clear()
+  t.equal(inFlight.size, 0)
+})
