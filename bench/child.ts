@@ -34,6 +34,7 @@ export async function startChild<Asked extends Commands>(program: string) {
   const ask = asker<Asked>(child)
   return {
     ask,
+    pid: child.pid ?? 0,
     usage: usageOf(child),
     async stop(): Promise<void> {
       if (child.exitCode !== null || child.signalCode !== null) return

@@ -75,6 +75,7 @@ export async function startNode(env: Record<string, string> = {}) {
     mqttPort,
     httpsPort,
     ca,
+    pid: child.pid ?? 0,
     usage: usageOf(child),
     async stop(): Promise<void> {
       child.kill('SIGTERM')

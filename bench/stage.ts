@@ -1,4 +1,5 @@
 import { type Commands, startChild } from './child.ts'
+import { keepApart } from './cores.ts'
 import type { commands as crowd } from './load/crowd.ts'
 import type { commands as publishers } from './load/publishers.ts'
 import { type Ground, prepareGround } from './peers/ground.ts'
@@ -31,11 +32,11 @@ type Child<Asked extends Commands> = Awaited<ReturnType<typeof startChild<Asked>
 /**
  * Starts systems side by side, each with load generators of its own, and ends them when the work is done.
  * All are up at the same time and are measured in turn, so that a moment in which the machine was busy with
- * something else does not fall on one of them alone.
+ * something else does not fall on one of them alone. `apart`: on other cores than the load generators.
  */
 export async function onStage<Result>(
   starters: readonly StartPeer[],
-  of: { livestreams?: number },
+  of: { livestreams?: number; apart?: boolean },
   work: (acts: Act[], ground: Ground) => Promise<Result>,
 ): Promise<Result> {
   const ground = await prepareGround(of.livestreams)
@@ -46,7 +47,9 @@ export async function onStage<Result>(
       const peer = await start(ground)
       if (!peer) continue
       stops.push(peer.stop)
-      acts.push(await actOf(peer, stops))
+      const act = await actOf(peer, stops)
+      if (of.apart) await keepApart(peer.pids, [act.crowd.pid, act.publishers.pid])
+      acts.push(act)
     }
     return await work(acts, ground)
   } finally {

@@ -27,6 +27,7 @@ export async function startHubPeer(ground: Ground, env: Record<string, string> =
     subscriber: await addSubscriber(),
     publishers,
     usage: node.usage,
+    pids: [node.pid],
     addCredential: addSubscriber,
     stop: node.stop,
   }

@@ -70,6 +70,7 @@ export async function startHubOnRedis(ground: Ground): Promise<Peer | undefined>
   return {
     ...hub,
     name: 'hub on Redis',
+    pids: [...hub.pids, server.pid],
     async stop() {
       await hub.stop()
       await server.stop()
@@ -81,7 +82,7 @@ async function besideValidator(
   name: Peer['name'],
   ground: Ground,
   port: number,
-  server: Pick<Peer, 'usage' | 'stop'>,
+  server: Pick<Peer, 'usage' | 'stop'> & { pid: number },
   inside: { port: number; ca?: string },
 ): Promise<Peer> {
   const validator = await startChild<typeof validatingClient>('peers/validating-client.ts')
@@ -92,6 +93,7 @@ async function besideValidator(
     subscriber: undefined,
     publishers: anyPublishers(ground),
     usage: server.usage,
+    pids: [server.pid, validator.pid],
     async stop() {
       await validator.stop()
       await server.stop()
@@ -113,8 +115,10 @@ async function startServer(command: string, args: string[], port: number) {
     if (tries > 100 || child.exitCode !== null) throw new Error(`${command} does not start`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
+  const pid = child.pid ?? 0
   return {
-    usage: () => usageOfProcess(child.pid ?? 0),
+    pid,
+    usage: () => usageOfProcess(pid),
     async stop(): Promise<void> {
       child.kill('SIGTERM')
       await exited

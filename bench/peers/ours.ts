@@ -25,8 +25,8 @@ function peerOf(
   name: Peer['name'],
   ground: Ground,
   port: number,
-  { usage, stop }: Pick<Peer, 'usage' | 'stop'>,
+  { usage, stop, pid }: Pick<Peer, 'usage' | 'stop'> & { pid: number },
 ): Peer {
   const address = { port, ca: ground.ca }
-  return { name, address, subscriber: undefined, publishers: anyPublishers(ground), usage, stop }
+  return { name, address, subscriber: undefined, publishers: anyPublishers(ground), usage, stop, pids: [pid] }
 }

@@ -17,6 +17,8 @@ export interface Peer {
    * where there is any.
    */
   usage(of?: { collected: boolean }): Promise<Usage>
+  /** Its processes. */
+  pids: readonly number[]
   /** One more, that nobody uses. */
   addCredential?: () => Promise<unknown>
   stop(): Promise<void>

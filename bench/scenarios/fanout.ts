@@ -7,8 +7,8 @@ export const fanout: Scenario = {
     'What it costs to bring an event to many subscribers: events of 900 bytes at a steady pace to subscribers of ' +
     '`radio/#` over TLS. CPU time is that of the delivering process alone, without a validator beside it. ' +
     'Bare sockets always send QoS 0: they are the limit for both. Memory is that of a thousand connections after the first ' +
-    '200, before the first event.',
-  options: { seconds: [3], runs: [3], subscribers: [1000, 3000], qos: [0, 1], rate: [10] },
+    '200, before the first event. Subscribers and publishers have half of the cores, the systems the other.',
+  options: { seconds: [5], runs: [3], subscribers: [1000, 3000], qos: [0, 1], rate: [10] },
   figures: {
     cpu: 'CPU per delivery, µs',
     p50: 'p50, ms',
@@ -22,33 +22,37 @@ export const fanout: Scenario = {
     const rate = single(options, 'rate')
     const events = Math.ceil(single(options, 'seconds') * rate)
     const samples: Sample[] = []
-    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes', 'bare']), {}, async (acts) => {
-      const memory = await memoryOf(acts, say)
-      for (const act of acts) await joinPublishers(act, 1)
-      await warmUp(acts)
-      let present = 0
-      for (const subscribers of list(options, 'subscribers')) {
-        for (const act of acts) {
-          say(`${act.peer.name}: ${subscribers} subscribers connect`)
-          await joinCrowd(act, { count: subscribers - present, qos: 0 })
-        }
-        present = subscribers
-        for (const qos of list(options, 'qos')) {
+    await onStage(
+      chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes', 'bare']),
+      { apart: true },
+      async (acts) => {
+        const memory = await memoryOf(acts, say)
+        for (const act of acts) await joinPublishers(act, 1)
+        await warmUp(acts)
+        let present = 0
+        for (const subscribers of list(options, 'subscribers')) {
           for (const act of acts) {
-            await act.crowd.ask('change', { qos })
-            await deliver(act, { events: rate, rate, subscribers })
+            say(`${act.peer.name}: ${subscribers} subscribers connect`)
+            await joinCrowd(act, { count: subscribers - present, qos: 0 })
           }
-          const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
-            const { cpu, p50, p99, lost } = await deliver(act, { events, rate, subscribers })
-            const { name } = act.peer
-            say(`${name}: run ${run}, ${subscribers} at QoS ${qos}: ${cpu.toFixed(1)} µs, p99 ${p99} ms`)
-            const figures = { cpu, p50, p99, lost, kilobytes: memory.get(name) ?? NaN }
-            return { case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`, system: name, run, figures }
-          })
-          samples.push(...runs)
+          present = subscribers
+          for (const qos of list(options, 'qos')) {
+            for (const act of acts) {
+              await act.crowd.ask('change', { qos })
+              await deliver(act, { events: rate, rate, subscribers })
+            }
+            const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+              const { cpu, p50, p99, lost } = await deliver(act, { events, rate, subscribers })
+              const { name } = act.peer
+              say(`${name}: run ${run}, ${subscribers} at QoS ${qos}: ${cpu.toFixed(1)} µs, p99 ${p99} ms`)
+              const figures = { cpu, p50, p99, lost, kilobytes: memory.get(name) ?? NaN }
+              return { case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`, system: name, run, figures }
+            })
+            samples.push(...runs)
+          }
         }
-      }
-    })
+      },
+    )
     return samples
   },
 }

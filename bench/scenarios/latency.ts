@@ -5,8 +5,9 @@ import { chosen, inTurn, onStage } from '../stage.ts'
 export const latency: Scenario = {
   about:
     'The time from publish to receipt, over all subscribers: events of 900 bytes at a steady pace over TLS. The hub ' +
-    'stores every event on its disk meanwhile; the others keep theirs in memory.',
-  options: { seconds: [5], runs: [3], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
+    'stores every event on its disk meanwhile; the others keep theirs in memory. Subscribers and publishers have half ' +
+    'of the cores, the systems the other.',
+  options: { seconds: [10], runs: [3], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
   figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
   compared: ['p50', 'p99'],
 
@@ -14,7 +15,7 @@ export const latency: Scenario = {
     const rate = single(options, 'rate')
     const events = Math.ceil(single(options, 'seconds') * rate)
     const samples: Sample[] = []
-    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), {}, async (acts) => {
+    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), { apart: true }, async (acts) => {
       for (const act of acts) await joinPublishers(act, 1)
       await warmUp(acts)
       let present = 0
