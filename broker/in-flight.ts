@@ -1,4 +1,4 @@
-import type { QueueEntry } from './session.ts'
+import type { QueueEntry } from './queue-entry.ts'
 
 /** A message sent to a client: the stored entry, or how far one has come of which nothing outlives the connection. */
 export type Flight = QueueEntry | 'qos1' | 'qos2' | 'released'

@@ -6,9 +6,10 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createBodyCache } from './body-cache.ts'
 import type { MqttConnection } from './connection.ts'
 import { createFinished } from './finished.ts'
+import type { QueueEntry } from './queue-entry.ts'
 import { entryChange, queueKey, readBody } from './queue-store.ts'
 import { openQueues, type Planned } from './queues.ts'
-import { inFlightWindow, markSent, type QueueEntry, type Session } from './session.ts'
+import { inFlightWindow, markSent, type Session } from './session.ts'
 import { encodePubrel, type Publish, packetType } from './wire.ts'
 
 /** Between two attempts to store what a connected client is to be sent, milliseconds. */

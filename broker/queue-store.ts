@@ -1,7 +1,8 @@
 import type { Message } from '../event/message.ts'
 import type { Change, Store } from '../store/store.ts'
+import type { QueueEntry } from './queue-entry.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
-import type { QueueEntry, Session } from './session.ts'
+import type { Session } from './session.ts'
 import { type Publish, preparePublish } from './wire.ts'
 
 /*

@@ -2,6 +2,7 @@ import type { Principal } from '../acl/principal.ts'
 import type { Message } from '../event/message.ts'
 import type { MqttConnection } from './connection.ts'
 import { InFlight } from './in-flight.ts'
+import type { QueueEntry } from './queue-entry.ts'
 import type { Publish, Qos } from './wire.ts'
 
 /** The state of one client id (MQTT 3.1.1 §3.1.2.4): what outlives the connection when `clean` is false. */
@@ -43,25 +44,6 @@ export interface Session {
   flushing: object | undefined
   /** Messages lost to the queue limit or their expiry. */
   dropped: number
-}
-
-/** One message in the queue of a persistent session. The payload is stored once, under `sequence`. */
-export interface QueueEntry {
-  readonly sequence: number
-  /** `createdAt` of its session; entries of earlier releases do not say. */
-  readonly session: number | undefined
-  readonly topic: string
-  readonly qos: Qos
-  readonly keep: 'latest' | 'every'
-  readonly time: number
-  readonly expires: number | undefined
-  /** Retain flag: set only for a retained message sent because of a new subscription. */
-  readonly retain: boolean
-  packetId: number | undefined
-  /** False while its commit is under way: until then there is nothing to send. */
-  stored: boolean
-  /** Sent and acknowledged by PUBREC: the PUBREL is under way. */
-  released: boolean
 }
 
 /** How far the delivery of queued and retained messages runs ahead of the client's acknowledgements. */
