@@ -61,8 +61,7 @@ export class InFlight {
     this.#others = undefined
   }
 
-  /** The stored ones. */
-  *entries(): Generator<QueueEntry> {
+  *storedEntries(): Generator<QueueEntry> {
     for (const flight of this.#others?.values() ?? []) if (typeof flight === 'object') yield flight
   }
 

@@ -159,7 +159,7 @@ export async function openOutbox(parts: {
   async function redeliver(session: Session): Promise<void> {
     const { connection } = session
     if (!connection) return
-    for (const entry of [...session.inFlight.entries()]) {
+    for (const entry of [...session.inFlight.storedEntries()]) {
       if (entry.packetId === undefined) continue
       if (entry.released) {
         if (!releasing.has(entry)) connection.send(encodePubrel(entry.packetId))

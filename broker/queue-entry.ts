@@ -1,3 +1,4 @@
+import type { Message } from '../event/message.ts'
 import type { Qos } from './wire.ts'
 
 /** One message in the queue of a persistent session. The payload is stored once, under `sequence`. */
@@ -17,4 +18,27 @@ export interface QueueEntry {
   stored: boolean
   /** Sent and acknowledged by PUBREC: the PUBREL is under way. */
   released: boolean
+}
+
+/** The entry a message makes in the queue of a session. */
+export function queueEntry(
+  session: { createdAt: number },
+  message: Message,
+  sequence: number,
+  qos: Qos,
+  retain: boolean,
+): QueueEntry {
+  return {
+    sequence,
+    session: session.createdAt,
+    topic: message.topic,
+    qos,
+    keep: message.queue.keep,
+    time: message.queue.time ?? 0,
+    expires: message.queue.expires,
+    retain,
+    packetId: undefined,
+    stored: false,
+    released: false,
+  }
 }

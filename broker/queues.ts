@@ -3,10 +3,10 @@ import type { Sequences } from '../nodes/sequences.ts'
 import { type Change, keepsStored, type Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
-import type { QueueEntry } from './queue-entry.ts'
+import { type QueueEntry, queueEntry } from './queue-entry.ts'
 import { bodyChange, bodyKey, entryChange, queueKey, readQueues } from './queue-store.ts'
 import { farFutureMs } from './retained.ts'
-import { isElsewhere, markSent, maxInFlight, queueEntry, type Session } from './session.ts'
+import { isElsewhere, markSent, maxInFlight, type Session } from './session.ts'
 import type { Qos } from './wire.ts'
 
 export type Queues = Awaited<ReturnType<typeof openQueues>>

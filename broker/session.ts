@@ -1,5 +1,4 @@
 import type { Principal } from '../acl/principal.ts'
-import type { Message } from '../event/message.ts'
 import type { MqttConnection } from './connection.ts'
 import { InFlight } from './in-flight.ts'
 import type { QueueEntry } from './queue-entry.ts'
@@ -127,27 +126,4 @@ export function markSent(session: Session, entry: QueueEntry): number {
   session.waiting--
   if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
   return packetId
-}
-
-/** The entry a message makes in the queue of a session. */
-export function queueEntry(
-  session: Session,
-  message: Message,
-  sequence: number,
-  qos: Qos,
-  retain: boolean,
-): QueueEntry {
-  return {
-    sequence,
-    session: session.createdAt,
-    topic: message.topic,
-    qos,
-    keep: message.queue.keep,
-    time: message.queue.time ?? 0,
-    expires: message.queue.expires,
-    retain,
-    packetId: undefined,
-    stored: false,
-    released: false,
-  }
 }

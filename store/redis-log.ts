@@ -38,7 +38,7 @@ export function followLog(parts: {
   const reading = read()
 
   return {
-    /** Calls back when everything up to `id` has been read. */
+    /** Calls back when everything up to `id` has been read; at once after a gap, where all is loaded anew. */
     whenPassed(id: string, onPassed: () => void): void {
       passing.push({ id, onPassed })
       callPassed()

@@ -21,7 +21,8 @@ export interface Store {
    * another machine that did not answer, it may have been applied, or still be.
    *
    * A driver that expects no failure may call `underway`, once and before it resolves, when it begins to store the
-   * changes: the moment for what need not wait for the disk. The order of the calls is kept there, too.
+   * changes: the moment for what need not wait for the disk. That may be before `commit` returns. The order of the
+   * calls is kept there, too.
    */
   commit(changes: readonly Change[], underway?: () => void): Promise<void>
   /** Only in drivers that nodes can share: see `Follow`. */

@@ -41,6 +41,19 @@ t.test('a commit is underway, in the order of the calls, before it resolves', as
   t.strictSame(resolved, keys)
 })
 
+t.test('a commit with nothing before it is underway at once, the next one behind it', async (t) => {
+  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const begun: string[] = []
+  const commit = (key: string) => store.commit([{ put: `k/${key}`, value: key }], () => begun.push(key))
+  const first = commit('first')
+  t.strictSame(begun, ['first'])
+  const second = commit('second')
+  t.strictSame(begun, ['first'])
+  await Promise.all([first, second])
+  t.strictSame(begun, ['first', 'second'])
+})
+
 t.test('event times are remembered, whatever wrote or removed the entry', async (t) => {
   const store = await openEmbeddedStore(join(t.testdir(), 'store'))
   t.teardown(() => store.close())
