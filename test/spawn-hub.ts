@@ -22,7 +22,8 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
   child.stderr?.on('data', (chunk) => {
     errors += chunk
   })
-  const exited = once(child, 'exit')
+  // Not "exit", which may come before the last lines of the output.
+  const exited = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGKILL')
     await exited
@@ -37,7 +38,7 @@ export async function spawnHub(t: Test, home: string, env: Record<string, string
         messages.push(entry.err ? `${entry.msg}: ${entry.err.message}` : entry.msg)
         if (entry.msg === 'hub ready') resolve(entry)
       })
-      child.once('exit', (code) => reject(new Error(`the hub ended with ${code}: ${errors}`)))
+      child.once('close', (code) => reject(new Error(`the hub ended with ${code}: ${errors}`)))
     },
   )
 

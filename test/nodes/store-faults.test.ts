@@ -78,9 +78,7 @@ t.test('while Redis does not answer nothing is', { skip: withoutRedis }, async (
   const answered = studio.client.publishAsync(`inbox/${own}`, JSON.stringify(marked('unheard')), { qos: 1 })
   answered.catch(() => undefined)
   await cut
-  t.ok(
-    a.messages().some((message) => /event not stored and not acknowledged: .*did not answer/.test(message)),
-  )
+  await says(a, /event not stored and not acknowledged: .*did not answer/)
   await until(() => a.messages().includes('Redis is not reachable: nothing is acknowledged'))
   redis.resume()
   await until(async () => {
@@ -97,7 +95,7 @@ t.test('a will whose time comes while Redis is away fires afterwards', { skip: w
   const last = await connect(t, a, publisher.login, { clientId: 'last', will })
   await redis.kill()
   last.client.stream.destroy()
-  await until(() => a.messages().some((message) => /event not stored|will not published/.test(message)))
+  await says(a, /event not stored|will not published/)
   await redis.restart()
   for (const { received } of watchers) await received.until(({ json }) => json.marker === 'will')
   const studio = await connectPublisher(t, a, publisher.login, own)
@@ -122,11 +120,7 @@ t.test('a Redis whose memory is full', { skip: withoutRedis }, async (t) => {
     () => undefined,
   )
   await cut
-  t.ok(
-    a
-      .messages()
-      .some((message) => /event not stored .*Redis is out of memory \(maxmemory is reached\)/.test(message)),
-  )
+  await says(a, /event not stored .*Redis is out of memory \(maxmemory is reached\)/)
   await client.config('SET', 'maxmemory', '0')
   const again = await connectPublisher(t, a, publisher.login, own)
   t.equal((await again.publish(marked('after'))).outcome, 'published')
@@ -181,6 +175,11 @@ async function startClients(t: Test, a: FleetNode, b: FleetNode) {
   await offline.client.subscribeAsync('radio/#', { qos: 1 })
   await offline.client.endAsync()
   return { watchers, clients: watchers, publisher: { login, subscriber } }
+}
+
+/** Resolves when the log of a node says so: it comes on a way of its own, perhaps after what it is about. */
+function says(node: FleetNode, message: RegExp): Promise<void> {
+  return until(() => node.messages().some((line) => message.test(line)))
 }
 
 /** Publishes one after the other, each again until it is acknowledged. */
