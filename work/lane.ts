@@ -12,6 +12,8 @@ export interface LaneState {
 /** A queue on its way. */
 export interface Lane {
   running: boolean
+  /** Something has changed while it was running: it looks once more before it ends. */
+  isWoken: boolean
   timer?: NodeJS.Timeout
   /** In a row. */
   failures: number
@@ -29,7 +31,7 @@ export interface Lane {
 
 export function createLane(): Lane {
   return {
-    ...{ running: false, failures: 0, notBefore: 0, lastReason: null },
+    ...{ running: false, isWoken: false, failures: 0, notBefore: 0, lastReason: null },
     ...{ probing: false, probeOnArrival: false, triedAside: false },
   }
 }

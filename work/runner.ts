@@ -104,6 +104,7 @@ export function createRunner(parts: {
     if (lane.probeOnArrival && queues.waiting(name).second) {
       Object.assign(lane, { probeOnArrival: false, probing: true, notBefore: 0 })
     }
+    lane.isWoken = true
     if (lane.running || stopping.signal.aborted) return
     clearTimeout(lane.timer)
     lane.running = true
@@ -115,21 +116,9 @@ export function createRunner(parts: {
   /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
   async function run(name: string, lane: Lane): Promise<void> {
     try {
-      for (;;) {
-        if (!leases.isOwn(name)) {
-          await leases.release(name)
-          return
-        }
-        const next = nextOf(name, lane)
-        if (stopping.signal.aborted || !('item' in next)) {
-          sleepUntil(name, lane, 'at' in next ? next.at : undefined)
-          return
-        }
-        if (!(await leases.take(name))) return
-        const target = targetOf(name)
-        if (target === undefined) return
-        if (target === 'gone') await queues.drop(name, await attempts.drop(name))
-        else await turn(name, lane, next, target)
+      while (lane.isWoken) {
+        lane.isWoken = false
+        await workOff(name, lane)
       }
     } catch (err) {
       if (stopping.signal.aborted) return
@@ -139,6 +128,25 @@ export function createRunner(parts: {
       lane.running = false
       delete lane.current
       if (isForgettable(name, lane)) lanes.delete(name)
+    }
+  }
+
+  async function workOff(name: string, lane: Lane): Promise<void> {
+    for (;;) {
+      if (!leases.isOwn(name)) {
+        await leases.release(name)
+        return
+      }
+      const next = nextOf(name, lane)
+      if (stopping.signal.aborted || !('item' in next)) {
+        sleepUntil(name, lane, 'at' in next ? next.at : undefined)
+        return
+      }
+      if (!(await leases.take(name))) return
+      const target = targetOf(name)
+      if (target === undefined) return
+      if (target === 'gone') await queues.drop(name, await attempts.drop(name))
+      else await turn(name, lane, next, target)
     }
   }
 
@@ -158,6 +166,7 @@ export function createRunner(parts: {
 
   function sleepUntil(name: string, lane: Lane, at: number | undefined): void {
     if (at === undefined || stopping.signal.aborted) return
+    clearTimeout(lane.timer)
     lane.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
   }
 

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createCalls } from '../../nodes/calls.ts'
-import { createOnlyNode } from '../../nodes/nodes.ts'
+import { createOnlyNode, type Nodes } from '../../nodes/nodes.ts'
 import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createAttempts } from '../../work/attempts.ts'
@@ -24,6 +24,7 @@ async function startRunner(
   t: Test,
   answer: (item: WorkItem, queue: string, signal: AbortSignal) => Outcome | Promise<Outcome>,
   prepare: (one: Awaited<ReturnType<typeof openQueues>>) => Promise<unknown> = async () => undefined,
+  nodes: Nodes = createOnlyNode('test'),
 ) {
   const one = await openQueues({ now: Date.now() })
   await prepare(one)
@@ -33,7 +34,6 @@ async function startRunner(
   const removed = new Set<string>()
   const silent = new Set<string>()
   const attempts = createAttempts(memory.store)
-  const nodes = createOnlyNode('test')
   const calls = createCalls({ store: memory.store, nodes })
   const leases = await createLeases({ store: memory.store, nodes, calls })
   let behind = 0
@@ -274,4 +274,31 @@ t.test('what is acknowledged in the last moment is not sent again', async (t) =>
   await one.tried(1)
   await one.runner.stop()
   t.equal(one.queues.lengthOf('a').pending, 0)
+})
+
+t.test('the queues of two nodes that go in the same moment go on here', async (t) => {
+  const living = ['first', 'second', 'here']
+  let changed = () => {}
+  const nodes: Nodes = {
+    ...{ ...createOnlyNode('here'), self: 'here', isShared: true },
+    isLiving: (node) => living.includes(node),
+    living: () => living,
+    onChange: (listener) => {
+      changed = listener
+    },
+  }
+  const names = Array.from({ length: 30 }, (_, index) => `queue ${index}`)
+  const one = await startRunner(
+    t,
+    () => answers.ok,
+    ({ append }) => append('1', ...names),
+    nodes,
+  )
+  // One read of the log brings both.
+  for (const left of ['first', 'second']) {
+    living.splice(living.indexOf(left), 1)
+    changed()
+  }
+  await one.tried(names.length)
+  t.equal(one.delivered.length, names.length)
 })
