@@ -6,7 +6,6 @@ import {
   createFrameReader,
   type FiltersFrame,
   type Frame,
-  isPuback,
   ProtocolViolation,
   readFilters,
   readPublish,
@@ -14,6 +13,7 @@ import {
 import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
 import { Outgoing } from './outgoing.ts'
+import { takePubacksAhead } from './pubacks.ts'
 import {
   encodeConnackRefusal,
   encodeEmptyPublish,
@@ -75,6 +75,11 @@ export class MqttConnection extends Duplex {
       this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes,
     )
     this.#outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
+    takePubacksAhead(
+      socket,
+      () => this.#isAtEase(),
+      (packetId) => this.#acknowledged(packetId),
+    )
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
       this.#peerEnded = true
@@ -229,30 +234,23 @@ export class MqttConnection extends Duplex {
   #received(chunk: Buffer): void {
     if (this.#state === 'closed') return
     this.#lastHeard = performance.now()
-    const taken = this.#takePubacks(chunk)
-    if (taken === chunk.length) return
     try {
-      for (const frame of this.#frames.push(chunk.subarray(taken))) this.#accept(frame)
+      for (const frame of this.#frames.push(chunk)) this.#accept(frame)
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
       this.cut('protocol', error.message)
     }
   }
 
-  /** Takes PUBACKs at the front, which is nearly all that subscribers send; the number of bytes taken. */
-  #takePubacks(chunk: Buffer): number {
-    let at = 0
-    while (this.#isAtEase() && isPuback(chunk, at)) {
-      this.#events.acknowledged(packetType.puback, chunk.readUInt16BE(at + 2))
-      at += 4
-    }
-    return at
-  }
-
   /** Nothing is held back, half received or over: a packet that comes in can be dealt with at once. */
   #isAtEase(): boolean {
     const isHolding = this.#throttled || this.#held.length > 0
     return this.#state === 'open' && !this.farewell && !isHolding && this.#frames.isBetweenPackets()
+  }
+
+  #acknowledged(packetId: number): void {
+    this.#lastHeard = performance.now()
+    this.#events.acknowledged(packetType.puback, packetId)
   }
 
   #accept(frame: Frame): void {

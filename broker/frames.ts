@@ -156,12 +156,6 @@ function checkPublish({ flags, body }: Frame): string | undefined {
   return qos > 0 ? checkPacketId(body, topic.end) : undefined
 }
 
-/** Whether a whole, well-formed PUBACK stands at this place. */
-export function isPuback(bytes: Buffer, at: number): boolean {
-  if (bytes.length < at + 4 || bytes[at] !== packetType.puback << 4 || bytes[at + 1] !== 2) return false
-  return bytes[at + 2] !== 0 || bytes[at + 3] !== 0 // [MQTT-2.3.1-1]
-}
-
 /** A PUBLISH that passed the reader. */
 export interface PublishFrame {
   topic: string
