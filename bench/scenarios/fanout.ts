@@ -8,7 +8,7 @@ export const fanout: Scenario = {
     '`radio/#` over TLS. CPU time is that of the delivering process alone, without a validator beside it. ' +
     'Bare sockets always send QoS 0: they are the limit for both. Memory is that of a thousand connections after the first ' +
     '200, before the first event. Subscribers and publishers have half of the cores, the systems the other.',
-  options: { seconds: [5], runs: [3], subscribers: [1000, 3000], qos: [0, 1], rate: [10] },
+  options: { seconds: [2], runs: [11], subscribers: [1000, 3000], qos: [0, 1], rate: [10] },
   figures: {
     cpu: 'CPU per delivery, µs',
     p50: 'p50, ms',

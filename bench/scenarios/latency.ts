@@ -7,7 +7,7 @@ export const latency: Scenario = {
     'The time from publish to receipt, over all subscribers: events of 900 bytes at a steady pace over TLS. The hub ' +
     'stores every event on its disk meanwhile; the others keep theirs in memory. Subscribers and publishers have half ' +
     'of the cores, the systems the other.',
-  options: { seconds: [10], runs: [3], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
+  options: { seconds: [5], runs: [7], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
   figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
   compared: ['p50', 'p99'],
 
