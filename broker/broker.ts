@@ -153,7 +153,7 @@ export async function createBroker(parts: {
     if (session?.owner !== connection) return
     session.connection = connection
     if (!session.clean) void outbox.connected(session)
-    connection.open()
+    connection.open(session.inFlight)
   })
   aedes.on('connectionError', (client, error) => cutFor(client, error))
   aedes.on('clientError', (client, error) => cutFor(client, error))

@@ -10,6 +10,7 @@ import {
   readFilters,
   readPublish,
 } from './frames.ts'
+import type { InFlight } from './in-flight.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
 import { Outgoing } from './outgoing.ts'
@@ -51,6 +52,7 @@ export class MqttConnection extends Duplex {
   readonly #events: ConnectionEvents
   readonly #frames
   readonly #outgoing: Outgoing
+  #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5], or behind too many publishes. */
   readonly #held: Frame[] = []
@@ -75,11 +77,7 @@ export class MqttConnection extends Duplex {
       this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes,
     )
     this.#outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
-    takePubacksAhead(
-      socket,
-      () => this.#isAtEase(),
-      (packetId) => this.#acknowledged(packetId),
-    )
+    takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
       this.#peerEnded = true
@@ -111,10 +109,11 @@ export class MqttConnection extends Duplex {
     this.#release(payload.length)
   }
 
-  /** The log-in is done: packets that came behind the CONNECT go in now. */
-  open(): void {
+  /** The log-in is done: packets that came behind the CONNECT go in now. `inFlight` is that of the session. */
+  open(inFlight: InFlight): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
+    this.#inFlight = inFlight
     const lastHeard = () => (this.#isPaused() ? undefined : this.#lastHeard)
     const { keepAlive } = this.request ?? { keepAlive: 0 }
     this.#stopKeepAlive = watchKeepAlive(keepAlive, lastHeard, (limit) =>
@@ -126,17 +125,31 @@ export class MqttConnection extends Duplex {
 
   /** Sends one encoded packet. When the buffer is full the peer is cut off. */
   send(bytes: Buffer): void {
-    if (this.#state === 'closed' || this.#outgoing.write(bytes)) return
-    this.cut('slow', `${this.pendingBytes} bytes waiting`)
+    if (this.#state === 'closed') return
+    if (this.#outgoing.hasRoom(bytes.length)) this.#outgoing.write(bytes)
+    else this.cut('slow', `${this.pendingBytes} bytes waiting`)
   }
 
-  /** Sends a message. When the buffer is full one of QoS 0 is left out; for any other the peer is cut off. */
-  deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
-    if (this.#state === 'closed') return
-    const isLent = qos > 0
-    if (this.#outgoing.write(publish.packet(qos, flags, packetId), isLent)) return
+  /**
+   * Whether a message of so many bytes may be sent. When the buffer is full one of QoS 0 is left out; for any other
+   * the peer is cut off.
+   */
+  admits(bytes: number, qos: Qos): boolean {
+    if (this.#state === 'closed') return false
+    if (this.#outgoing.hasRoom(bytes)) return true
     if (qos === 0) this.#events.dropped()
     else this.cut('slow', `${this.pendingBytes} bytes waiting`)
+    return false
+  }
+
+  /** Sends a message that was admitted. */
+  put(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
+    this.#outgoing.write(publish.packet(qos, flags, packetId), qos > 0)
+  }
+
+  /** Sends a message if it is admitted. */
+  deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
+    if (this.admits(publish.length(qos), qos)) this.put(publish, qos, flags, packetId)
   }
 
   /** Resolves when more may be sent without piling up, at once where nothing waits. */
@@ -242,15 +255,13 @@ export class MqttConnection extends Duplex {
     }
   }
 
-  /** Nothing is held back, half received or over: a packet that comes in can be dealt with at once. */
-  #isAtEase(): boolean {
+  /** False while something is held back, half received or over: then it has to wait its turn. */
+  #takePuback(packetId: number): boolean {
     const isHolding = this.#throttled || this.#held.length > 0
-    return this.#state === 'open' && !this.farewell && !isHolding && this.#frames.isBetweenPackets()
-  }
-
-  #acknowledged(packetId: number): void {
+    if (this.#state !== 'open' || this.farewell || isHolding || !this.#frames.isBetweenPackets()) return false
     this.#lastHeard = performance.now()
-    this.#events.acknowledged(packetType.puback, packetId)
+    if (!this.#inFlight?.endFirst(packetId)) this.#events.acknowledged(packetType.puback, packetId)
+    return true
   }
 
   #accept(frame: Frame): void {

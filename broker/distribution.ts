@@ -5,9 +5,10 @@ import type { Outbox } from './outbox.ts'
 import { createPortions } from './portions.ts'
 import type { Planned } from './queues.ts'
 import type { RetainedMessages } from './retained.ts'
-import { type Session, sendUnstored } from './session.ts'
+import type { Session } from './session.ts'
 import type { createSubscriptions } from './subscriptions.ts'
 import { decodeMessages, encodeMessages, type ToldMessage } from './told-messages.ts'
+import { sendToEach } from './unstored.ts'
 import { lowerQos, type Publish, preparePublish } from './wire.ts'
 
 /** A message on its way. */
@@ -109,9 +110,7 @@ export function createDistribution(parts: {
         const publish = preparePublish(message.topic, message.payload)
         const permitted = createPermittedCheck(message.topic)
         for (const routed of [routes.stored, routes.live]) {
-          for (const [session, qos] of routed.match(message.topic)) {
-            if (permitted(session)) sendUnstored(session, publish, lowerQos(qos, 0), false)
-          }
+          sendToEach(routed.match(message.topic), publish, 0, permitted)
         }
         metrics.deliveries.inc()
       }
@@ -193,14 +192,10 @@ export function createDistribution(parts: {
     const { message, publish, planned } = delivery
     delivery.isLive = true
     const permitted = createPermittedCheck(message.topic)
+    // One copy per client, at the higher QoS, where filters overlap [MQTT-3.3.5-1].
+    const isMeant = (session: Session) => permitted(session) && !(planned.size > 0 && planned.has(session))
     let deliveries = planned.size
-    for (const [session, qos] of routes.live.match(message.topic)) {
-      // One copy per client, at the higher QoS, where filters overlap [MQTT-3.3.5-1].
-      if (!session.connection || !permitted(session)) continue
-      if (planned.size > 0 && planned.has(session)) continue
-      sendUnstored(session, publish, lowerQos(qos, message.qos), false)
-      deliveries++
-    }
+    deliveries += sendToEach(routes.live.match(message.topic), publish, message.qos, isMeant)
     if (message.qos === 0) deliveries += deliverQos0(message, publish)
     metrics.deliveries.inc(deliveries)
   }
@@ -210,12 +205,8 @@ export function createDistribution(parts: {
     const publish = preparePublish(message.topic, message.payload)
     const permitted = createPermittedCheck(message.topic)
     const stored = message.qos === 0 ? undefined : routes.stored.match(message.topic)
-    let deliveries = 0
-    for (const [session, qos] of routes.live.match(message.topic)) {
-      if (!session.connection || stored?.has(session) || !permitted(session)) continue
-      sendUnstored(session, publish, lowerQos(qos, message.qos), false)
-      deliveries++
-    }
+    const isMeant = (session: Session) => permitted(session) && !stored?.has(session)
+    let deliveries = sendToEach(routes.live.match(message.topic), publish, message.qos, isMeant)
     if (message.qos === 0) deliveries += deliverQos0(message, publish)
     metrics.deliveries.inc(deliveries)
   }
@@ -224,13 +215,8 @@ export function createDistribution(parts: {
   function deliverQos0(message: Pick<Message, 'topic'>, publish: Publish): number {
     const permitted = createPermittedCheck(message.topic)
     const live = routes.live.match(message.topic)
-    let deliveries = 0
-    for (const [session] of routes.stored.match(message.topic)) {
-      if (!session.connection || live.has(session) || !permitted(session)) continue
-      sendUnstored(session, publish, 0, false)
-      deliveries++
-    }
-    return deliveries
+    const isMeant = (session: Session) => permitted(session) && !live.has(session)
+    return sendToEach(routes.stored.match(message.topic), publish, 0, isMeant)
   }
 
   /** Sessions share few sets of permissions: the answer is found once for each. */

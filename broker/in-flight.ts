@@ -56,6 +56,13 @@ export class InFlight {
     this.#shift()
   }
 
+  /** The ordinary acknowledgement, cheaply: ends the first of those in a row. False: it is not this one. */
+  endFirst(id: number): boolean {
+    if (this.#count === 0 || this.#first !== id) return false
+    this.#shift()
+    return true
+  }
+
   clear(): void {
     this.#count = 0
     this.#others = undefined

@@ -42,15 +42,20 @@ export class Outgoing {
     return this.#socket.writableLength
   }
 
-  /** Writes one packet; false when the buffer is full. `isLent`: the caller is about to change the bytes. */
-  write(bytes: Buffer, isLent = false): boolean {
-    const socket = this.#socket
-    if (!socket.writable) return true // the peer is gone, what it sent is still being dealt with
-    const before = socket.writableLength
-    const waiting = before + this.#smallWrites * writeCostBytes + bytes.length
+  /** Whether a packet of so many bytes may be written: not while the buffer is full. */
+  hasRoom(bytes: number): boolean {
+    if (!this.#socket.writable) return true // the peer is gone: nothing piles up
+    const waiting = this.#socket.writableLength
     // The first packet always fits: a buffer smaller than the largest message must not lock anyone out.
-    if (waiting > this.#limitBytes && before > 0) return false
-    if (waiting > this.#limitBytes / 2) {
+    return waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes
+  }
+
+  /** Writes one packet that there is room for. `isLent`: the caller is about to change the bytes. */
+  write(bytes: Buffer, isLent = false): void {
+    const socket = this.#socket
+    if (!socket.writable) return // what a peer sent that is gone is still being dealt with
+    const before = socket.writableLength
+    if (before + this.#smallWrites * writeCostBytes + bytes.length > this.#limitBytes / 2) {
       this.#frozenTimer ??= setTimeout(this.#stuck, frozenMs, `not read for ${frozenMs} ms`).unref()
     }
     const own = isLent && !(this.#takesAtOnce && before === 0) ? Buffer.from(bytes) : bytes
@@ -62,7 +67,6 @@ export class Outgoing {
     } else {
       socket.write(own)
     }
-    return true
   }
 
   /** Resolves when more may be written without piling up, at once where nothing waits. */

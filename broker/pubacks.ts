@@ -8,22 +8,15 @@ const pubackBytes = 4
  * subscribers send, one for each message: the event that a stream makes of every chunk, and its look for more in a
  * turn of their own, cost several times as much as what is to be done.
  *
- * `isAtEase`: a packet that comes in can be dealt with at once, and begins with the first byte.
+ * `take` is asked for each: false when it cannot be dealt with yet.
  */
-export function takePubacksAhead(
-  socket: Duplex,
-  isAtEase: () => boolean,
-  acknowledged: (packetId: number) => void,
-): void {
+export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
   const { push } = socket
   socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
     // What the stream still holds comes first.
     if (chunk === null || socket.readableLength > 0) return push.call(socket, chunk, encoding)
     let taken = 0
-    while (isPuback(chunk, taken) && isAtEase()) {
-      acknowledged(chunk.readUInt16BE(taken + 2))
-      taken += pubackBytes
-    }
+    while (isPuback(chunk, taken) && take(chunk.readUInt16BE(taken + 2))) taken += pubackBytes
     if (taken === 0) return push.call(socket, chunk, encoding)
     return taken === chunk.length || push.call(socket, chunk.subarray(taken))
   }

@@ -6,7 +6,8 @@ import type { MqttConnection } from './connection.ts'
 import type { Outbox } from './outbox.ts'
 import type { Planned } from './queues.ts'
 import type { RetainedMessages, RetainedValue } from './retained.ts'
-import { inFlightWindow, type Session, sendUnstored } from './session.ts'
+import { inFlightWindow, type Session } from './session.ts'
+import { sendRetained } from './unstored.ts'
 import { lowerQos, type Publish, preparePublish, type Qos } from './wire.ts'
 
 export type Replay = ReturnType<typeof createReplay>
@@ -101,7 +102,7 @@ export function createReplay(parts: {
       bytes += value.payload.length
       metrics.deliveries.inc()
       if (session.clean || qos === 0) {
-        sendUnstored(session, publish, qos, true)
+        sendRetained(session, publish, qos)
         continue
       }
       const message = toMessage(value, qos)

@@ -2,7 +2,7 @@ import type { Principal } from '../acl/principal.ts'
 import type { MqttConnection } from './connection.ts'
 import { InFlight } from './in-flight.ts'
 import type { QueueEntry } from './queue-entry.ts'
-import type { Publish, Qos } from './wire.ts'
+import type { Qos } from './wire.ts'
 
 /** The state of one client id (MQTT 3.1.1 §3.1.2.4): what outlives the connection when `clean` is false. */
 export interface Session {
@@ -95,27 +95,6 @@ export function nextPacketId(session: Session): number {
     session.lastPacketId = (session.lastPacketId % 65_535) + 1
   } while (session.inFlight.has(session.lastPacketId))
   return session.lastPacketId
-}
-
-const live = {}
-const fromRetained = { retain: true }
-
-/** Sends a message for which nothing need be stored: QoS 0, or QoS 1 and 2 to a clean session. */
-export function sendUnstored(session: Session, publish: Publish, qos: Qos, retain: boolean): void {
-  const { connection } = session
-  if (!connection) return
-  const flags = retain ? fromRetained : live
-  if (qos === 0) {
-    connection.deliver(publish, 0, flags)
-    return
-  }
-  if (session.inFlight.size >= maxInFlight) {
-    connection.cut('slow', `${maxInFlight} messages not acknowledged`)
-    return
-  }
-  const packetId = nextPacketId(session)
-  session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
-  connection.deliver(publish, qos, flags, packetId)
 }
 
 /** Puts a stored entry on its way: from now on it is in flight. */

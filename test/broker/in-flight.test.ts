@@ -9,6 +9,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ send: fc.constant('qos1' as Flight) }) },
   fc.record({ send: fc.constantFrom<Flight>('qos2', 'released') }),
   { weight: 3, arbitrary: fc.record({ finish: id }) },
+  { weight: 3, arbitrary: fc.record({ endFirst: id }) },
   fc.record({ change: id, to: fc.constantFrom<Flight>('released', 'qos1') }),
 )
 
@@ -20,6 +21,11 @@ t.test('in whatever order messages are sent and acknowledged, it holds what a ma
       if ('finish' in step) {
         inFlight.delete(step.finish)
         map.delete(step.finish)
+      } else if ('endFirst' in step) {
+        const flight = map.get(step.endFirst)
+        if (!inFlight.endFirst(step.endFirst)) continue
+        if (flight !== 'qos1') return false
+        map.delete(step.endFirst)
       } else if ('change' in step) {
         inFlight.set(step.change, step.to)
         map.set(step.change, step.to)
@@ -47,6 +53,17 @@ t.test('every identifier can be in flight at once', async (t) => {
   t.equal(inFlight.size, 65_535)
   for (let id = 65_535; id > 0; id--) inFlight.delete(id)
   t.equal(inFlight.size, 0)
+})
+
+t.test('the first of those in a row ends, and no other', async (t) => {
+  const inFlight = new InFlight()
+  for (const id of [65_535, 1, 2]) inFlight.set(id, 'qos1')
+  inFlight.set(9, 'qos2')
+  t.same(
+    [1, 65_535, 65_535, 9, 1, 2, 2].map((id) => inFlight.endFirst(id)),
+    [false, true, false, false, true, true, false],
+  )
+  t.equal(inFlight.size, 1)
 })
 
 t.test('stored entries come in the order they were sent in', async (t) => {
