@@ -25,13 +25,19 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
 }
 
 /**
- * Half an hour of a server's life, at ten events a second. What has run for so long is measured: code that has been
- * compiled, in all systems alike; for what comes one by one as well as for many at once.
+ * Half an hour of a server's life, at ten events a second to a few subscribers. What has run for so long is measured:
+ * code that has been compiled, in all systems alike; for what comes one by one as well as for many at once.
  */
 export async function warmUp(acts: readonly Act[]): Promise<void> {
-  for (const { publishers } of acts) {
-    await publishers.ask('flood', { count: 3000, inFlight: 50 })
-    await publishers.ask('flood', { count: 15_000, inFlight: 1 })
+  for (const act of acts) {
+    const { crowd, publishers } = act
+    await joinCrowd(act, { count: 10, qos: 0 })
+    for (const qos of [0, 1]) {
+      await crowd.ask('change', { qos })
+      await publishers.ask('flood', { count: 1500, inFlight: 50 })
+      await publishers.ask('flood', { count: 7500, inFlight: 1 })
+    }
+    await crowd.ask('dismiss', {})
     await new Promise((resolve) => setTimeout(resolve, 300))
   }
 }
