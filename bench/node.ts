@@ -11,13 +11,17 @@ import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
 import { askable, profiling, usageOf } from './child.ts'
 
+/** What `npm start` gives V8. */
+const { scripts } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+const v8Options: string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
+
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
 /** A node in a process and a directory of its own, with `env` on top of what a bench needs. */
 export async function startNode(env: Record<string, string> = {}) {
   const server = await compiledServer()
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
-  const child = spawn(process.execPath, [...askable, ...profiling('server'), server], {
+  const child = spawn(process.execPath, [...v8Options, ...askable, ...profiling('server'), server], {
     cwd: home,
     env: {
       PATH: process.env.PATH,

@@ -22,7 +22,7 @@ t.test('the unit', async (t) => {
   const value = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
   const prefix = /--prefix (\S+)/.exec(page)?.[1] ?? ''
   const bins = Object.keys(manifest.bin).map((name) => `${prefix}/bin/${name}`)
-  t.ok(bins.includes(value('ExecStart')), 'starts what the documentation installs')
+  t.ok(bins.includes(value('ExecStart').split(' ').at(-1) ?? ''), 'starts what the documentation installs')
   t.ok(page.includes(`useradd --system --user-group --home-dir /var/lib/hub`))
   t.equal(value('User'), 'hub')
   t.ok(page.includes(` ${value('EnvironmentFile')}\n`), 'the file of the variables is installed')
@@ -32,6 +32,14 @@ t.test('the unit', async (t) => {
   t.ok(Number(value('LimitNOFILE')) > 2 * defaults.maxConnections + 1_000)
   t.notMatch(unit, /^MemoryDenyWriteExecute=yes/m, 'V8 could not compile')
   t.match(value('RestrictAddressFamilies'), /AF_NETLINK/, 'os.networkInterfaces needs it')
+})
+
+t.test('all ways to start a node give V8 the same options', async (t) => {
+  const optionsOf = (command: string) => command.match(/--(?!import)[\w-]+=\d+/g)
+  const expected = optionsOf(manifest.scripts.start)
+  t.ok(expected)
+  t.same(optionsOf(/^ExecStart=.*$/m.exec(unit)?.[0] ?? ''), expected)
+  t.same(optionsOf(/^CMD .*$/m.exec(image)?.[0] ?? ''), expected)
 })
 
 t.test('the file of variables', async (t) => {
