@@ -25,17 +25,20 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
 }
 
 /**
- * Half an hour of a server's life, at ten events a second to a few subscribers. What has run for so long is measured:
- * code that has been compiled, in all systems alike; for what comes one by one as well as for many at once.
+ * Events in a server's life before it is measured: half an hour, at ten a second to a few subscribers. Then its code
+ * has been compiled, in all systems alike; for what comes one by one as well as for many at once.
  */
-export async function warmUp(acts: readonly Act[]): Promise<void> {
+export const warmUpEvents = 18_000
+
+/** Lets the systems live through so many events, half of them at each QoS. */
+export async function warmUp(acts: readonly Act[], events = warmUpEvents): Promise<void> {
   for (const act of acts) {
     const { crowd, publishers } = act
     await joinCrowd(act, { count: 10, qos: 0 })
     for (const qos of [0, 1]) {
       await crowd.ask('change', { qos })
-      await publishers.ask('flood', { count: 1500, inFlight: 50 })
-      await publishers.ask('flood', { count: 7500, inFlight: 1 })
+      await publishers.ask('flood', { count: Math.ceil(events / 12), inFlight: 50 })
+      await publishers.ask('flood', { count: Math.ceil((events * 5) / 12), inFlight: 1 })
     }
     await crowd.ask('dismiss', {})
     await new Promise((resolve) => setTimeout(resolve, 300))

@@ -1,4 +1,4 @@
-import { deliver, joinCrowd, joinPublishers, warmUp } from '../delivery.ts'
+import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, chosen, inTurn, onStage } from '../stage.ts'
 
@@ -9,7 +9,14 @@ export const fanout: Scenario = {
     'Bare sockets always send QoS 0: they are the limit for both. Memory is that of 3,000 connections after the first ' +
     '200, before the first event. Half a second of every run is not counted: a system whose turn it ' +
     'was not has cooled down. Subscribers and publishers have half of the cores, the systems the other.',
-  options: { seconds: [2], runs: [7], subscribers: [1000, 3000], qos: [0, 1], rate: [10] },
+  options: {
+    seconds: [2],
+    runs: [7],
+    subscribers: [1000, 3000],
+    qos: [0, 1],
+    rate: [10],
+    warm: [warmUpEvents],
+  },
   figures: {
     cpu: 'CPU per delivery, µs',
     p50: 'p50, ms',
@@ -29,7 +36,7 @@ export const fanout: Scenario = {
       async (acts) => {
         const memory = await memoryOf(acts, say)
         for (const act of acts) await joinPublishers(act, 1)
-        await warmUp(acts)
+        await warmUp(acts, single(options, 'warm'))
         let present = 0
         for (const subscribers of list(options, 'subscribers')) {
           for (const act of acts) {

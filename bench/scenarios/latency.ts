@@ -1,4 +1,4 @@
-import { deliver, joinCrowd, joinPublishers, warmUp } from '../delivery.ts'
+import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { chosen, inTurn, onStage } from '../stage.ts'
 
@@ -7,7 +7,14 @@ export const latency: Scenario = {
     'The time from publish to receipt, over all subscribers: events of 900 bytes at a steady pace over TLS. The hub ' +
     'stores every event on its disk meanwhile; the others keep theirs in memory. Subscribers and publishers have half ' +
     'of the cores, the systems the other.',
-  options: { seconds: [5], runs: [7], subscribers: [10, 100, 1000], qos: [1], rate: [10] },
+  options: {
+    seconds: [5],
+    runs: [7],
+    subscribers: [10, 100, 1000],
+    qos: [1],
+    rate: [10],
+    warm: [warmUpEvents],
+  },
   figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
   compared: ['p50', 'p99'],
 
@@ -17,7 +24,7 @@ export const latency: Scenario = {
     const samples: Sample[] = []
     await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), { apart: true }, async (acts) => {
       for (const act of acts) await joinPublishers(act, 1)
-      await warmUp(acts)
+      await warmUp(acts, single(options, 'warm'))
       let present = 0
       for (const subscribers of list(options, 'subscribers')) {
         for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })

@@ -10,7 +10,8 @@ const bench = (...options: string[]) =>
   promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath, loader, program, ...options])
 
 t.test('a scenario ends by itself and prints one JSON value', async (t) => {
-  const options = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--peers', 'hub,aedes', '--json']
+  const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
+  const options = [...short, '--peers', 'hub,aedes', '--json']
   const { machine, results } = JSON.parse((await bench('latency', ...options)).stdout)
   t.match(machine, { cpu: String, memory: String, versions: /^Node / })
   const { rows } = results.latency
