@@ -130,13 +130,10 @@ export class MqttConnection extends Duplex {
     else this.cut('slow', `${this.pendingBytes} bytes waiting`)
   }
 
-  /**
-   * Whether a message of so many bytes may be sent. When the buffer is full one of QoS 0 is left out; for any other
-   * the peer is cut off.
-   */
-  admits(bytes: number, qos: Qos): boolean {
+  /** Whether a message may be sent. When the buffer is full one of QoS 0 is left out; for any other the peer is cut off. */
+  admits(publish: Publish, qos: Qos, flags: PublishFlags): boolean {
     if (this.#state === 'closed') return false
-    if (this.#outgoing.hasRoom(bytes)) return true
+    if (this.#outgoing.hasRoom(publish.packet(qos, flags).length)) return true
     if (qos === 0) this.#events.dropped()
     else this.cut('slow', `${this.pendingBytes} bytes waiting`)
     return false
@@ -149,7 +146,7 @@ export class MqttConnection extends Duplex {
 
   /** Sends a message if it is admitted. */
   deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
-    if (this.admits(publish.length(qos), qos)) this.put(publish, qos, flags, packetId)
+    if (this.admits(publish, qos, flags)) this.put(publish, qos, flags, packetId)
   }
 
   /** Resolves when more may be sent without piling up, at once where nothing waits. */

@@ -1,13 +1,13 @@
 import { maxInFlight, nextPacketId, type Session } from './session.ts'
-import { lowerQos, type Publish, type Qos } from './wire.ts'
+import { lowerQos, type Publish, type PublishFlags, type Qos } from './wire.ts'
 
 const live = {}
 const fromRetained = { retain: true }
 
 /** How many are made ready before the first of them is written to. */
 const groupSize = 16
-/** Instead of a packet identifier: it is not sent. */
-const refused = -1
+
+type Recipient = readonly [session: Session, granted: Qos]
 
 /**
  * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to everybody who is
@@ -18,51 +18,49 @@ const refused = -1
  * next it would have to wait for it every time.
  */
 export function sendToEach(
-  recipients: Iterable<readonly [Session, Qos]>,
+  recipients: Iterable<Recipient>,
   publish: Publish,
   highest: Qos,
   isMeant: (session: Session) => boolean,
 ): number {
-  const group: Session[] = []
-  const granted: Qos[] = []
-  let size = 0
+  let group: Recipient[] = []
   let meant = 0
-  for (const [session, qos] of recipients) {
+  for (const recipient of recipients) {
+    const [session] = recipient
     if (!session.connection || !isMeant(session)) continue
-    group[size] = session
-    granted[size] = lowerQos(qos, highest)
     meant++
-    if (++size < groupSize) continue
-    sendToGroup(group, granted, size, publish)
-    size = 0
+    if (group.push(recipient) < groupSize) continue
+    sendToGroup(group, publish, highest)
+    group = []
   }
-  sendToGroup(group, granted, size, publish)
+  sendToGroup(group, publish, highest)
   return meant
 }
 
 /** Sends one of the retained messages for which nothing need be stored. */
 export function sendRetained(session: Session, publish: Publish, qos: Qos): void {
-  const packetId = makeReady(session, publish, qos)
-  if (packetId !== refused) session.connection?.put(publish, qos, fromRetained, packetId)
+  const packetId = makeReady(session, publish, qos, fromRetained)
+  if (packetId !== undefined) session.connection?.put(publish, qos, fromRetained, packetId)
 }
 
-function sendToGroup(group: readonly Session[], granted: readonly Qos[], size: number, publish: Publish) {
-  const packetIds: number[] = []
-  for (let index = 0; index < size; index++)
-    packetIds[index] = makeReady(group[index], publish, granted[index])
-  for (let index = 0; index < size; index++) {
+function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos): void {
+  const packetIds = group.map(([session, granted]) =>
+    makeReady(session, publish, lowerQos(granted, highest), live),
+  )
+  for (const [index, [session, granted]] of group.entries()) {
     const packetId = packetIds[index]
-    if (packetId !== refused) group[index]?.connection?.put(publish, granted[index] ?? 0, live, packetId)
+    if (packetId === undefined) continue
+    session.connection?.put(publish, lowerQos(granted, highest), live, packetId)
   }
 }
 
-/** The identifier it is sent with, 0 at QoS 0. */
-function makeReady(session: Session | undefined, publish: Publish, qos: Qos = 0): number {
-  if (!session?.connection?.admits(publish.length(qos), qos)) return refused
+/** The identifier it is sent with, 0 at QoS 0; undefined: it cannot be sent. */
+function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
+  if (!session.connection?.admits(publish, qos, flags)) return undefined
   if (qos === 0) return 0
   if (session.inFlight.size >= maxInFlight) {
     session.connection.cut('slow', `${maxInFlight} messages not acknowledged`)
-    return refused
+    return undefined
   }
   const packetId = nextPacketId(session)
   session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')

@@ -28,8 +28,6 @@ export interface Publish {
    * write another identifier into them.
    */
   packet(qos: Qos, flags: PublishFlags, packetId?: number): Buffer
-  /** Of that packet, bytes. */
-  length(qos: Qos): number
 }
 
 export interface PublishFlags {
@@ -41,11 +39,7 @@ export interface PublishFlags {
 export function preparePublish(topic: string, payload: Buffer): Publish {
   /** By the flags of the fixed header. */
   const encodings: (Encoding | undefined)[] = []
-  const contentBytes = 2 + Buffer.byteLength(topic) + payload.length
-  const bytesByQos = [contentBytes, contentBytes + 2].map((rest) => 1 + encodeLength(rest).length + rest)
   return {
-    length: (qos) => (qos === 0 ? bytesByQos[0] : bytesByQos[1]) ?? 0,
-
     packet(qos, flags, packetId = 0) {
       const bits = (flags.dup ? 8 : 0) | (qos << 1) | (flags.retain ? 1 : 0)
       let encoding = encodings[bits]
