@@ -83,8 +83,22 @@ export function bySequence(a: WorkItem, b: WorkItem): number {
   return a.sequence - b.sequence
 }
 
-export function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
+/** The one outside the line whose time came first: the same on every node, and those tried in vain come last. */
+export function firstDue({ aside }: Queue, now: number): WorkItem | undefined {
+  let first: WorkItem | undefined
+  for (const item of aside) {
+    if (!isDue(item, now)) continue
+    if (!first || byDueTime(item, first) < 0) first = item
+  }
+  return first
+}
+
+function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
   return asideUntil <= now || asideUntil > now + maxAsideMs
+}
+
+function byDueTime(a: WorkItem, b: WorkItem): number {
+  return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
 /** Puts an item as it is now in the place of what it was, outside the line where it has stepped aside. */

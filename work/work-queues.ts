@@ -9,7 +9,7 @@ import {
   bySequence,
   currentOf,
   emptyQueue,
-  isDue,
+  firstDue,
   isSame,
   itemsIn,
   lengthOf,
@@ -86,12 +86,11 @@ export async function createWorkQueues(parts: {
       }
     },
 
-    /** The next item of the line, the one behind it, and the first of those aside whose time has come. */
+    /** The next item of the line, the one behind it, and the one aside whose time came first. */
     waiting(name: string): { head?: WorkItem; second?: WorkItem; due?: WorkItem } {
-      const { line, aside } = queues.get(name) ?? emptyQueue()
-      const [head, second] = line
-      const now = clock()
-      const due = aside.find((item) => isDue(item, now))
+      const queue = queues.get(name) ?? emptyQueue()
+      const [head, second] = queue.line
+      const due = firstDue(queue, clock())
       return { ...(head && { head }), ...(second && { second }), ...(due && { due }) }
     },
 

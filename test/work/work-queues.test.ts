@@ -285,3 +285,19 @@ t.test('what stepped aside comes back when the clock is set back', async (t) => 
   one.time.now -= 24 * hour
   t.match(one.queues.waiting('a').due, { messageId: '1' })
 })
+
+t.test('of several aside the one is next whose time came first, after a restart as well', async (t) => {
+  const one = await openQueues()
+  for (const id of ['1', '2', '3']) await one.append(id, 'a')
+  const now = one.time.now
+  const due = (of: typeof one) => of.queues.waiting('a').due?.messageId
+  await one.queues.setAside('a', one.head('a'), now + 200)
+  await one.queues.setAside('a', one.head('a'), now + 100)
+  await one.queues.setAside('a', one.head('a'), now + 300)
+  one.time.now += 400
+  t.same([due(one), due(await one.reopen())], ['2', '2'])
+  const { due: second } = one.queues.waiting('a')
+  const again = { refused: true, asideUntil: now + 350 }
+  if (second) await one.queues.postpone('a', second, attempt('2'), again)
+  t.same([due(one), due(await one.reopen())], ['1', '1'], 'the one tried in vain comes last')
+})
