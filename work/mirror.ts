@@ -1,6 +1,8 @@
 import type { Store, Told } from '../store/store.ts'
 import { createBodies } from './bodies.ts'
 import {
+  addLetterTo,
+  byGivingUp,
   currentOf,
   emptyQueue,
   type Queue,
@@ -27,9 +29,7 @@ export async function createMirror(
   const bodies = createBodies(store)
   const stored = await readWork(store)
   for (const [name, item] of stored.items) addItem(name, item)
-  const letters = stored.deadLetters.sort(
-    ([, a], [, b]) => Date.parse(a.givenUpAt) - Date.parse(b.givenUpAt) || a.sequence - b.sequence,
-  )
+  const letters = stored.deadLetters.sort(([, a], [, b]) => byGivingUp(a, b))
   for (const [name, letter] of letters) queueOf(name).dead.push(letter)
   const all = [...stored.items, ...letters].map(([, item]) => item)
   for (const sequence of stored.bodies) heard(sequence)
@@ -110,7 +110,7 @@ export async function createMirror(
       }
       const letter: DeadLetter = JSON.parse(change.value.toString())
       bodies.hold([letter])
-      queue.dead.push(letter)
+      addLetterTo(queue, letter)
     })
     store.watch?.('work-body/', (change) => {
       const sequence = numberOf(keyOf(change))

@@ -57,12 +57,22 @@ export function currentOf({ line, aside }: Queue, item: WorkItem): WorkItem | un
   return line.find(isIt) ?? aside.find(isIt)
 }
 
+/** The same order in memory and after a restart, also of those given up in the same millisecond. */
+export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
+  return Date.parse(a.givenUpAt) - Date.parse(b.givenUpAt) || bySequence(a, b)
+}
+
 export function isSame(a: WorkItem, b: WorkItem): boolean {
   return a.sequence === b.sequence
 }
 
 export function sequencesOf(items: readonly WorkItem[]): ReadonlySet<number> {
   return new Set(items.map(({ sequence }) => sequence))
+}
+
+/** Puts a dead letter in its place, which nearly always is the last. */
+export function addLetterTo({ dead }: Queue, letter: DeadLetter): void {
+  dead.splice(dead.findLastIndex((other) => byGivingUp(other, letter) < 0) + 1, 0, letter)
 }
 
 export function takeLettersFrom(queue: Queue, letters: readonly DeadLetter[]): DeadLetter[] {

@@ -5,6 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { WorkLimits } from './limits.ts'
 import { createMirror } from './mirror.ts'
 import {
+  addLetterTo,
   beyondLimit,
   bySequence,
   currentOf,
@@ -280,7 +281,7 @@ export async function createWorkQueues(parts: {
     ])
     take(name, waiting, false)
     const queue = queueOf(name)
-    queue.dead = [...queue.dead, ...letters]
+    for (const letter of letters) addLetterTo(queue, letter)
   }
 
   async function dropExcess(name: string): Promise<void> {

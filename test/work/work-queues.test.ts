@@ -301,3 +301,16 @@ t.test('of several aside the one is next whose time came first, after a restart 
   if (second) await one.queues.postpone('a', second, attempt('2'), again)
   t.same([due(one), due(await one.reopen())], ['1', '1'], 'the one tried in vain comes last')
 })
+
+t.test('dead letters of the same moment have the same order after a restart', async (t) => {
+  const one = await openQueues()
+  for (const id of ['1', '2', '3']) await one.append(id, 'a')
+  const { head, second } = one.queues.waiting('a')
+  if (second) await one.queues.giveUp('a', [second], 'no reason')
+  if (head) await one.queues.giveUp('a', [head], 'no reason')
+  one.time.now -= 1
+  await one.queues.giveUp('a', [one.head('a')], 'no reason')
+  for (const { queues } of [one, await one.reopen()]) {
+    t.match(queues.deadLetters('a'), [{ messageId: '3' }, { messageId: '1' }, { messageId: '2' }])
+  }
+})
