@@ -12,6 +12,8 @@ interface Member {
   tlsSession: Buffer | undefined
   /** The SUBACK is here. */
   subscribed: () => void
+  /** PUBACKs that are not written yet. */
+  owed: number[]
 }
 
 interface Joining {
@@ -46,6 +48,12 @@ const patienceMs = 5000
 
 let joined: Joining | undefined
 const members: Member[] = []
+/** Those that owe an acknowledgement, in the order of their receipts. */
+const owing = new Set<Member>()
+/** Messages to be acknowledged so far, and when acknowledgements were last looked at. */
+let arrived = 0
+let arrivedBefore = 0
+let isWaiting = false
 let times = new Float64Array(0)
 let received = 0
 let firstStamp = 0
@@ -61,7 +69,8 @@ export const commands = {
     const start = performance.now()
     const first = members.length
     for (let index = first; index < first + joining.count; index++) {
-      members.push({ client: undefined, clientId: `crowd-${index}`, tlsSession: undefined, subscribed() {} })
+      const clientId = `crowd-${index}`
+      members.push({ client: undefined, clientId, tlsSession: undefined, subscribed() {}, owed: [] })
     }
     await paced(joining.count, concurrency, (index) => enter(joining, members[first + index]))
     return { ms: performance.now() - start }
@@ -149,7 +158,7 @@ function ascending(a: number, b: number): number {
 
 async function enter({ address, clean = true, login, filter, qos }: Joining, member: Member | undefined) {
   if (!member) return
-  const acknowledgements: number[] = []
+  member.owed = []
   member.client = await openLightClient({
     ...{ address, login, clean },
     clientId: member.clientId,
@@ -160,22 +169,42 @@ async function enter({ address, clean = true, login, filter, qos }: Joining, mem
       if (header >> 4 !== 3) return
       const topicEnd = body + 2 + bytes.readUInt16BE(body)
       const hasId = (header & 6) !== 0
-      if (hasId) acknowledge(member, acknowledgements, bytes[topicEnd] ?? 0, bytes[topicEnd + 1] ?? 0)
+      if (hasId) acknowledge(member, bytes[topicEnd] ?? 0, bytes[topicEnd + 1] ?? 0)
       count(bytes, hasId ? topicEnd + 2 : topicEnd, end)
     },
   })
   await subscribe(member, filter, qos)
 }
 
-/** Answers what came in one go with one write. */
-function acknowledge(member: Member, waiting: number[], high: number, low: number): void {
-  if (waiting.length === 0) {
-    queueMicrotask(() => {
-      member.client?.socket.write(Buffer.from(waiting))
-      waiting.length = 0
-    })
+/**
+ * Subscribers live on machines of their own, where no receipt waits for the acknowledgement of another: it is
+ * written when nothing more is there to be read, or with the next one of the same member.
+ */
+function acknowledge(member: Member, high: number, low: number): void {
+  arrived++
+  if (!isWaiting) setImmediate(acknowledgeInQuiet)
+  isWaiting = true
+  member.owed.push(0x40, 2, high, low)
+  if (owing.has(member)) writeOwed(member)
+  else owing.add(member)
+}
+
+/** A few at a time, then another look at what has come. */
+function acknowledgeInQuiet(): void {
+  let count = arrived === arrivedBefore ? 32 : 0
+  for (const member of owing) {
+    if (count-- <= 0) break
+    writeOwed(member)
   }
-  waiting.push(0x40, 2, high, low)
+  arrivedBefore = arrived
+  isWaiting = owing.size > 0
+  if (isWaiting) setImmediate(acknowledgeInQuiet)
+}
+
+function writeOwed(member: Member): void {
+  owing.delete(member)
+  member.client?.socket.write(Buffer.from(member.owed))
+  member.owed.length = 0
 }
 
 function count(bytes: Buffer, start: number, end: number): void {

@@ -8,7 +8,8 @@ export const fanout: Scenario = {
     '`radio/#` over TLS. CPU time is that of the delivering process alone, without a validator beside it. ' +
     'Bare sockets always send QoS 0: they are the limit for both. Memory is that of 3,000 connections after the first ' +
     '200, before the first event. Half a second of every run is not counted: a system whose turn it ' +
-    'was not has cooled down. Subscribers and publishers have half of the cores, the systems the other.',
+    'was not has cooled down. Subscribers and publishers have half of the cores, the systems the other; ' +
+    'a subscriber acknowledges when nothing is left to be read by the others, who would be on machines of their own.',
   options: {
     seconds: [2],
     runs: [7],
