@@ -1,5 +1,6 @@
 import pino, { type Logger } from 'pino'
 import pretty from 'pino-pretty'
+import { createLogOutput } from './log-output.ts'
 
 export type Log = Logger
 
@@ -9,6 +10,12 @@ export type Log = Logger
  */
 export function createLog(level: string): Log {
   const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }
-  if (!process.stdout.isTTY) return pino(options)
-  return pino(options, pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }))
+  if (process.stdout.isTTY) {
+    return pino(options, pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' }))
+  }
+  const log: Log = pino(
+    options,
+    createLogOutput((lines) => log.warn({ lines }, 'log lines were lost: they could not be written')),
+  )
+  return log
 }
