@@ -2,38 +2,45 @@ import { fstatSync, writeSync } from 'node:fs'
 
 /** How much may wait for whoever reads it, bytes. */
 const maxWaiting = 1024 * 1024
+/** Between two writes, milliseconds: each wakes whoever reads, who wants the processor then. */
+const pauseMs = 10
 
 /** Takes what can be written without waiting; false: nothing of it was taken. */
 type Send = (text: string) => boolean
 
 export interface LogOutput {
   write(line: string): void
-  /** Writes what this turn of the event loop has logged, at once. */
+  /** Writes what is still to be written, at once. */
   flushSync(): void
 }
 
 /**
  * Standard output for log lines. Neither a reader who stands still, nor a disk that is full, nor a pipe that broke holds
  * up the node or ends it: lines that cannot be written are lost and counted. `onLost` is told how many, when there is
- * room again. The lines of one turn of the event loop are written together.
+ * room again. A line is written when its turn of the event loop is over, many in a short time together.
  */
 export function createLogOutput(onLost: (lines: number) => void, send: Send = sender(1)): LogOutput {
   let lines: string[] = []
   let lost = 0
+  let written = -pauseMs
   process.on('exit', flushSync)
   return {
     write(line) {
-      if (lines.push(line) === 1) setImmediate(flushSync)
+      if (lines.push(line) > 1) return
+      const wait = written + pauseMs - performance.now()
+      if (wait > 0) setTimeout(flushSync, wait)
+      else setImmediate(flushSync)
     },
     flushSync,
   }
 
   function flushSync(): void {
     if (lines.length === 0) return
-    const turn = lines
+    const group = lines
     lines = []
-    if (!send(turn.join(''))) {
-      lost += turn.length
+    written = performance.now()
+    if (!send(group.join(''))) {
+      lost += group.length
     } else if (lost > 0) {
       const told = lost
       lost = 0
