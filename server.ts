@@ -20,6 +20,8 @@ async function main(): Promise<void> {
     process.exit(1)
   }
   const { config } = loaded
+  // A full disk below it, or a reader that has gone.
+  process.stderr.on('error', () => {})
   const log = createLog(config.logLevel)
   let stopping = false
   let running = start()

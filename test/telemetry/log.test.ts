@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { constants, openSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
@@ -9,6 +10,8 @@ import { createLogOutput } from '../../telemetry/log-output.ts'
 import { connectPublisher } from '../clients.ts'
 import { compiledServer } from '../compiled-server.ts'
 import { playing, station } from '../events.ts'
+import { until } from '../nodes/fleet.ts'
+import { freePort } from '../redis-server.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
 
 const livestream = station(0, 0)
@@ -83,7 +86,7 @@ t.test('lines are lost, and said to be, when nobody reads for long', async (t) =
   t.equal(await hub.stop(), 0)
 })
 
-t.test('a full disk below the log, or a reader that has gone, changes nothing else', async (t) => {
+t.test('a full disk below the output, or a reader that has gone, changes nothing else', async (t) => {
   for (const target of ['/dev/full', 'closed pipe'] as const) {
     const hub = await startWithLog(t, target)
     await hub.logs(10)
@@ -92,31 +95,26 @@ t.test('a full disk below the log, or a reader that has gone, changes nothing el
   }
 })
 
-/** A node whose standard output leads somewhere else, with a publisher. */
+/** A node whose output, errors included, leads somewhere else, with a publisher. */
 async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full') {
   const home = await temporaryDirectory(t)
-  const stdout = target === '/dev/full' ? openSync(target, constants.O_WRONLY) : 'pipe'
+  const output = target === '/dev/full' ? openSync(target, constants.O_WRONLY) : 'pipe'
+  const mqttPort = await freePort()
   const child = spawn(process.execPath, [await compiledServer()], {
     cwd: home,
-    env: { PATH: process.env.PATH, HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0', HUB_PUBLISH_RATE: '0' },
-    stdio: ['ignore', stdout, 'pipe'],
+    env: { PATH: process.env.PATH, HUB_MQTT_PORT: `${mqttPort}`, HUB_HTTPS_PORT: '0', HUB_PUBLISH_RATE: '0' },
+    stdio: ['ignore', output, output],
   })
   const exited = once(child, 'exit')
   t.teardown(async () => {
     child.kill('SIGKILL')
     await exited
   })
-  if (target === 'closed pipe') child.stdout?.destroy()
-  // The port stands in what it says to whoever tries it out.
-  const mqttPort = await new Promise<number>((resolve, reject) => {
-    let said = ''
-    child.stderr?.on('data', (chunk) => {
-      said += chunk
-      const [, port] = /MQTT over TLS on port (\d+)/.exec(said) ?? []
-      if (port !== undefined) resolve(Number(port))
-    })
-    exited.then(([code]) => reject(new Error(`the hub ended with ${code}: ${said}`)))
-  })
+  if (target === 'closed pipe') {
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+  }
+  await until(() => accepts(mqttPort))
   const socket = join(home, 'data', 'admin.sock')
   const request = { role: 'publisher', label: 'studio', institutions: [institution] }
   const issued = await call(socket, 'credentials.add', request, 'test')
@@ -154,5 +152,17 @@ async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full
       const [code] = await exited
       return code
     },
+  }
+}
+
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
   }
 }
