@@ -18,6 +18,7 @@ import { createEventIds } from './event/id.ts'
 import { createLifecycle } from './lifecycle/lifecycle.ts'
 import { createTraffic } from './lifecycle/traffic.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
+import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createCalls } from './nodes/calls.ts'
 import type { Nodes } from './nodes/nodes.ts'
 import { openStore } from './open-store.ts'
@@ -170,7 +171,9 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   let mqttPort = config.mqttPort
-  const mqttBounds = createConnectionBounds(config)
+  const maxConnections = await connectionsWithinOpenFiles(config.maxConnections, log)
+  const bounds = { maxConnections, maxConnectionsPerAddress: config.maxConnectionsPerAddress }
+  const mqttBounds = createConnectionBounds(bounds)
   const httpsAt = { host: config.host, port: config.httpsPort }
   const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
@@ -178,7 +181,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       ...httpsAt,
       stage: config.stage,
       project: config.project,
-      bounds: createConnectionBounds(config),
+      bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
       // A browser that learned it for localhost would refuse every other server there.

@@ -6,8 +6,17 @@ import type { Test } from 'tap'
 import { compiledServer } from './compiled-server.ts'
 
 /** A node as a process of its own, so that it can be killed. Ends with the test. */
-export async function spawnHub(t: Test, home: string, env: Record<string, string> = {}) {
-  const child: ChildProcess = spawn(process.execPath, [await compiledServer()], {
+export async function spawnHub(
+  t: Test,
+  home: string,
+  env: Record<string, string> = {},
+  { openFiles }: { openFiles?: number } = {},
+) {
+  const node = [process.execPath, await compiledServer()]
+  // The shell becomes the node.
+  const [program = '', ...args] =
+    openFiles === undefined ? node : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$1"`, ...node]
+  const child: ChildProcess = spawn(program, args, {
     cwd: home,
     env: {
       PATH: process.env.PATH,
