@@ -17,6 +17,7 @@ export class InFlight {
   #first = 0
   #count = 0
   #others: Map<number, Flight> | undefined
+  #waiting: { count: number; resolve: () => void } | undefined
 
   get size(): number {
     return this.#count + (this.#others?.size ?? 0)
@@ -44,14 +45,14 @@ export class InFlight {
   delete(id: number): void {
     if (!this.#isInRow(id)) {
       this.#others?.delete(id)
+      this.#shrunk()
       return
     }
     // Out of turn: the row falls apart.
     while (this.#first !== id) {
-      const skipped = this.#first
-      this.#shift()
       this.#others ??= new Map()
-      this.#others.set(skipped, 'qos1')
+      this.#others.set(this.#first, 'qos1')
+      this.#shift()
     }
     this.#shift()
   }
@@ -66,6 +67,18 @@ export class InFlight {
   clear(): void {
     this.#count = 0
     this.#others = undefined
+    this.#shrunk()
+  }
+
+  /**
+   * Resolves when no more than `count` are left; never, for whoever waits while another one begins to: that is a later
+   * connection of the same client.
+   */
+  fallsTo(count: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting = { count, resolve }
+      this.#shrunk()
+    })
   }
 
   *storedEntries(): Generator<QueueEntry> {
@@ -83,6 +96,13 @@ export class InFlight {
   #shift(): void {
     this.#first = after(this.#first, 1)
     this.#count--
+    if (this.#waiting) this.#shrunk()
+  }
+
+  #shrunk(): void {
+    if (!this.#waiting || this.size > this.#waiting.count) return
+    this.#waiting.resolve()
+    this.#waiting = undefined
   }
 }
 

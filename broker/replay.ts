@@ -78,7 +78,7 @@ export function createReplay(parts: {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
       await connection.paced()
-      while (session.inFlight.size + burst > inFlightWindow && connection.isOpen) await pause()
+      await session.inFlight.fallsTo(inFlightWindow - burst)
       if (session.connection !== connection) return
       next += await send(session, connection, due.slice(next, next + burst))
     }
@@ -139,9 +139,4 @@ function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
-}
-
-/** Acknowledgements come in with the next turns of the event loop. */
-function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 5))
 }

@@ -90,3 +90,27 @@ t.test('stored entries come in the order they were sent in', async (t) => {
   inFlight.clear()
   t.equal(inFlight.size, 0)
 })
+
+t.test('who waits for room goes on once enough has ended, in whatever way', async (t) => {
+  const ways: Record<string, (inFlight: InFlight) => void> = {
+    'in their order': (inFlight) => inFlight.endFirst(2),
+    'out of turn': (inFlight) => inFlight.delete(3),
+    'of QoS 2': (inFlight) => inFlight.delete(4),
+    'all at once': (inFlight) => inFlight.clear(),
+  }
+  for (const [how, end] of Object.entries(ways)) {
+    const inFlight = new InFlight()
+    for (const id of [1, 2, 3]) inFlight.set(id, 'qos1')
+    inFlight.set(4, 'qos2')
+    await inFlight.fallsTo(4)
+    let goesOn = false
+    const waiting = inFlight.fallsTo(2).then(() => {
+      goesOn = true
+    })
+    inFlight.endFirst(1)
+    await new Promise(setImmediate)
+    t.notOk(goesOn, how)
+    end(inFlight)
+    await waiting
+  }
+})
