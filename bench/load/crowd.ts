@@ -185,8 +185,9 @@ function acknowledge(member: Member, high: number, low: number): void {
   if (!isWaiting) setImmediate(acknowledgeInQuiet)
   isWaiting = true
   member.owed.push(0x40, 2, high, low)
-  if (owing.has(member)) writeOwed(member)
-  else owing.add(member)
+  // Answers what came in one go with one write.
+  if (owing.has(member) && member.owed.length === 8) queueMicrotask(() => writeOwed(member))
+  owing.add(member)
 }
 
 /** A few at a time, then another look at what has come. */

@@ -1,4 +1,4 @@
-import { joinCrowd, joinPublishers } from '../delivery.ts'
+import { enterCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, chosen, inTurn, onStage } from '../stage.ts'
 
@@ -53,7 +53,7 @@ async function arrive(act: Act, count: number, qos: number) {
   const { peer, crowd } = act
   await crowd.ask('begin', { room: count })
   const before = await peer.usage()
-  const joined = joinCrowd(act, { count: 1, qos })
+  const joined = enterCrowd(act, { count: 1, qos })
   const { received, ms } = await crowd.ask('finish', { count })
   const after = await peer.usage()
   await joined
