@@ -64,12 +64,17 @@ interface Encoding {
 
 function encodePublish(flags: number, topic: string, payload: Buffer): Encoding {
   const header = (packetType.publish << 4) | flags
-  const name = Buffer.from(topic)
+  const nameLength = Buffer.byteLength(topic)
   const idLength = (header & 0b110) === 0 ? 0 : 2
-  const length = encodeLength(2 + name.length + idLength + payload.length)
-  const nameLength = Buffer.of(name.length >> 8, name.length & 0xff)
-  const bytes = Buffer.concat([Buffer.of(header), length, nameLength, name, Buffer.alloc(idLength), payload])
-  return { bytes, idAt: 1 + length.length + 2 + name.length }
+  const remaining = 2 + nameLength + idLength + payload.length
+  const length = encodeLength(remaining)
+  const bytes = Buffer.allocUnsafe(1 + length.length + remaining)
+  bytes[0] = header
+  length.copy(bytes, 1)
+  bytes.writeUInt16BE(nameLength, 1 + length.length)
+  const idAt = 1 + length.length + 2 + bytes.write(topic, 1 + length.length + 2)
+  payload.copy(bytes, idAt + idLength)
+  return { bytes, idAt }
 }
 
 /** Remaining Length, MQTT 3.1.1 §2.2.3. */
