@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { RedisOptions } from 'ioredis'
+import type { Duplex } from 'node:stream'
+import type { Redis, RedisOptions } from 'ioredis'
 import type { Client } from './redis-connection.ts'
 
 /** Where Redis is: one server by its URL, the Sentinels that know it, or some nodes of a cluster. */
@@ -30,7 +31,7 @@ export interface RedisAddress {
  * repeat a command: what becomes of one without an answer is decided where its meaning is known.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
-  const { Cluster, Redis } = await import('ioredis')
+  const ioredis = await import('ioredis')
   const { host, port, db, username, password, isTls } = partsOf(server.url)
   const ca = server.ca === undefined ? undefined : await readFile(server.ca)
   const tls = isTls || server.tls || ca ? { ...(ca && { ca }) } : undefined
@@ -54,7 +55,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
   return (connectionName: string): Client => {
     const common = { ...options, connectionName }
     if (server.cluster) {
-      return new Cluster([...server.cluster], {
+      const cluster = new ioredis.Cluster([...server.cluster], {
         redisOptions: common,
         enableOfflineQueue: false,
         clusterRetryStrategy: retryStrategy,
@@ -64,10 +65,12 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
         // Certificates are issued to names.
         ...(tls && { dnsLookup: (address, found) => found(null, address) }),
       })
+      cluster.on('+node', hearAllErrors)
+      return cluster
     }
     const single = { ...common, retryStrategy, enableOfflineQueue: false }
-    if (!server.sentinels) return new Redis({ ...single, host, port, db })
-    return new Redis({
+    if (!server.sentinels) return hearAllErrors(new ioredis.Redis({ ...single, host, port, db }))
+    const ofSentinels = new ioredis.Redis({
       ...single,
       sentinels: [...server.sentinels],
       name: server.name ?? 'mymaster',
@@ -76,7 +79,27 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
       ...(server.sentinelPassword && { sentinelPassword: server.sentinelPassword }),
       ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
     })
+    return hearAllErrors(ofSentinels)
   }
+}
+
+/**
+ * ioredis hears the first error of a socket only. A second one, as when a server complains of a TLS handshake that was
+ * given up because its certificate is not trusted, would end the process.
+ */
+function hearAllErrors(redis: Redis): Redis {
+  const heard = new WeakSet<Duplex>()
+  const hear = () => {
+    const socket: Duplex | undefined = redis.stream
+    if (!socket || heard.has(socket)) return
+    heard.add(socket)
+    socket.on('error', () => {})
+  }
+  // The socket is made later in the same turn.
+  redis.on('connecting', () => setImmediate(hear))
+  redis.on('error', hear)
+  redis.on('close', hear)
+  return redis
 }
 
 /** The server as a message may name it: without user and password. */

@@ -6,7 +6,7 @@ import type { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { openRedisStore } from '../../store/redis.ts'
-import type { RedisServer as Address } from '../../store/redis-client.ts'
+import { type RedisServer as Address, createClients } from '../../store/redis-client.ts'
 import { freePort, startRedis, withoutRedis } from '../redis-server.ts'
 import { entries, numbered, text } from './open-redis.ts'
 import { storeSuite } from './suite.ts'
@@ -32,6 +32,15 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     await t.rejects(open({ url, ca: strangers.ca }, 1_500), { cause: { message: /certificate|self.signed/ } })
     await t.rejects(open({ url }, 1_500), { cause: { message: /certificate|self.signed/ } })
     await t.rejects(open({ url, ca: 'missing.pem' }, 500), { cause: { code: 'ENOENT' } })
+
+    // Given up in another place of the handshake each time: none of it may end the process.
+    const connect = await createClients({ url, ca: strangers.ca }, 1_500)
+    for (let round = 0; round < 150; round++) {
+      const client = connect('test')
+      client.on('error', () => {})
+      await delay(round % 12)
+      client.disconnect()
+    }
   })
 
   t.test('user and password; a user who may do no more than needed', async (t) => {
