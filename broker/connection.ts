@@ -189,6 +189,7 @@ export class MqttConnection extends Duplex {
     this.#stopKeepAlive()
     this.#held.length = 0
     this.#outgoing.close()
+    this.#inFlight?.letGo()
     endGently(this.#socket)
     done(null)
   }

@@ -70,15 +70,19 @@ export class InFlight {
     this.#shrunk()
   }
 
-  /**
-   * Resolves when no more than `count` are left; never, for whoever waits while another one begins to: that is a later
-   * connection of the same client.
-   */
+  /** Resolves when no more than `count` are left, or when it is time to look whether that still matters. */
   fallsTo(count: number): Promise<void> {
+    this.letGo()
     return new Promise((resolve) => {
       this.#waiting = { count, resolve }
       this.#shrunk()
     })
+  }
+
+  /** Whoever waits goes on: the connection is closed, or another one has begun to wait. */
+  letGo(): void {
+    this.#waiting?.resolve()
+    this.#waiting = undefined
   }
 
   *storedEntries(): Generator<QueueEntry> {
@@ -100,9 +104,7 @@ export class InFlight {
   }
 
   #shrunk(): void {
-    if (!this.#waiting || this.size > this.#waiting.count) return
-    this.#waiting.resolve()
-    this.#waiting = undefined
+    if (this.#waiting && this.size <= this.#waiting.count) this.letGo()
   }
 }
 

@@ -78,8 +78,11 @@ export function createReplay(parts: {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
       await connection.paced()
-      await session.inFlight.fallsTo(inFlightWindow - burst)
-      if (session.connection !== connection) return
+      const { inFlight } = session
+      while (inFlight.size > inFlightWindow - burst && connection.isOpen) {
+        await inFlight.fallsTo(inFlightWindow - burst)
+      }
+      if (session.connection !== connection || !connection.isOpen) return
       next += await send(session, connection, due.slice(next, next + burst))
     }
   }

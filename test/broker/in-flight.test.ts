@@ -1,5 +1,9 @@
+import { once } from 'node:events'
+import { Duplex } from 'node:stream'
 import fc from 'fast-check'
+import { generate } from 'mqtt-packet'
 import t from 'tap'
+import { MqttConnection } from '../../broker/connection.ts'
 import { type Flight, InFlight } from '../../broker/in-flight.ts'
 
 /** Few around the place where identifiers begin anew, so that they meet. */
@@ -113,4 +117,32 @@ t.test('who waits for room goes on once enough has ended, in whatever way', asyn
     end(inFlight)
     await waiting
   }
+})
+
+t.test('nobody waits on for a client that has gone, or behind a later one', async (t) => {
+  const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
+  const limits = { maxPacketBytes: 1024, maxConnectBytes: 1024, maxClientIdBytes: 64, outgoingBuffer: 1024 }
+  const unexpected = () => {
+    t.fail('nothing else happens')
+  }
+  const connection = new MqttConnection(socket, '127.0.0.1', limits, {
+    acknowledged: unexpected,
+    publish: unexpected,
+    subscribe: async () => unexpected(),
+    unsubscribe: async () => unexpected(),
+    cut: unexpected,
+    dropped: unexpected,
+    publishing: () => 0,
+  })
+  socket.push(generate({ cmd: 'connect', clientId: 'radio', protocolId: 'MQTT', clean: false }))
+  await once(connection, 'readable')
+  const inFlight = new InFlight()
+  inFlight.set(1, 'qos1')
+  connection.open(inFlight)
+  const first = inFlight.fallsTo(0)
+  const second = inFlight.fallsTo(0)
+  await first
+  connection.destroy()
+  await second
+  t.equal(inFlight.size, 1, 'it is still not acknowledged')
 })
