@@ -5,7 +5,7 @@ const maxWaiting = 1024 * 1024
 /** Between two writes, milliseconds: each wakes whoever reads, who wants the processor then. */
 const pauseMs = 10
 
-/** Takes what can be written without waiting; false: nothing of it was taken. */
+/** Takes what can be written without waiting; false: not all of it was taken. */
 type Send = (text: string) => boolean
 
 export interface LogOutput {
@@ -70,8 +70,7 @@ function sendToPipe(): Send {
 
 function sendToFile(descriptor: number, text: string): boolean {
   try {
-    writeSync(descriptor, text)
-    return true
+    return writeSync(descriptor, text) === Buffer.byteLength(text)
   } catch {
     return false // The disk is full, most likely: to be tried again with the next lines.
   }

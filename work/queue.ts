@@ -59,7 +59,9 @@ export function currentOf({ line, aside }: Queue, item: WorkItem): WorkItem | un
 
 /** The same order in memory and after a restart, also of those given up in the same millisecond. */
 export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
-  return Date.parse(a.givenUpAt) - Date.parse(b.givenUpAt) || bySequence(a, b)
+  // As texts, which sort as the moments they stand for: long lists are sorted.
+  if (a.givenUpAt !== b.givenUpAt) return a.givenUpAt < b.givenUpAt ? -1 : 1
+  return bySequence(a, b)
 }
 
 export function isSame(a: WorkItem, b: WorkItem): boolean {
