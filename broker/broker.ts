@@ -21,7 +21,7 @@ import { createReceiving } from './receiving.ts'
 import { createReplay } from './replay.ts'
 import { followSessions } from './replica.ts'
 import { openRetained } from './retained.ts'
-import type { Session } from './session.ts'
+import { attach, type Session } from './session.ts'
 import { openSessions } from './sessions.ts'
 import { createSubscribing } from './subscribing.ts'
 import { createSubscriptions } from './subscriptions.ts'
@@ -151,7 +151,7 @@ export async function createBroker(parts: {
     const { connection, session, logInDone } = links.ofClient(client)
     logInDone()
     if (session?.owner !== connection) return
-    session.connection = connection
+    attach(session, connection)
     if (!session.clean) void outbox.connected(session)
     connection.open(session.inFlight)
   })

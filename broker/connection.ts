@@ -38,6 +38,8 @@ const packetCostBytes = 256
 export class MqttConnection extends Duplex {
   readonly remoteAddress: string
   readonly connectedAt: number
+  /** For messages; everything else goes out through `send`. */
+  readonly outgoing: Outgoing
   /** Set once the CONNECT was read. */
   request: ConnectPacket | undefined
   principal: Principal | undefined
@@ -51,7 +53,6 @@ export class MqttConnection extends Duplex {
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
   readonly #frames
-  readonly #outgoing: Outgoing
   #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5], or behind too many publishes. */
@@ -76,7 +77,7 @@ export class MqttConnection extends Duplex {
     this.#frames = createFrameReader(() =>
       this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes,
     )
-    this.#outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
+    this.outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
@@ -92,16 +93,6 @@ export class MqttConnection extends Duplex {
 
   get isOpen(): boolean {
     return this.#state === 'open'
-  }
-
-  /** Bytes written and not yet taken by the network. */
-  get pendingBytes(): number {
-    return this.#outgoing.pendingBytes
-  }
-
-  /** What may be sent in one go where nobody waits for it, bytes. */
-  get paceBytes(): number {
-    return this.#outgoing.paceBytes
   }
 
   /** A PUBLISH is acknowledged or given up: there is room for more. */
@@ -126,32 +117,28 @@ export class MqttConnection extends Duplex {
   /** Sends one encoded packet. When the buffer is full the peer is cut off. */
   send(bytes: Buffer): void {
     if (this.#state === 'closed') return
-    if (this.#outgoing.hasRoom(bytes.length)) this.#outgoing.write(bytes)
-    else this.cut('slow', `${this.pendingBytes} bytes waiting`)
+    if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes)
+    else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
   }
 
-  /** Whether a message may be sent. When the buffer is full one of QoS 0 is left out; for any other the peer is cut off. */
-  admits(publish: Publish, qos: Qos, flags: PublishFlags): boolean {
-    if (this.#state === 'closed') return false
-    if (this.#outgoing.hasRoom(publish.packet(qos, flags).length)) return true
-    if (qos === 0) this.#events.dropped()
-    else this.cut('slow', `${this.pendingBytes} bytes waiting`)
-    return false
-  }
-
-  /** Sends a message that was admitted. */
-  put(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
-    this.#outgoing.write(publish.packet(qos, flags, packetId), qos > 0)
-  }
-
-  /** Sends a message if it is admitted. */
+  /** Sends a message if there is room for it. */
   deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
-    if (this.admits(publish, qos, flags)) this.put(publish, qos, flags, packetId)
+    if (this.#state === 'closed') return
+    const bytes = publish.packet(qos, flags, packetId)
+    if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes, qos > 0)
+    else this.overflow(qos)
+  }
+
+  /** There is no room for a message: one of QoS 0 is left out, for any other the peer is cut off. */
+  overflow(qos: Qos): void {
+    if (this.#state === 'closed') return
+    if (qos === 0) this.#events.dropped()
+    else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
   }
 
   /** Resolves when more may be sent without piling up, at once where nothing waits. */
   paced(): Promise<void> {
-    return this.#outgoing.paced(() => this.isOpen)
+    return this.outgoing.paced(() => this.isOpen)
   }
 
   /** Closes the connection for a reason that is counted and logged. */
@@ -188,7 +175,7 @@ export class MqttConnection extends Duplex {
     this.#state = 'closed'
     this.#stopKeepAlive()
     this.#held.length = 0
-    this.#outgoing.close()
+    this.outgoing.close()
     this.#inFlight?.letGo()
     endGently(this.#socket)
     done(null)

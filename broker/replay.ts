@@ -94,7 +94,7 @@ export function createReplay(parts: {
     let done = 0
     let bytes = 0
     for (const { topic, filters } of due) {
-      if (bytes >= connection.paceBytes) break
+      if (bytes >= connection.outgoing.paceBytes) break
       done++
       // Filters given up meanwhile bring nothing more [MQTT-3.10.4-2].
       const granted = highest(filters.map((filter) => session.subscriptions.get(filter)))

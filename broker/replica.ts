@@ -3,7 +3,7 @@ import type { Store, Told } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Outbox } from './outbox.ts'
 import { placeOfEntry, readBodyOf, readEntry } from './queue-store.ts'
-import type { Session } from './session.ts'
+import { detach, type Session } from './session.ts'
 import { clientIdOf, identityOf, incomingPrefix, readRecord, recordPrefix } from './session-store.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -83,8 +83,7 @@ export function followSessions(parts: {
   /** Another node has the client now [MQTT-3.1.4-2]. */
   function giveUp(session: Session): void {
     const { owner } = session
-    session.owner = undefined
-    session.connection = undefined
+    detach(session)
     owner?.cut('takeover', 'another connection with the same client id')
   }
 

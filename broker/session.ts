@@ -1,6 +1,7 @@
 import type { Principal } from '../acl/principal.ts'
 import type { MqttConnection } from './connection.ts'
 import { InFlight } from './in-flight.ts'
+import type { Outgoing } from './outgoing.ts'
 import type { QueueEntry } from './queue-entry.ts'
 import type { Qos } from './wire.ts'
 
@@ -24,6 +25,8 @@ export interface Session {
   owner: MqttConnection | undefined
   /** The same connection once it may receive. */
   connection: MqttConnection | undefined
+  /** What goes out there: each delivery needs it, and nothing else of the connection. */
+  outgoing: Outgoing | undefined
   /** When the last connection ended, milliseconds since the epoch. */
   disconnectedAt: number | undefined
   /** Messages of a persistent session that are not acknowledged, oldest first, by sequence. */
@@ -60,7 +63,7 @@ export function createSession(of: {
   // Named one by one, so that all sessions have the same hidden class, whoever made `of`.
   // What each delivery looks at comes first, and so lies together.
   return {
-    connection: undefined,
+    outgoing: undefined,
     permission: of.permission,
     inFlight: new InFlight(),
     lastPacketId: 0,
@@ -73,6 +76,7 @@ export function createSession(of: {
     node: undefined,
     claimedAt: 0,
     owner: undefined,
+    connection: undefined,
     disconnectedAt: undefined,
     queue: new Map(),
     latest: new Map(),
@@ -82,6 +86,19 @@ export function createSession(of: {
     flushing: undefined,
     dropped: 0,
   }
+}
+
+/** The client may receive through this connection, the one that logged in here. */
+export function attach(session: Session, connection: MqttConnection): void {
+  session.connection = connection
+  session.outgoing = connection.outgoing
+}
+
+/** Nobody has it here any more. */
+export function detach(session: Session): void {
+  session.owner = undefined
+  session.connection = undefined
+  session.outgoing = undefined
 }
 
 /** Whether its client is connected to another node. */

@@ -5,7 +5,7 @@ import type { MqttConnection } from './connection.ts'
 import type { Routes } from './distribution.ts'
 import type { Outbox } from './outbox.ts'
 import { createOwed } from './owed.ts'
-import { createSession, isElsewhere, type Session } from './session.ts'
+import { createSession, detach, isElsewhere, type Session } from './session.ts'
 import { loadSessions } from './session-loading.ts'
 import {
   incomingKey,
@@ -110,14 +110,15 @@ export async function openSessions(parts: {
       if (session.clean) return
       const underway = storing.get(session)
       if (!underway) return storeRecord(session)
-      underway.next ??= underway.current.then(noop, noop).then(() => storeRecord(session))
+      underway.next ??= Promise.allSettled([underway.current]).then(() => storeRecord(session))
       return underway.next
     },
 
     /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
-      Object.assign(session, { owner: undefined, connection: undefined, node: undefined })
+      detach(session)
+      session.node = undefined
       session.disconnectedAt = clock()
       if (sessions.get(session.clientId) !== session) return
       try {
@@ -242,7 +243,7 @@ export async function openSessions(parts: {
     } catch (error) {
       // Refused: offline as before, or it would never expire.
       if (session.owner === owner) {
-        session.owner = undefined
+        detach(session)
         session.node = undefined
         session.disconnectedAt = clock()
         owed.add(session.clientId)
@@ -337,8 +338,6 @@ export async function openSessions(parts: {
     return [{ del: recordKey(session.clientId) }, ...queued, ...incoming]
   }
 }
-
-const noop = () => {}
 
 /** Another node has let somebody in under this client id who has other permissions. */
 export class ForeignSession extends Error {}

@@ -27,7 +27,8 @@ export function sendToEach(
   let meant = 0
   for (const recipient of recipients) {
     const [session] = recipient
-    if (!session.connection || !isMeant(session)) continue
+    // Compared, because to see whether it is truthy V8 would have to fetch it.
+    if (session.outgoing === undefined || !isMeant(session)) continue
     meant++
     if (group.push(recipient) < groupSize) continue
     sendToGroup(group, publish, highest)
@@ -40,7 +41,7 @@ export function sendToEach(
 /** Sends one of the retained messages for which nothing need be stored. */
 export function sendRetained(session: Session, publish: Publish, qos: Qos): void {
   const packetId = makeReady(session, publish, qos, fromRetained)
-  if (packetId !== undefined) session.connection?.put(publish, qos, fromRetained, packetId)
+  if (packetId !== undefined) write(session, publish, qos, fromRetained, packetId)
 }
 
 function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos): void {
@@ -50,19 +51,26 @@ function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos
   for (const [index, [session, granted]] of group.entries()) {
     const packetId = packetIds[index]
     if (packetId === undefined) continue
-    session.connection?.put(publish, lowerQos(granted, highest), live, packetId)
+    write(session, publish, lowerQos(granted, highest), live, packetId)
   }
 }
 
 /** The identifier it is sent with, 0 at QoS 0; undefined: it cannot be sent. */
 function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
-  if (!session.connection?.admits(publish, qos, flags)) return undefined
+  if (!session.outgoing?.hasRoom(publish.packet(qos, flags).length)) {
+    session.connection?.overflow(qos)
+    return undefined
+  }
   if (qos === 0) return 0
   if (session.inFlight.size >= maxInFlight) {
-    session.connection.cut('slow', `${maxInFlight} messages not acknowledged`)
+    session.connection?.cut('slow', `${maxInFlight} messages not acknowledged`)
     return undefined
   }
   const packetId = nextPacketId(session)
   session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
   return packetId
+}
+
+function write(session: Session, publish: Publish, qos: Qos, flags: PublishFlags, packetId: number): void {
+  session.outgoing?.write(publish.packet(qos, flags, packetId), qos > 0)
 }

@@ -30,7 +30,7 @@ export function toClientView(session: Session, connection: MqttConnection, node:
     keepAlive: connection.request?.keepAlive ?? 0,
     subscriptions: [...session.subscriptions.keys()],
     inFlight: session.inFlight.size,
-    pendingBytes: connection.pendingBytes,
+    pendingBytes: connection.outgoing.pendingBytes,
   }
 }
 
