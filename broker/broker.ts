@@ -82,7 +82,7 @@ export async function createBroker(parts: {
   followSessions({ store, sessions, outbox, nodes, log })
   const retained = await openRetained(store, clock)
   const distribution = createDistribution({ store, retained, outbox, routes, mayReceive, clock, metrics })
-  const replay = createReplay({ store, retained, outbox, mayReceive, log, metrics })
+  const replay = createReplay({ store, retained, outbox, mayReceive, live: distribution, log, metrics })
   const subscribing = createSubscribing({
     ...{ sessions, replay, access, log, metrics },
     maxSubscriptions: limits.maxSubscriptions,
@@ -213,6 +213,7 @@ export async function createBroker(parts: {
       receiving.close()
       for (const { connection } of links.open) connection.stopReading()
       await unfinished.settled()
+      await distribution.sent()
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
       for (const { connection } of links.open) connection.destroy()
       await unfinished.settled()

@@ -2,13 +2,13 @@ import type { Message } from '../event/message.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Outbox } from './outbox.ts'
-import { createPortions } from './portions.ts'
+import { createPortions, type Portion } from './portions.ts'
 import type { Planned } from './queues.ts'
 import type { RetainedMessages } from './retained.ts'
 import type { Session } from './session.ts'
 import type { createSubscriptions } from './subscriptions.ts'
 import { decodeMessages, encodeMessages, type ToldMessage } from './told-messages.ts'
-import { sendToEach } from './unstored.ts'
+import { type Recipient, sendToEach } from './unstored.ts'
 import { lowerQos, type Publish, preparePublish } from './wire.ts'
 
 /** A message on its way. */
@@ -21,7 +21,7 @@ interface Delivery {
   isShown: boolean
   /** Where it is what they get: how to take it back. */
   takeBack: (() => Promise<void>) | undefined
-  /** Those for whom nothing is stored have it. */
+  /** It is on its way to those for whom nothing is stored. */
   isLive: boolean
 }
 
@@ -57,12 +57,13 @@ export function createDistribution(parts: {
   const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
   const isShared = store.watch !== undefined
   const portions = createPortions()
+  /** Numbers of messages on their way to those for whom nothing is stored, by topic. */
+  const sending = new Map<string, number>()
   /** Batches that nobody has got anything of yet, in the order of their commits. */
   const held = new Set<readonly Delivery[]>()
   store.watch?.(channel, (change) => {
     if (!('tell' in change)) return
-    const told = decodeMessages(change.value).map((message) => ({ message }))
-    void portions.deliver(told, ({ message }) => deliverTold(message))
+    void portions.deliver(decodeMessages(change.value).map(toldPortion))
   })
 
   return {
@@ -86,13 +87,10 @@ export function createDistribution(parts: {
       const underway = () => {
         const [first] = held
         if (first !== batch) return
-        const isNext = portions.fits(batch)
-        if (isNext) held.delete(batch)
-        for (const delivery of batch) {
-          if (delivery.message.isReport) continue
-          show(delivery, now)
-          if (isNext) deliverLive(delivery)
-        }
+        held.delete(batch)
+        const early = batch.filter(({ message }) => !message.isReport)
+        for (const delivery of early) show(delivery, now)
+        void portions.deliver(early.map(livePortion))
       }
       held.add(batch)
       try {
@@ -106,15 +104,14 @@ export function createDistribution(parts: {
 
     /** Delivers to open connections only; for what need not, or cannot, be stored. */
     announce(messages: readonly Message[]): void {
-      for (const message of messages) {
-        const publish = preparePublish(message.topic, message.payload)
-        const permitted = createPermittedCheck(message.topic)
-        for (const routed of [routes.stored, routes.live]) {
-          sendToEach(routed.match(message.topic), publish, 0, permitted)
-        }
-        metrics.deliveries.inc()
-      }
+      void portions.deliver(messages.map((message) => toldPortion({ ...message, qos: 0 })))
     },
+
+    /** Whether a message of this topic is on its way to those for whom nothing is stored. */
+    isSending: (topic: string) => sending.has(topic),
+
+    /** Resolves when all that is being sent now has been. */
+    sent: () => portions.deliver([]),
   }
 
   /**
@@ -174,11 +171,9 @@ export function createDistribution(parts: {
   /** To everybody who has not got it yet. */
   async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
     for (const delivery of batch) show(delivery, now)
-    const left = batch.filter(({ isLive, planned }) => !isLive || planned.size > 0)
-    await portions.deliver(left, (delivery) => {
-      if (!delivery.isLive) deliverLive(delivery)
-      for (const plan of delivery.planned.values()) outbox.sendPlanned(plan, delivery.publish)
-    })
+    const live = batch.filter(({ isLive }) => !isLive).map(livePortion)
+    const stored = batch.filter(({ planned }) => planned.size > 0).map(storedPortion)
+    await portions.deliver([...live, ...stored])
   }
 
   /** In the order of the commits, which is that of the store. */
@@ -188,35 +183,59 @@ export function createDistribution(parts: {
     delivery.takeBack = retained.show(delivery.message, now)
   }
 
-  function deliverLive(delivery: Delivery): void {
+  /** What those get for whom nothing is stored. */
+  function livePortion(delivery: Delivery): Portion {
     const { message, publish, planned } = delivery
     delivery.isLive = true
-    const permitted = createPermittedCheck(message.topic)
-    // One copy per client, at the higher QoS, where filters overlap [MQTT-3.3.5-1].
-    const isMeant = (session: Session) => permitted(session) && !(planned.size > 0 && planned.has(session))
-    let deliveries = planned.size
-    deliveries += sendToEach(routes.live.match(message.topic), publish, message.qos, isMeant)
-    if (message.qos === 0) deliveries += deliverQos0(message, publish)
-    metrics.deliveries.inc(deliveries)
+    metrics.deliveries.inc(planned.size)
+    return openPortion(message, publish, (session) => planned.has(session))
+  }
+
+  function storedPortion({ message, planned, publish }: Delivery): Portion {
+    const send = () => {
+      for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
+      return []
+    }
+    return { bytes: message.payload.length, send }
   }
 
   /** What another node distributes, to the clients of this one; what was queued comes with the queues. */
-  function deliverTold(message: ToldMessage): void {
-    const publish = preparePublish(message.topic, message.payload)
-    const permitted = createPermittedCheck(message.topic)
+  function toldPortion(message: ToldMessage): Portion {
     const stored = message.qos === 0 ? undefined : routes.stored.match(message.topic)
-    const isMeant = (session: Session) => permitted(session) && !stored?.has(session)
-    let deliveries = sendToEach(routes.live.match(message.topic), publish, message.qos, isMeant)
-    if (message.qos === 0) deliveries += deliverQos0(message, publish)
-    metrics.deliveries.inc(deliveries)
+    const publish = preparePublish(message.topic, message.payload)
+    return openPortion(message, publish, (session) => stored?.has(session) ?? false)
   }
 
-  /** Messages of QoS 0 are not queued, so persistent sessions get them only here. */
-  function deliverQos0(message: Pick<Message, 'topic'>, publish: Publish): number {
-    const permitted = createPermittedCheck(message.topic)
-    const live = routes.live.match(message.topic)
-    const isMeant = (session: Session) => permitted(session) && !live.has(session)
-    return sendToEach(routes.stored.match(message.topic), publish, 0, isMeant)
+  /** For those who are connected and subscribed now: whoever subscribes later finds it among the retained. */
+  function openPortion(
+    message: ToldMessage,
+    publish: Publish,
+    isQueued: (session: Session) => boolean,
+  ): Portion {
+    const { topic, payload, qos } = message
+    const recipients = recipientsOf(message, isQueued)
+    metrics.deliveries.inc(recipients.length)
+    sending.set(topic, (sending.get(topic) ?? 0) + 1)
+    function* send() {
+      yield* sendToEach(recipients, publish, qos)
+      const left = (sending.get(topic) ?? 1) - 1
+      if (left > 0) sending.set(topic, left)
+      else sending.delete(topic)
+    }
+    return { bytes: payload.length, send }
+  }
+
+  /** One entry per client, at the higher QoS, where filters overlap [MQTT-3.3.5-1]. */
+  function recipientsOf({ topic, qos }: ToldMessage, isQueued: (session: Session) => boolean): Recipient[] {
+    const permitted = createPermittedCheck(topic)
+    // Compared with undefined, because to see whether it is truthy V8 would have to fetch it.
+    const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
+    const live = routes.live.match(topic)
+    const recipients = [...live].filter(([session]) => isMeant(session) && !isQueued(session))
+    if (qos > 0) return recipients
+    // Messages of QoS 0 are not queued, so persistent sessions get them only here.
+    const others = [...routes.stored.match(topic)]
+    return [...recipients, ...others.filter(([session]) => isMeant(session) && !live.has(session))]
   }
 
   /** Sessions share few sets of permissions: the answer is found once for each. */

@@ -1,63 +1,59 @@
 /** Bytes that are delivered to everybody without a break. */
 const maxAtOnce = 256 * 1024
 
-/** What takes room in the buffers of subscribers. */
-interface Sized {
-  message: { payload: Buffer }
+/** One message for all who get it. */
+export interface Portion {
+  bytes: number
+  /** Sends it, with a break at each value. */
+  send: () => Iterable<void>
 }
 
 /**
- * Delivers at once, as a rule. A large event for many livestreams would overflow the buffer of a subscriber that
- * reads as fast as it can: the network gets a turn in between, and what is accepted meanwhile does not overtake it.
+ * Delivers at once, as a rule. What would overflow the buffers of subscribers that read as fast as they can, or goes
+ * to very many, takes several turns: the network gets its own in between, and what is accepted meanwhile does not
+ * overtake it.
  */
 export function createPortions() {
   /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
-  let delivering: Promise<void> | undefined
-
-  /** Whether these can go out at once. */
-  const fits = (items: readonly Sized[]) => !delivering && !isLarge(items)
+  let last: Promise<void> | undefined
 
   return {
-    fits,
-
     /** Resolves when all have been delivered, in this order and behind those of earlier calls. */
-    async deliver<Item extends Sized>(
-      items: readonly Item[],
-      deliverOne: (item: Item) => void,
-    ): Promise<void> {
-      if (fits(items)) {
-        for (const item of items) deliverOne(item)
-        return
-      }
-      const own = deliverSlowly(items, deliverOne, delivering)
-      delivering = own
+    async deliver(portions: readonly Portion[]): Promise<void> {
+      const steps = stepsOf(portions)
+      if (!last && steps.next().done) return
+      const own = finish(steps, last)
+      last = own
       try {
         await own
       } finally {
-        if (delivering === own) delivering = undefined
+        if (last === own) last = undefined
       }
     },
   }
 }
 
-async function deliverSlowly<Item extends Sized>(
-  items: readonly Item[],
-  deliverOne: (item: Item) => void,
-  before: Promise<void> | undefined,
-): Promise<void> {
-  await before
-  let bytes = 0
-  for (const item of items) {
-    const size = item.message.payload.length
-    if (bytes + size > maxAtOnce && bytes > 0) {
-      await new Promise((resolve) => setImmediate(resolve))
-      bytes = 0
+async function finish(steps: Iterator<void>, before: Promise<void> | undefined): Promise<void> {
+  if (before) {
+    await Promise.allSettled([before])
+    if (steps.next().done) return
+  }
+  do await nextTurn()
+  while (!steps.next().done)
+}
+
+function* stepsOf(portions: readonly Portion[]): Generator<void> {
+  let sent = 0
+  for (const { bytes, send } of portions) {
+    if (sent > 0 && sent + bytes > maxAtOnce) {
+      yield
+      sent = 0
     }
-    bytes += size
-    deliverOne(item)
+    sent += bytes
+    yield* send()
   }
 }
 
-function isLarge(items: readonly Sized[]): boolean {
-  return items.reduce((bytes, { message }) => bytes + message.payload.length, 0) > maxAtOnce
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

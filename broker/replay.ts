@@ -3,6 +3,7 @@ import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
+import type { Distribution } from './distribution.ts'
 import type { Outbox } from './outbox.ts'
 import type { Planned } from './queues.ts'
 import type { RetainedMessages, RetainedValue } from './retained.ts'
@@ -24,10 +25,11 @@ export function createReplay(parts: {
   retained: RetainedMessages
   outbox: Outbox
   mayReceive: (session: Session, topic: string) => boolean
+  live: Pick<Distribution, 'isSending' | 'sent'>
   log: Log
   metrics: Metrics
 }) {
-  const { store, retained, outbox, mayReceive, log, metrics } = parts
+  const { store, retained, outbox, mayReceive, live, log, metrics } = parts
   /** Filters whose turn comes after the present ones: asking again and again piles nothing up. */
   const asked = new WeakMap<MqttConnection, Set<string>>()
 
@@ -75,6 +77,19 @@ export function createReplay(parts: {
         matching.set(topic, [...(matching.get(topic) ?? []), filter])
     }
     const due = [...matching].map(([topic, filters]) => ({ topic, filters }))
+    const underway: Due[] = []
+    await sendPaced(session, connection, due, underway)
+    if (underway.length === 0) return
+    await live.sent()
+    await sendPaced(session, connection, underway, undefined)
+  }
+
+  async function sendPaced(
+    session: Session,
+    connection: MqttConnection,
+    due: readonly Due[],
+    underway: Due[] | undefined,
+  ): Promise<void> {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
       await connection.paced()
@@ -83,28 +98,43 @@ export function createReplay(parts: {
         await inFlight.fallsTo(inFlightWindow - burst)
       }
       if (session.connection !== connection || !connection.isOpen) return
-      next += await send(session, connection, due.slice(next, next + burst))
+      next += await send(session, connection, due.slice(next, next + burst), underway)
     }
   }
 
-  /** Sends the first of these, as many as the connection should take at once; returns how many that were. */
-  async function send(session: Session, connection: MqttConnection, due: readonly Due[]): Promise<number> {
+  /**
+   * Sends the first of these, as many as the connection should take at once; returns how many that were. Where a live
+   * message is being sent to many, it could arrive behind its successor: such topics go to `underway`. Without that,
+   * all that has been sent since the client subscribed goes to it as well.
+   */
+  async function send(
+    session: Session,
+    connection: MqttConnection,
+    due: readonly Due[],
+    underway: Due[] | undefined,
+  ): Promise<number> {
     const changes: Change[] = []
     const planned: [Planned, Publish][] = []
     let done = 0
     let bytes = 0
-    for (const { topic, filters } of due) {
+    for (const item of due) {
       if (bytes >= connection.outgoing.paceBytes) break
       done++
+      const { topic, filters } = item
       // Filters given up meanwhile bring nothing more [MQTT-3.10.4-2].
       const granted = highest(filters.map((filter) => session.subscriptions.get(filter)))
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session, topic)) continue
       const qos = lowerQos(granted, value.qos)
+      const isStored = !session.clean && qos > 0
+      if (!isStored && live.isSending(topic)) {
+        underway?.push(item)
+        continue
+      }
       const publish = preparePublish(topic, value.payload)
       bytes += value.payload.length
       metrics.deliveries.inc()
-      if (session.clean || qos === 0) {
+      if (!isStored) {
         sendRetained(session, publish, qos)
         continue
       }
@@ -121,6 +151,8 @@ export function createReplay(parts: {
       outbox.revert(planned.map(([plan]) => plan))
       throw error
     }
+    // Behind what was stored before.
+    if (planned.length > 0) await live.sent()
     for (const [plan, publish] of planned) outbox.sendPlanned(plan, publish)
     return done
   }

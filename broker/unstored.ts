@@ -6,36 +6,34 @@ const fromRetained = { retain: true }
 
 /** How many are made ready before the first of them is written to. */
 const groupSize = 16
+/** So many have a message before the first break, whoever they are. */
+const withoutBreak = 128
 
-type Recipient = readonly [session: Session, granted: Qos]
+/** Who gets a message, and at most at which QoS. */
+export type Recipient = readonly [session: Session, granted: Qos]
 
 /**
  * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to everybody who is
- * connected and meant, at the granted QoS but not above `highest`. How many that are.
+ * connected, at the granted QoS but not above `highest`.
  *
  * In groups, first made ready and then written to: what tells whether a subscriber can take a message lies in another
  * place of the memory for each. The processor fetches that for a whole group at once; from one system call to the
  * next it would have to wait for it every time.
+ *
+ * Yields between groups once many have it: in the next turn the writes so far come to their end, while all that
+ * belongs to them is still in the cache of the processor. Not above QoS 0, where it is also the turn of those who
+ * acknowledge, and others would wait for the message meanwhile.
  */
-export function sendToEach(
-  recipients: Iterable<Recipient>,
+export function* sendToEach(
+  recipients: readonly Recipient[],
   publish: Publish,
   highest: Qos,
-  isMeant: (session: Session) => boolean,
-): number {
-  let group: Recipient[] = []
-  let meant = 0
-  for (const recipient of recipients) {
-    const [session] = recipient
-    // Compared, because to see whether it is truthy V8 would have to fetch it.
-    if (session.outgoing === undefined || !isMeant(session)) continue
-    meant++
-    if (group.push(recipient) < groupSize) continue
+): Generator<void> {
+  for (let start = 0; start < recipients.length; start += groupSize) {
+    const group = recipients.slice(start, start + groupSize)
+    if (start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)) yield
     sendToGroup(group, publish, highest)
-    group = []
   }
-  sendToGroup(group, publish, highest)
-  return meant
 }
 
 /** Sends one of the retained messages for which nothing need be stored. */
