@@ -25,6 +25,13 @@ interface Delivery {
   isLive: boolean
 }
 
+/** A message on its way to those for whom nothing is stored. */
+export interface Sending {
+  payload: Buffer
+  /** It is certain who gets it: whoever is subscribed and connected at this moment. */
+  isStarted: boolean
+}
+
 /** Where nodes tell each other what they distribute. */
 const channel = 'deliver'
 
@@ -56,14 +63,16 @@ export function createDistribution(parts: {
 }) {
   const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
   const isShared = store.watch !== undefined
-  const portions = createPortions()
-  /** Numbers of messages on their way to those for whom nothing is stored, by topic. */
-  const sending = new Map<string, number>()
+  /** To those for whom nothing is stored, and from queues: their orders have nothing to do with each other. */
+  const live = createPortions()
+  const queued = createPortions()
+  /** By topic. */
+  const sending = new Map<string, Sending[]>()
   /** Batches that nobody has got anything of yet, in the order of their commits. */
   const held = new Set<readonly Delivery[]>()
   store.watch?.(channel, (change) => {
     if (!('tell' in change)) return
-    void portions.deliver(decodeMessages(change.value).map(toldPortion))
+    void live.deliver(decodeMessages(change.value).map(toldPortion))
   })
 
   return {
@@ -90,7 +99,7 @@ export function createDistribution(parts: {
         held.delete(batch)
         const early = batch.filter(({ message }) => !message.isReport)
         for (const delivery of early) show(delivery, now)
-        void portions.deliver(early.map(livePortion))
+        void live.deliver(early.map(livePortion))
       }
       held.add(batch)
       try {
@@ -98,20 +107,21 @@ export function createDistribution(parts: {
       } finally {
         held.delete(batch)
       }
-      await deliverRest(batch, now)
-      if (routes.grantedElsewhere > grantedElsewhere) await queueLate(batch, grantedElsewhere)
+      // Both begin before anything else happens: who subscribes from now on is not late.
+      const isAnyLate = routes.grantedElsewhere > grantedElsewhere
+      await Promise.all([deliverRest(batch, now), isAnyLate ? queueLate(batch, grantedElsewhere) : undefined])
     },
 
     /** Delivers to open connections only; for what need not, or cannot, be stored. */
     announce(messages: readonly Message[]): void {
-      void portions.deliver(messages.map((message) => toldPortion({ ...message, qos: 0 })))
+      void live.deliver(messages.map((message) => toldPortion({ ...message, qos: 0 })))
     },
 
-    /** Whether a message of this topic is on its way to those for whom nothing is stored. */
-    isSending: (topic: string) => sending.has(topic),
+    /** Messages of a topic on their way to those for whom nothing is stored, oldest first. */
+    sending: (topic: string): readonly Sending[] => sending.get(topic) ?? [],
 
-    /** Resolves when all that is being sent now has been. */
-    sent: () => portions.deliver([]),
+    /** Resolves when all that is on its way to them now has been sent. */
+    sent: async (): Promise<void> => live.ended(),
   }
 
   /**
@@ -171,9 +181,13 @@ export function createDistribution(parts: {
   /** To everybody who has not got it yet. */
   async function deliverRest(batch: readonly Delivery[], now: number): Promise<void> {
     for (const delivery of batch) show(delivery, now)
-    const live = batch.filter(({ isLive }) => !isLive).map(livePortion)
-    const stored = batch.filter(({ planned }) => planned.size > 0).map(storedPortion)
-    await portions.deliver([...live, ...stored])
+    const rest = batch.filter(({ isLive }) => !isLive)
+    const planned = batch.filter(({ planned }) => planned.size > 0)
+    await Promise.all([
+      // Even if there is nothing left: behind what went out before the commit.
+      live.deliver(rest.map(livePortion)),
+      queued.deliver(planned.map(queuedPortion)),
+    ])
   }
 
   /** In the order of the commits, which is that of the store. */
@@ -191,7 +205,7 @@ export function createDistribution(parts: {
     return openPortion(message, publish, (session) => planned.has(session))
   }
 
-  function storedPortion({ message, planned, publish }: Delivery): Portion {
+  function queuedPortion({ message, planned, publish }: Delivery): Portion {
     const send = () => {
       for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
       return []
@@ -206,21 +220,24 @@ export function createDistribution(parts: {
     return openPortion(message, publish, (session) => stored?.has(session) ?? false)
   }
 
-  /** For those who are connected and subscribed now: whoever subscribes later finds it among the retained. */
+  /** For those who are connected and subscribed when its turn comes. */
   function openPortion(
     message: ToldMessage,
     publish: Publish,
     isQueued: (session: Session) => boolean,
   ): Portion {
     const { topic, payload, qos } = message
-    const recipients = recipientsOf(message, isQueued)
-    metrics.deliveries.inc(recipients.length)
-    sending.set(topic, (sending.get(topic) ?? 0) + 1)
+    const own: Sending = { payload, isStarted: false }
+    const all = sending.get(topic) ?? []
+    sending.set(topic, all)
+    all.push(own)
     function* send() {
+      own.isStarted = true
+      const recipients = recipientsOf(message, isQueued)
+      metrics.deliveries.inc(recipients.length)
       yield* sendToEach(recipients, publish, qos)
-      const left = (sending.get(topic) ?? 1) - 1
-      if (left > 0) sending.set(topic, left)
-      else sending.delete(topic)
+      all.shift()
+      if (all.length === 0) sending.delete(topic)
     }
     return { bytes: payload.length, send }
   }
@@ -230,12 +247,12 @@ export function createDistribution(parts: {
     const permitted = createPermittedCheck(topic)
     // Compared with undefined, because to see whether it is truthy V8 would have to fetch it.
     const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
-    const live = routes.live.match(topic)
-    const recipients = [...live].filter(([session]) => isMeant(session) && !isQueued(session))
+    const holders = routes.live.match(topic)
+    const recipients = [...holders].filter(([session]) => isMeant(session) && !isQueued(session))
     if (qos > 0) return recipients
     // Messages of QoS 0 are not queued, so persistent sessions get them only here.
     const others = [...routes.stored.match(topic)]
-    return [...recipients, ...others.filter(([session]) => isMeant(session) && !live.has(session))]
+    return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
   }
 
   /** Sessions share few sets of permissions: the answer is found once for each. */

@@ -3,7 +3,7 @@ import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { MqttConnection } from './connection.ts'
-import type { Distribution } from './distribution.ts'
+import type { Distribution, Sending } from './distribution.ts'
 import type { Outbox } from './outbox.ts'
 import type { Planned } from './queues.ts'
 import type { RetainedMessages, RetainedValue } from './retained.ts'
@@ -25,7 +25,7 @@ export function createReplay(parts: {
   retained: RetainedMessages
   outbox: Outbox
   mayReceive: (session: Session, topic: string) => boolean
-  live: Pick<Distribution, 'isSending' | 'sent'>
+  live: Pick<Distribution, 'sending' | 'sent'>
   log: Log
   metrics: Metrics
 }) {
@@ -103,9 +103,9 @@ export function createReplay(parts: {
   }
 
   /**
-   * Sends the first of these, as many as the connection should take at once; returns how many that were. Where a live
-   * message is being sent to many, it could arrive behind its successor: such topics go to `underway`. Without that,
-   * all that has been sent since the client subscribed goes to it as well.
+   * Sends the first of these, as many as the connection should take at once; returns how many that were. A live message
+   * that is just going out to many could arrive behind the value: such topics go to `underway`. Without that, what is
+   * going out began after the client subscribed.
    */
   async function send(
     session: Session,
@@ -127,9 +127,15 @@ export function createReplay(parts: {
       if (granted === undefined || !value || !mayReceive(session, topic)) continue
       const qos = lowerQos(granted, value.qos)
       const isStored = !session.clean && qos > 0
-      if (!isStored && live.isSending(topic)) {
-        underway?.push(item)
-        continue
+      if (!isStored) {
+        const sending = live.sending(topic)
+        const isComing = ({ isStarted, payload }: Sending) =>
+          !(isStarted && underway) && payload.equals(value.payload)
+        if (sending.some(isComing)) continue
+        if (underway && sending.some(({ isStarted }) => isStarted)) {
+          underway.push(item)
+          continue
+        }
       }
       const publish = preparePublish(topic, value.payload)
       bytes += value.payload.length
@@ -151,8 +157,6 @@ export function createReplay(parts: {
       outbox.revert(planned.map(([plan]) => plan))
       throw error
     }
-    // Behind what was stored before.
-    if (planned.length > 0) await live.sent()
     for (const [plan, publish] of planned) outbox.sendPlanned(plan, publish)
     return done
   }

@@ -1,15 +1,6 @@
 import t from 'tap'
 import type { Store } from '../../store/store.ts'
-import {
-  openBroker,
-  type Peer,
-  peer,
-  publish,
-  publishes,
-  subscribe,
-  subscriber,
-  texts,
-} from '../conformance/peers.ts'
+import { openBroker, peer, publish, publishes, subscriber, texts } from '../conformance/peers.ts'
 
 /* What goes out, or is taken, without waiting for anything it need not wait for. */
 
@@ -187,70 +178,6 @@ t.test('nothing overtakes a large event that goes out in portions', async (t) =>
     }
   }
   for (const topic of topics) t.equal(String(broker.broker.retained.current(topic)?.payload), 'third')
-})
-
-t.test('what goes out to very many', async (t) => {
-  const broker = await openBroker(t)
-  const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
-  const many = await Promise.all(names.map((name) => subscriber(t, broker, name, { '#': 0 })))
-  const distribute = (text: string) =>
-    broker.broker.distribute([
-      {
-        ...{ topic: 'a', payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
-        retained: { slot: '', time: 1 },
-      },
-    ])
-  const seenBy = (client: Peer) => publishes(client).map(({ payload }) => String(payload))
-
-  t.test('takes turns with everything else, and nothing overtakes it', async (t) => {
-    let turns = 0
-    const first = distribute('1').then(() => turns)
-    const rest = Promise.all([distribute('2'), distribute('3')])
-    const count = () => {
-      turns++
-      timer = setImmediate(count)
-    }
-    let timer = setImmediate(count)
-    t.ok((await first) >= 5)
-    await rest
-    clearImmediate(timer)
-    for (const client of many) {
-      await client.next('publish', 2)
-      t.same(seenBy(client), ['1', '2', '3'])
-    }
-  })
-
-  for (const [name, qos, clean] of [
-    ['late', 0, true],
-    ['late, kept', 1, false],
-  ] as const) {
-    t.test(
-      `is retained for whoever subscribes meanwhile, and nothing older comes behind it: ${name}`,
-      async (t) => {
-        const late = await peer(t, broker, name, { clean })
-        const values = ['4', '5', '6', '7', '8', '9']
-        const distributed: Promise<void>[] = []
-        for (const value of values) {
-          distributed.push(distribute(value))
-          if (value === '4') subscribe(late, 1, { a: qos })
-          await new Promise((resolve) => setImmediate(resolve))
-        }
-        await Promise.all(distributed)
-        while (seenBy(late).at(-1) !== '9') await late.next('publish', publishes(late).length)
-        await late.settled()
-        const seen = seenBy(late)
-        t.same(seen, [...seen].sort())
-      },
-    )
-  }
-
-  t.test('leaves out who has gone', async (t) => {
-    const distributed = distribute('10')
-    for (const client of many.slice(200)) client.socket.destroy()
-    await distributed
-    for (const client of many.slice(0, 200)) await client.next('publish', 15)
-    t.equal(broker.broker.connectionCount(), 200)
-  })
 })
 
 t.test('a topic that is cleared while something is published there shows what is stored', async (t) => {

@@ -1,0 +1,137 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t from 'tap'
+import { createDistribution } from '../../broker/distribution.ts'
+import type { Session } from '../../broker/session.ts'
+import { createSubscriptions } from '../../broker/subscriptions.ts'
+import type { Message } from '../../event/message.ts'
+import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '../conformance/peers.ts'
+
+/* What goes out to so many at QoS 0 that everything else has its turns in between. */
+
+const messageOf = (text: string, time = 1): Message => ({
+  ...{ topic: 'a', payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+  retained: { slot: '', time },
+})
+
+t.test('what goes out to very many', async (t) => {
+  const broker = await openBroker(t)
+  const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
+  const many = await Promise.all(names.map((name) => subscriber(t, broker, name, { '#': 0 })))
+  const distribute = (text: string, time?: number) => broker.broker.distribute([messageOf(text, time)])
+  const seenBy = (client: Peer) => publishes(client).map(({ payload }) => String(payload))
+  /** Resolves when a client has had this value, and all that was sent before its next answer. */
+  async function seenUntil(client: Peer, value: string): Promise<string[]> {
+    while (!seenBy(client).includes(value)) await client.next('publish', publishes(client).length)
+    await client.settled()
+    return seenBy(client)
+  }
+
+  t.test('takes turns with everything else, and nothing overtakes it', async (t) => {
+    let turns = 0
+    const first = distribute('1').then(() => turns)
+    const rest = Promise.all([distribute('2'), distribute('3')])
+    const count = () => {
+      turns++
+      timer = setImmediate(count)
+    }
+    let timer = setImmediate(count)
+    t.ok((await first) >= 5)
+    await rest
+    clearImmediate(timer)
+    for (const client of many) t.same(await seenUntil(client, '3'), ['1', '2', '3'])
+  })
+
+  for (const [name, qos, clean] of [
+    ['late', 0, true],
+    ['late, kept', 1, false],
+  ] as const) {
+    t.test(
+      `is retained for who subscribes meanwhile, and nothing older comes behind it: ${name}`,
+      async (t) => {
+        const late = await peer(t, broker, name, { clean })
+        const distributed: Promise<void>[] = []
+        for (const value of ['4', '5', '6', '7', '8', '9']) {
+          distributed.push(distribute(value))
+          if (value === '4') subscribe(late, 1, { a: qos })
+          await nextTurn()
+        }
+        await Promise.all(distributed)
+        const seen = await seenUntil(late, '9')
+        t.same(seen, [...seen].sort())
+      },
+    )
+  }
+
+  t.test('does not hide what is retained behind older values that follow', async (t) => {
+    const late = await peer(t, broker, 'patient')
+    const distributed = [distribute('newest', 200)]
+    subscribe(late, 1, { a: 0 })
+    for (const value of ['older 1', 'older 2', 'older 3', 'older 4']) {
+      await nextTurn()
+      distributed.push(distribute(value, 150))
+    }
+    await Promise.all(distributed)
+    t.ok((await seenUntil(late, 'newest')).length >= 1)
+  })
+
+  t.test('holds up who publishes, where too much of it waits', async (t) => {
+    let unfinished = 0
+    let most = 0
+    const distributed = Array.from({ length: 100 }, async (_, index) => {
+      for (let turn = 0; turn < index; turn++) await nextTurn()
+      most = Math.max(most, ++unfinished)
+      await distribute(`flood ${index}`, 300)
+      unfinished--
+    })
+    await Promise.all(distributed)
+    t.ok(most < 20, `${most} waited`)
+    for (const client of many) await seenUntil(client, 'flood 99')
+  })
+
+  t.test('leaves out who has gone', async (t) => {
+    const before = many.map((client) => publishes(client).length)
+    const distributed = distribute('last', 400)
+    for (const client of many.slice(200)) client.socket.destroy()
+    await distributed
+    for (const [index, client] of many.slice(0, 200).entries()) {
+      t.equal((await seenUntil(client, 'last')).length, (before[index] ?? 0) + 1)
+    }
+    t.equal(broker.broker.connectionCount(), 200)
+  })
+})
+
+t.test('who subscribes on another node meanwhile is not late: the event was retained before', async (t) => {
+  // Fakes, because what another node does would have to fall into a millisecond.
+  const routes = {
+    stored: createSubscriptions<Session>(),
+    live: createSubscriptions<Session>(),
+    grantedElsewhere: 0,
+  }
+  const sessionOf = (fields: object) => ({ permission: '', ...fields }) as Session
+  for (let index = 0; index < 1_000; index++) {
+    const outgoing = { hasRoom: () => true, write: () => {} }
+    routes.live.add('a', sessionOf({ outgoing }), 0)
+  }
+  const queued: string[] = []
+  const fakes = {
+    store: { watch: () => {}, commit: () => nextTurn() },
+    retained: { change: () => [{ put: 'retained', value: '' }], show: () => undefined },
+    outbox: {
+      ...{ nextSequence: () => 1, sendPlanned: () => {}, finished: { take: () => [] } },
+      bodyChange: () => ({ put: 'body', value: '' }),
+      plan(session: Session, { payload }: Message) {
+        queued.push(String(payload))
+        return { planned: { session }, changes: [] }
+      },
+    },
+    ...{ mayReceive: () => true, clock: Date.now, metrics: { deliveries: { inc: () => {} } } },
+  }
+  const { distribute } = createDistribution({ ...(fakes as object), routes } as Parameters<
+    typeof createDistribution
+  >[0])
+  const first = distribute([messageOf('before')])
+  for (let turn = 0; turn < 5; turn++) await nextTurn()
+  routes.stored.add('a', sessionOf({ grantedElsewhere: ++routes.grantedElsewhere }), 1)
+  await Promise.all([first, distribute([messageOf('after')])])
+  t.same(queued, ['after'])
+})
