@@ -103,9 +103,8 @@ export function createReplay(parts: {
   }
 
   /**
-   * Sends the first of these, as many as the connection should take at once; returns how many that were. A live message
-   * that is just going out to many could arrive behind the value: such topics go to `underway`. Without that, what is
-   * going out began after the client subscribed.
+   * Sends the first of these, as many as the connection should take at once; returns how many that were. On the first
+   * try, topics with a message that is just going out are put into `underway`.
    */
   async function send(
     session: Session,
@@ -127,16 +126,9 @@ export function createReplay(parts: {
       if (granted === undefined || !value || !mayReceive(session, topic)) continue
       const qos = lowerQos(granted, value.qos)
       const isStored = !session.clean && qos > 0
-      if (!isStored) {
-        const sending = live.sending(topic)
-        const isComing = ({ isStarted, payload }: Sending) =>
-          !(isStarted && underway) && payload.equals(value.payload)
-        if (sending.some(isComing)) continue
-        if (underway && sending.some(({ isStarted }) => isStarted)) {
-          underway.push(item)
-          continue
-        }
-      }
+      const obstacle = isStored ? undefined : obstacleTo(value, live.sending(topic), underway !== undefined)
+      if (obstacle === 'underway') underway?.push(item)
+      if (obstacle) continue
       const publish = preparePublish(topic, value.payload)
       bytes += value.payload.length
       metrics.deliveries.inc()
@@ -170,6 +162,20 @@ interface Due {
 
 function toMessage({ topic, payload, time, expires }: RetainedValue, qos: Qos): Message {
   return { topic, payload, qos, queue: { keep: 'every', time, ...(expires && { expires }) } }
+}
+
+/**
+ * Why a retained value is not sent now: it is coming as a live message, or one that was going out before the client
+ * subscribed may or may not reach it, and then behind the value. On the second try, all of them began later.
+ */
+function obstacleTo(
+  { payload }: RetainedValue,
+  sending: readonly Sending[],
+  isFirstTry: boolean,
+): 'coming' | 'underway' | undefined {
+  const isForClient = ({ isStarted }: Sending) => !(isStarted && isFirstTry)
+  if (sending.some((each) => isForClient(each) && each.payload.equals(payload))) return 'coming'
+  return isFirstTry && sending.some(({ isStarted }) => isStarted) ? 'underway' : undefined
 }
 
 function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
