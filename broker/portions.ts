@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 /** Bytes that are delivered to everybody without a break. */
 const maxAtOnce = 256 * 1024
 /** When more deliveries than these wait, what publishes them has to wait as well: no breaks but those for the buffers. */
@@ -60,8 +62,4 @@ function* stepsOf(portions: readonly Portion[]): Generator<boolean> {
     sent += bytes
     for (const _ of send()) yield false
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Message } from '../event/message.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -180,8 +181,4 @@ function obstacleTo(
 
 function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
   return qos.reduce((best, each) => (best === undefined || (each !== undefined && each > best) ? each : best))
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -3,6 +3,8 @@ import t from 'tap'
 import { createDistribution } from '../../broker/distribution.ts'
 import type { Session } from '../../broker/session.ts'
 import { createSubscriptions } from '../../broker/subscriptions.ts'
+import { sendToEach } from '../../broker/unstored.ts'
+import { preparePublish, type Qos } from '../../broker/wire.ts'
 import type { Message } from '../../event/message.ts'
 import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '../conformance/peers.ts'
 
@@ -11,6 +13,19 @@ import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '.
 const messageOf = (text: string, time = 1): Message => ({
   ...{ topic: 'a', payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
   retained: { slot: '', time },
+})
+
+t.test('breaks are made at QoS 0 only, before every 16 subscribers behind the first 128', async (t) => {
+  const publish = preparePublish('a', Buffer.from('x'))
+  const breaks = (count: number, granted: Qos) => {
+    const session = { outgoing: undefined } as Session
+    const recipients = Array.from({ length: count }, () => [session, granted] as const)
+    return [...sendToEach(recipients, publish, 1)].length
+  }
+  t.equal(breaks(128, 0), 0)
+  t.equal(breaks(129, 0), 1)
+  t.equal(breaks(1_000, 0), 55)
+  t.equal(breaks(1_000, 1), 0)
 })
 
 t.test('what goes out to very many', async (t) => {
@@ -71,7 +86,8 @@ t.test('what goes out to very many', async (t) => {
       distributed.push(distribute(value, 150))
     }
     await Promise.all(distributed)
-    t.ok((await seenUntil(late, 'newest')).length >= 1)
+    const seen = await seenUntil(late, 'newest')
+    t.equal(seen.filter((value) => value === 'newest').length, 1)
   })
 
   t.test('holds up who publishes, where too much of it waits', async (t) => {
