@@ -18,12 +18,12 @@ import type { Log } from './telemetry/log.ts'
 import type { Metrics } from './telemetry/metrics.ts'
 import type { SigningKeys } from './users/signing-keys.ts'
 import type { Tokens } from './users/tokens.ts'
+import { fingerprintOf, type Repetitions } from './validator/repetitions.ts'
 import type { WorkPlanner } from './validator/work.ts'
 import { createAttempts } from './work/attempts.ts'
 import type { LaneState } from './work/lane.ts'
 import { createLeases } from './work/leases.ts'
 import { workLimits } from './work/limits.ts'
-import { fingerprintOf } from './work/repetitions.ts'
 import { createRunner } from './work/runner.ts'
 import type { Attempt } from './work/work-item.ts'
 import { createWorkQueues } from './work/work-queues.ts'
@@ -52,11 +52,12 @@ export async function createDeliveries(parts: {
   calls: Calls
   tokens: Tokens
   keys: SigningKeys
+  repetitions: Repetitions
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { config, store, nodes, calls, tokens, keys, clock, log, metrics } = parts
+  const { config, store, nodes, calls, tokens, keys, repetitions, clock, log, metrics } = parts
   const { serviceAccount } = config
   const subscriptions = await createPushSubscriptions({ store, serviceAccount, clock })
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
@@ -102,11 +103,9 @@ export async function createDeliveries(parts: {
 
   const planner: WorkPlanner = {
     warnings: plugins.warnings,
-    plan: (accepted) =>
+    plan: (accepted, once) =>
       queues.plan({
-        messageId: accepted.id,
-        body: accepted.payload,
-        fingerprint: () => fingerprintOf(accepted.kind.name, accepted.institutionId, accepted.source),
+        ...{ messageId: accepted.id, body: accepted.payload, once },
         groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
       }),
   }
@@ -165,19 +164,18 @@ export async function createDeliveries(parts: {
       const queue = plugins.queueOfAction(action)
       if (queue === undefined) return false
       const body = Buffer.from(JSON.stringify(event))
+      const repetition = repetitions(fingerprintOf(action, messageId, body), () => messageId)
       const planned = queues.plan({
-        messageId,
-        body,
-        fingerprint: () => fingerprintOf(action, messageId, body),
+        ...{ messageId, body, once: repetition.once },
         groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
       })
       try {
-        await store.commit(planned.changes)
+        await store.commit([...planned, ...repetition.marks()])
       } catch (error) {
-        planned.failed()
+        repetition.failed()
         throw error
       }
-      planned.stored()
+      repetition.stored()
       return true
     },
 

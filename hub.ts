@@ -11,7 +11,7 @@ import { createIngest } from './broker/ingest.ts'
 import { listenMqtt } from './broker/listener.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
-import { type Config, maskedConfig, trialSettings } from './config/config.ts'
+import { type Config, isSampleFeed, maskedConfig, trialSettings } from './config/config.ts'
 import { expected, listening } from './config/expected.ts'
 import { createDeliveries } from './deliveries.ts'
 import { createEventIds } from './event/id.ts'
@@ -35,6 +35,7 @@ import { createTokens, lifetimes } from './users/tokens.ts'
 import { createUsers } from './users/users.ts'
 import { createFeedSource } from './validator/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
+import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
@@ -91,6 +92,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   const feed = await createFeedSource({
     source: config.feed,
     intervalMs: config.feedInterval * 1000,
+    isSample: isSampleFeed,
     store,
     log,
     clock,
@@ -136,6 +138,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     issuer: () => publicUrl,
     serviceAccount: config.serviceAccount,
   })
+  const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
     config,
     store,
@@ -143,6 +146,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     calls,
     tokens,
     keys,
+    repetitions,
     clock,
     log,
     metrics,
@@ -151,7 +155,9 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   const topics = await createTopics(store)
   const pipeline = createPipeline({
     topics,
+    repetitions,
     feed: feed.current,
+    former: feed.former,
     distribute: broker.distribute,
     work: deliveries.planner,
     announce: broker.announce,

@@ -85,8 +85,8 @@ export function refuse(status: ErrorStatus, errors?: readonly ErrorItem[], messa
 }
 
 /** An answer that says when to come back. */
-export function refuseUntil(status: 429 | 503, retryAfter: number): Answer {
-  return { ...refuse(status), headers: { 'retry-after': String(retryAfter) } }
+export function refuseUntil(status: 429 | 503, retryAfter: number, message?: string): Answer {
+  return { ...refuse(status, undefined, message), headers: { 'retry-after': String(retryAfter) } }
 }
 
 /** Places of an event as places of the request: `.start` is `.body.start`, `.` is `.body`. */

@@ -12,6 +12,9 @@ const eventNames: readonly string[] = eventKinds
   .filter((kind) => kind.class === 'track')
   .map(({ name }) => name)
 
+/** When to try again without a feed: it takes an operator, or the next refresh. */
+const feedRetrySeconds = 60
+
 /** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
 export function eventRoutes(parts: {
   pipeline: Pick<Pipeline, 'submitLegacy'>
@@ -27,7 +30,7 @@ export function eventRoutes(parts: {
       id: 'publish',
       summary: 'Publish an event',
       description:
-        'Each service has its own verdict, counted in `statuses`. `failed` counts topics that were created now: the event did not go out there, send it again. `blocked` counts services the user may not publish for.',
+        'Each service has its own verdict, counted in `statuses`. `failed` counts topics that were created now: the event did not go out there, send it again. `blocked` counts services the user may not publish for. `errors` says why, service by service.',
       tag: 'Publishing',
       track: 'publish',
       permission: 'publish',
@@ -41,6 +44,11 @@ export function eventRoutes(parts: {
         429: {
           description: 'Too many events; the header Retry-After says when to go on',
           schema: PlainError,
+        },
+        503: {
+          description: 'There is no livestream feed; the header Retry-After says when to try again',
+          schema: PlainError,
+          mayRetry: true,
         },
       },
       async handle({ params, body, at, started }, user) {
@@ -56,8 +64,12 @@ export function eventRoutes(parts: {
           const tooLarge = result.errors.some(({ errorCode }) => httpStatusOf(errorCode) === 413)
           return refuse(tooLarge ? 413 : 400, belowBody(result.errors))
         }
-        const { statuses, event } = result
-        return { status: 201, body: { statuses, event: named(event), trace: null } }
+        if (result.outcome === 'unavailable') {
+          return refuseUntil(503, feedRetrySeconds, 'The livestream feed is not available, try again later')
+        }
+        const { statuses, errors, event } = result
+        const why = errors.length > 0 ? { errors: belowBody(errors) } : {}
+        return { status: 201, body: { statuses, ...why, event: named(event), trace: null } }
       },
     },
   ]

@@ -81,6 +81,12 @@ export const PublishAnswer = Type.Object(
       },
       { description: 'Numbers of services' },
     ),
+    errors: Type.Optional(
+      Type.Array(Type.Unsafe<Static<typeof ErrorItem>>({ $ref: 'ErrorItem' }), {
+        minItems: 1,
+        description: 'Why services were blocked or failed; absent when all were published',
+      }),
+    ),
     event: Type.Unsafe<Static<typeof TrackEvent>>({
       $ref: 'TrackEvent',
       description: 'As stored, with its id. Each accepted service carries its topic.',

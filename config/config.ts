@@ -12,6 +12,11 @@ import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
 /** The livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
 
+/** Whether this is the path of the sample feed, of this release or of one that lay elsewhere. */
+export function isSampleFeed(path: string): boolean {
+  return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
+}
+
 /** What a node does unless told otherwise (design.md §3). Settings without a default are off when unset. */
 const defaults = {
   stage: 'test',

@@ -45,6 +45,11 @@ export const errorTable = {
     outcome: 'blocked',
     httpStatus: 201,
   },
+  'topic.created': {
+    sentence: 'The livestream had no topic, and has one now',
+    outcome: 'failed',
+    httpStatus: 201,
+  },
   'service.failed': { sentence: 'The service could not store the event', outcome: 'failed', httpStatus: 500 },
   'plugin.unknown': {
     sentence: 'There is no plugin target of this type',
@@ -56,7 +61,7 @@ export const errorTable = {
   'feed.unavailable': {
     sentence: 'The livestream feed is not available',
     outcome: 'blocked',
-    httpStatus: 201,
+    httpStatus: 503,
   },
 } as const satisfies Record<string, ErrorKind>
 

@@ -181,7 +181,7 @@ function sorted(values: Iterable<string | undefined>): (string | undefined)[] {
 }
 
 function isStatusField(name: string): boolean {
-  return /^feed\.(items|loadedAt|ok|problem|checkedAt)$/.test(name)
+  return /^feed\.(items|loadedAt|source|loadedFrom|ok|problem|checkedAt)$/.test(name)
 }
 
 /** The keywords by which an event can fail its schema. */

@@ -2,11 +2,15 @@ import { readFile } from 'node:fs/promises'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Feed, type Livestream, parseFeed } from './feed.ts'
+import { createFormerLivestreams } from './former.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
 export interface FeedStatus {
+  /** The one that is configured. */
   source: string
+  /** The one the feed in use came from, or null without a feed. */
+  loadedFrom: string | null
   items: number
   /** When the feed in use was read, or null without one. */
   loadedAt: string | null
@@ -43,12 +47,16 @@ export async function createFeedSource(options: {
   store: Store
   log: Log
   clock: () => number
+  /** Whether a source is the sample feed of this or of an earlier release. */
+  isSample?: (source: string) => boolean
   /** In place of the platform's, for tests. */
   fetchImpl?: typeof fetch
   limits?: typeof httpLimits
 }) {
-  const { source, store, log, clock, fetchImpl = fetch, limits = httpLimits } = options
+  const { source, store, log, clock, isSample = () => false } = options
+  const { fetchImpl = fetch, limits = httpLimits } = options
   const closing = new AbortController()
+  const former = await createFormerLivestreams(store, feedPlace)
   let lastGood = await restore()
   let checkedAt: string | null = null
   let problem: string | null = lastGood ? null : 'not read yet'
@@ -74,6 +82,8 @@ export async function createFeedSource(options: {
   return {
     /** The feed in use, or undefined while there has never been a good one. */
     current: (): Feed | undefined => lastGood?.feed,
+    /** Livestreams that a feed listed once, as it listed them last. */
+    former: former.livestreams,
 
     /** Reads the source now, as `refresh` does, and has the other nodes read it. */
     async refresh(how: { force: boolean }): Promise<RefreshResult> {
@@ -124,7 +134,19 @@ export async function createFeedSource(options: {
       log.error({ source, problem: found, kept: itemsBefore }, `feed refused, ${kept}`)
     }
     problem = found
+    if (lastGood && !isConfigured(lastGood)) {
+      const { source: loadedFrom, feed } = lastGood
+      log.warn(
+        { source, loadedFrom, items: feed.size },
+        'the livestream feed in use comes from another source than HUB_FEED',
+      )
+    }
     return { ...status(), itemsBefore }
+  }
+
+  /** The sample feed lies elsewhere after an update. */
+  function isConfigured(last: LastGood): boolean {
+    return last.source === source || (isSample(last.source) && isSample(source))
   }
 
   /** Takes the feed over if it is good and new; the problem, or null. */
@@ -141,8 +163,10 @@ export async function createFeedSource(options: {
       return `shrinks from ${numbers}, more than 20 %; feed refresh --force takes it anyway`
     }
     const next: LastGood = { source, ...read, loadedAt: new Date(clock()).toISOString() }
-    await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }])
+    const dropped = former.change(lastGood?.feed, feed, clock())
+    await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }, ...dropped.changes])
     lastGood = { ...next, feed }
+    dropped.show()
     log.info({ source, items: feed.size }, 'feed loaded')
     return null
   }
@@ -159,7 +183,9 @@ export async function createFeedSource(options: {
 
   async function restore(): Promise<(LastGood & { feed: Feed }) | undefined> {
     const stored = await store.get(lastGoodKey)
-    return stored && parseStored(stored)
+    const last = stored && parseStored(stored)
+    // Invented livestreams must not outlive the setting that asked for them.
+    return last && isSample(last.source) && !isSample(source) ? undefined : last
   }
 
   /** Another node has a new one. The source is the same for all; a file may be another on each, and is read here. */
@@ -175,6 +201,7 @@ export async function createFeedSource(options: {
   function status(): FeedStatus {
     return {
       source,
+      loadedFrom: lastGood?.source ?? null,
       items: lastGood?.feed.size ?? 0,
       loadedAt: lastGood?.loadedAt ?? null,
       ok: lastGood !== undefined && problem === null,

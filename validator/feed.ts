@@ -1,4 +1,5 @@
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../event/urn.ts'
+import { foldExternalId } from './external-id.ts'
 
 /** A livestream as the central feed lists it (design.md §6). */
 export interface Livestream {
@@ -10,14 +11,21 @@ export interface Livestream {
   institution: { id: string; title: string; acronym: string }
 }
 
-/** One good feed, indexed. */
-export interface Feed {
-  readonly size: number
-  /** The first livestream listed. */
-  readonly sample: Livestream | undefined
+/** Livestreams by what they are called. */
+export interface Livestreams {
   byId(id: string): Livestream | undefined
   /** Several livestreams may carry the same external id; then only the id tells them apart. */
   byExternalId(externalId: string): readonly Livestream[]
+  /** Those whose external id reads like this one (`foldExternalId`). */
+  likeExternalId(externalId: string): readonly Livestream[]
+}
+
+/** One good feed, indexed. */
+export interface Feed extends Livestreams {
+  readonly size: number
+  /** The first livestream listed. */
+  readonly sample: Livestream | undefined
+  all(): Iterable<Livestream>
   byPublisher(publisherId: string): readonly Livestream[]
   hasInstitution(institutionId: string): boolean
 }
@@ -38,7 +46,6 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   if (items.length === 0) return { problem: 'items: expected at least one livestream' }
 
   const byId = new Map<string, Livestream>()
-  const byExternalId = new Map<string, Livestream[]>()
   const byPublisher = new Map<string, Livestream[]>()
   const institutions = new Set<string>()
   for (const [index, item] of items.entries()) {
@@ -47,7 +54,6 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
     const { livestream } = read
     if (byId.has(livestream.id)) return { problem: `items.${index}.id: ${livestream.id} is listed twice` }
     byId.set(livestream.id, livestream)
-    append(byExternalId, livestream.externalId, livestream)
     append(byPublisher, livestream.publisher.id, livestream)
     institutions.add(livestream.institution.id)
   }
@@ -55,11 +61,26 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
     feed: {
       size: byId.size,
       sample: byId.values().next().value,
-      byId: (id) => byId.get(id),
-      byExternalId: (externalId) => byExternalId.get(externalId) ?? [],
+      all: () => byId.values(),
+      ...indexed(byId),
       byPublisher: (publisherId) => byPublisher.get(publisherId) ?? [],
       hasInstitution: (institutionId) => institutions.has(institutionId),
     },
+  }
+}
+
+/** Livestreams with the further ways to find them. */
+export function indexed(byId: ReadonlyMap<string, Livestream>): Livestreams {
+  const byExternalId = new Map<string, Livestream[]>()
+  const folded = new Map<string, Livestream[]>()
+  for (const livestream of byId.values()) {
+    append(byExternalId, livestream.externalId, livestream)
+    append(folded, foldExternalId(livestream.externalId), livestream)
+  }
+  return {
+    byId: (id) => byId.get(id),
+    byExternalId: (externalId) => byExternalId.get(externalId) ?? [],
+    likeExternalId: (externalId) => folded.get(foldExternalId(externalId)) ?? [],
   }
 }
 

@@ -2,15 +2,16 @@ import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { HubEvent, Service } from '../event/schema.ts'
 import { checkShape } from '../event/shape.ts'
-import { deriveLivestreamId, derivePublisherId, isPublisherUrn } from '../event/urn.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Arrival } from './arrival.ts'
 import { checkSpread, maxPayloadBytes } from './decide.ts'
-import type { Feed } from './feed.ts'
+import type { Feed, Livestreams } from './feed.ts'
 import { radioMessages } from './messages.ts'
+import { fingerprintOf, type Repetitions } from './repetitions.ts'
 import type { createStoring } from './storing.ts'
-import type { Topics } from './topics.ts'
+import type { Topics, Unlisted } from './topics.ts'
+import { checkNames, judgeService, type Ownership, type Verdict } from './verdict.ts'
 
 /**
  * Topics of one institution for livestreams that the feed does not know: far more than anybody tries out, and a
@@ -24,11 +25,21 @@ export type LegacyResult =
       outcome: 'accepted'
       /** Numbers of services. */
       statuses: { published: number; blocked: number; failed: number }
+      /** Why services were blocked, or got a topic instead of the event. */
+      errors: ErrorItem[]
       /** As stored: with its id, services completed with id and topic. */
       event: Record<string, unknown>
     }
   | { outcome: 'invalid'; errors: ErrorItem[] }
   | { outcome: 'failed' }
+  /** There is no feed. */
+  | { outcome: 'unavailable' }
+
+interface Request {
+  payload: Buffer
+  eventName: string
+  institutionId: string
+}
 
 /**
  * The legacy rules of publishing (design.md §9): each service has its own verdict, external publisher ids
@@ -36,55 +47,54 @@ export type LegacyResult =
  */
 export function createLegacySubmit(parts: {
   feed: () => Feed | undefined
+  former: Livestreams
   topics: Topics
+  repetitions: Repetitions
   store: ReturnType<typeof createStoring>
   nextEventId: () => string
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, store, nextEventId, clock, log, metrics } = parts
+  const { feed, former, topics, repetitions, store, nextEventId, clock, log, metrics } = parts
 
   return async (
-    request: { payload: Buffer; eventName: string; institutionId: string },
+    { payload: source, eventName, institutionId }: Request,
     arrival: Arrival,
   ): Promise<LegacyResult> => {
     const now = clock()
-    const shape = readEvent(request.payload, request.eventName, now)
+    const shape = readEvent(source, eventName, now)
     if ('errors' in shape) return invalid(shape.errors)
+    const listed = feed()
+    if (!listed) return unavailable()
     const { event, kind, time } = shape
-    const isListed = (livestreamId: string) => feed()?.byId(livestreamId) !== undefined
-    let room: number | undefined
-    const verdicts = event.services.map((service) => {
-      const verdict = judgeService(service, request.institutionId, feed())
-      if (!('livestreamId' in verdict) || isListed(verdict.livestreamId)) return verdict
-      if (topics.get(verdict.livestreamId)) return verdict
-      room ??= maxUnlisted - topics.countOf(request.institutionId)
-      return room-- > 0 ? verdict : { blocked: 'service.unknown' }
-    })
+    const by: Ownership = { feed: listed, former, ownerOf: topics.ownerOf }
+    const misnamed = checkNames(event.services, by)
+    if (misnamed.length > 0) return invalid(misnamed)
+    const verdicts = judge(event.services, institutionId, by)
     const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
-    const tooMuch = checkSpread(request.payload, ids)
+    const tooMuch = checkSpread(source, ids)
     if (tooMuch.length > 0) return invalid(tooMuch)
-    const missing = topics.missing(ids, now, (livestreamId) =>
-      isListed(livestreamId) ? undefined : request.institutionId,
-    )
-    const { created } = missing
-    const fresh = new Set(created.map((topic) => topic.id))
-    const published = [...new Set(ids)].filter((id) => !fresh.has(id))
 
-    const id = nextEventId()
+    const missing = topics.missing(ids, now, unlistedOf(event.services, verdicts, institutionId))
+    const fresh = new Set(missing.created.map((topic) => topic.id))
+    const published = [...new Set(ids)].filter((id) => !fresh.has(id))
+    // Nothing of an event is remembered that was blocked.
+    const repetition =
+      ids.length > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
+    const id = repetition?.id ?? nextEventId()
     const completed = event.services.map((service, index) => complete(service, verdicts[index]))
     // Only what was accepted goes out: a blocked service has no place on the air of others.
     const services = completed.filter(({ id: livestreamId }) => published.includes(livestreamId ?? ''))
     const stored: HubEvent = { ...event, id, services }
     const payload = Buffer.from(JSON.stringify(stored))
-    const { institutionId, payload: source } = request
-    const accepted = { event: stored, id, kind, payload, source, institutionId, livestreamIds: published }
+    const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
     try {
       await store({
         messages: radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
         topics: missing,
         accepted: published.length > 0 ? accepted : undefined,
+        repetition,
         alongside: arrival.alongside,
       })
     } catch (error) {
@@ -93,18 +103,17 @@ export function createLegacySubmit(parts: {
       log.error({ err: error, event: kind.name }, 'event not stored')
       return { outcome: 'failed' }
     }
-    const blocked = verdicts.filter((verdict) => 'blocked' in verdict)
+    const blocked = verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
     const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : unpublished })
-    for (const verdict of blocked) metrics.eventErrors.inc({ code: verdict.blocked })
-    const [first] = blocked
-    if (first) {
+    count(blocked)
+    if (blocked.length > 0) {
       const refused = event.services.filter((_, index) => 'blocked' in (verdicts[index] ?? {}))
       log.info(
         {
-          ...{ outcome: 'blocked', event: kind.name, institutions: [request.institutionId] },
+          ...{ outcome: 'blocked', event: kind.name, institutions: [institutionId] },
           services: refused.slice(0, 5).map(({ externalId }) => externalId.slice(0, 200)),
-          error: { errorCode: first.blocked },
+          error: blocked[0],
         },
         'event refused',
       )
@@ -112,14 +121,39 @@ export function createLegacySubmit(parts: {
     if (published.length > 0) metrics.recordBudget(performance.now() - arrival.started)
     return {
       outcome: 'accepted',
-      statuses: { published: published.length, blocked: blocked.length, failed: created.length },
+      statuses: { published: published.length, blocked: blocked.length, failed: missing.created.length },
+      errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
       event: { ...event, id, services: completed.map((service) => withTopic(service, published, fresh, id)) },
     }
   }
 
+  /** One verdict for each service. */
+  function judge(services: readonly Service[], institutionId: string, by: Ownership): Verdict[] {
+    let room: number | undefined
+    return services.map((service, index): Verdict => {
+      const path = `.services.${index}`
+      const verdict = judgeService(service, path, institutionId, by)
+      if ('blocked' in verdict || !verdict.isUnlisted || topics.get(verdict.livestreamId)) return verdict
+      room ??= maxUnlisted - topics.countOf(institutionId)
+      if (room-- > 0) return verdict
+      const detail = `${institutionId} has ${maxUnlisted} such livestreams already`
+      return { blocked: errorItem('service.unknown', `${path}.externalId`, detail) }
+    })
+  }
+
+  function unavailable(): LegacyResult {
+    metrics.events.inc({ outcome: 'blocked' })
+    count([errorItem('feed.unavailable', '.')])
+    return { outcome: 'unavailable' }
+  }
+
+  function count(errors: readonly ErrorItem[]): void {
+    for (const { errorCode } of errors) metrics.eventErrors.inc({ code: errorCode })
+  }
+
   function invalid(errors: ErrorItem[]): LegacyResult {
     metrics.events.inc({ outcome: 'invalid' })
-    for (const { errorCode } of errors) metrics.eventErrors.inc({ code: errorCode })
+    count(errors)
     return { outcome: 'invalid', errors }
   }
 }
@@ -134,27 +168,26 @@ function readEvent(payload: Buffer, urlEventName: string, now: number): ReturnTy
   return checkShape(parsed.value, { door: 'https', now, urlEventName })
 }
 
-/** Where a service goes, or the code of the rule that blocks it. */
-type Verdict = { livestreamId: string; publisherId: string } | { blocked: string }
-
-/** Pure, so that its test is a table. */
-export function judgeService(service: Service, institutionId: string, feed: Feed | undefined): Verdict {
-  if (!feed) return { blocked: 'feed.unavailable' }
-  const { publisherId: given, externalId } = service
-  const publisherId = isPublisherUrn(given) ? given : derivePublisherId(given)
-  const own = feed.byPublisher(publisherId).find(({ institution }) => institution.id === institutionId)
-  if (!own) return { blocked: 'service.publisher.mismatch' }
-  if (service.institutionId !== undefined && service.institutionId !== institutionId) {
-    return { blocked: 'service.institution.claim' }
+/** The livestreams among them that no feed ever listed. */
+function unlistedOf(
+  services: readonly Service[],
+  verdicts: readonly Verdict[],
+  institutionId: string,
+): Map<string, Unlisted> {
+  const unlisted = new Map<string, Unlisted>()
+  for (const [index, { externalId }] of services.entries()) {
+    const verdict = verdicts[index]
+    if (verdict && 'livestreamId' in verdict && verdict.isUnlisted) {
+      unlisted.set(verdict.livestreamId, { institutionId, externalId })
+    }
   }
-  const named = feed.byExternalId(externalId)
-  const listed = named.find(({ publisher }) => publisher.id === publisherId)
-  if (!listed && named.length > 0) return { blocked: 'service.publisher.mismatch' }
-  const livestreamId = listed?.id ?? deriveLivestreamId(service.type, externalId)
-  // An id of its own must be the one of the livestream; a derived one must not be somebody else's.
-  if (service.id !== undefined && service.id !== livestreamId) return { blocked: 'service.ambiguous' }
-  if (!listed && feed.byId(livestreamId)) return { blocked: 'service.ambiguous' }
-  return { livestreamId, publisherId }
+  return unlisted
+}
+
+/** Why an event did not go out for a service; nothing when it did. */
+function explain(verdict: Verdict, path: string, fresh: ReadonlySet<string>): ErrorItem[] {
+  if ('blocked' in verdict) return [verdict.blocked]
+  return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
 }
 
 function complete(service: Service, verdict: Verdict | undefined): Service {

@@ -4,9 +4,10 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Arrival, Distribute } from './arrival.ts'
 import { type Decision, decide, type Submission } from './decide.ts'
-import type { Feed } from './feed.ts'
+import type { Feed, Livestreams } from './feed.ts'
 import { createLegacySubmit } from './legacy.ts'
 import { radioMessages } from './messages.ts'
+import { fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
 import { describeOutcome, feedbackMessage, type Report } from './report.ts'
 import { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
@@ -17,7 +18,10 @@ export type Pipeline = ReturnType<typeof createPipeline>
 /** The one pipeline behind every door: decide → complete → distribute → report. */
 export function createPipeline(parts: {
   feed: () => Feed | undefined
+  /** Livestreams that dropped out of the feed. */
+  former: Livestreams
   topics: Topics
+  repetitions: Repetitions
   distribute: Distribute
   work: WorkPlanner
   /** Delivers without storing: for the report that the store failed. */
@@ -27,7 +31,7 @@ export function createPipeline(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, work, announce, nextEventId, clock, log, metrics } = parts
+  const { feed, topics, repetitions, work, announce, nextEventId, clock, log, metrics } = parts
   const store = createStoring(parts)
 
   return {
@@ -36,10 +40,12 @@ export function createPipeline(parts: {
      * must not acknowledge. Never rejects.
      */
     async submit(submission: Submission, arrival: Arrival): Promise<Report> {
+      const { institutionId } = submission
       const decision = decide(submission, feed(), clock())
-      const { report, messages, accepted } = complete(decision, submission, arrival)
-      const feedback = feedbackMessage(submission.institutionId, report)
-      return settle(report, [...messages, feedback], [submission.institutionId], arrival, accepted)
+      const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
+      const { report, messages, accepted } = complete(decision, institutionId, arrival, repetition?.id ?? '')
+      const feedback = feedbackMessage(institutionId, report)
+      return settle(report, [...messages, feedback], [institutionId], arrival, accepted, repetition)
     },
 
     /**
@@ -68,26 +74,31 @@ export function createPipeline(parts: {
     /** Dry run: the report `submit` would make and the topics it would publish to; changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const now = clock()
-      const { report, messages } = complete(decide(submission, feed(), now), submission, {
-        at: now,
-        started: 0,
-      })
+      const decision = decide(submission, feed(), now)
+      const { report, messages } = complete(decision, submission.institutionId, { at: now, started: 0 }, '')
       return { ...report, id: null, topics: messages.map((message) => message.topic) }
     },
+  }
+
+  function recognise(
+    { kind }: Extract<Decision, { outcome: 'published' }>,
+    { institutionId, payload }: Submission,
+  ): Repetition {
+    return repetitions(fingerprintOf(kind.name, institutionId, payload), nextEventId)
   }
 
   /** The decision as its report and the messages for the radio tree. */
   function complete(
     decision: Decision,
-    { payload: source, institutionId }: Submission,
+    institutionId: string,
     arrival: Arrival,
+    id: string,
   ): { report: Report; messages: Message[]; accepted?: Accepted } {
     const receivedAt = arrival.at
     if (decision.outcome !== 'published') {
       const { outcome, errors, value } = decision
       return { report: describeOutcome(outcome, value, { errors, receivedAt }), messages: [] }
     }
-    const id = nextEventId()
     const event = {
       ...decision.event,
       id,
@@ -102,7 +113,7 @@ export function createPipeline(parts: {
     return {
       report: describeOutcome('published', event, { id, livestreams: livestreamIds, warnings, receivedAt }),
       messages: radioMessages(event, payload, { ...decision, livestreamIds, now: receivedAt }),
-      accepted: { event, id, kind: decision.kind, payload, source, institutionId, livestreamIds },
+      accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
     }
   }
 
@@ -112,11 +123,12 @@ export function createPipeline(parts: {
     institutions: readonly string[],
     arrival: Arrival,
     accepted?: Accepted,
+    repetition?: Repetition,
   ): Promise<Report> {
     const { alongside } = arrival
     const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
     try {
-      await store({ messages, topics: missing, accepted, alongside })
+      await store({ messages, topics: missing, accepted, repetition, alongside })
     } catch (error) {
       metrics.storeFailures.inc()
       metrics.events.inc({ outcome: 'failed' })

@@ -1,15 +1,18 @@
 import type { Message } from '../event/message.ts'
 import type { Change } from '../store/store.ts'
 import type { Distribute } from './arrival.ts'
-import type { Topic, Topics } from './topics.ts'
+import type { Repetition } from './repetitions.ts'
+import type { NewTopics, Topics } from './topics.ts'
 import type { Accepted, WorkPlanner } from './work.ts'
 
 /** What is stored in one commit, or not at all: the acknowledgement speaks for all of it. */
 export interface Settlement {
   messages: readonly Message[]
-  topics: { created: readonly Topic[]; changes: readonly Change[] }
+  topics: NewTopics
   /** Undefined: nothing was published. */
   accepted: Accepted | undefined
+  /** Undefined: nothing of the event is remembered. */
+  repetition: Repetition | undefined
   /** Changes of the door. */
   alongside: readonly Change[] | undefined
 }
@@ -19,15 +22,17 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
   const { topics, distribute, work } = parts
 
   return async (settlement: Settlement): Promise<void> => {
-    const { messages, accepted, alongside = [] } = settlement
-    const planned = accepted && work.plan(accepted)
+    const { messages, accepted, repetition, alongside = [] } = settlement
+    const { created, changes } = settlement.topics
     try {
-      await distribute(messages, [...settlement.topics.changes, ...(planned?.changes ?? []), ...alongside])
+      const planned = accepted && repetition ? work.plan(accepted, repetition.once) : []
+      await distribute(messages, [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside])
     } catch (error) {
-      planned?.failed()
+      topics.giveUp(created)
+      repetition?.failed()
       throw error
     }
-    topics.show(settlement.topics.created)
-    planned?.stored()
+    topics.show(created)
+    repetition?.stored()
   }
 }

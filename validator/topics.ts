@@ -1,4 +1,6 @@
+import { crc64 } from '../event/crc64.ts'
 import type { Change, Store } from '../store/store.ts'
+import { foldExternalId } from './external-id.ts'
 
 export type Topics = Awaited<ReturnType<typeof createTopics>>
 
@@ -7,8 +9,22 @@ export interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string
-  /** Who published first for a livestream that the feed does not know. */
+  /** Who published first for a livestream that the feed does not know: nobody else may. */
   institutionId?: string
+  /** CRC-64 of what its external id reads like, where that is another one than in the id. */
+  folded?: string
+}
+
+/** Whose livestream a new topic is for, where the feed does not say. */
+export interface Unlisted {
+  institutionId: string
+  externalId: string
+}
+
+/** What is stored for livestreams that have no topic yet. */
+export interface NewTopics {
+  created: readonly Topic[]
+  changes: readonly Change[]
 }
 
 /**
@@ -17,6 +33,10 @@ export interface Topic {
  */
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
+  /** Topics that are being stored, and by how many events. */
+  const claimed = new Map<string, { topic: Topic; events: number }>()
+  /** Ids of the topics that have an owner, by what their external ids read like. */
+  const owned = new Map<string, string>()
   for await (const [, value] of store.range(prefix)) take(value)
   store.watch?.(prefix, (change) => {
     if ('put' in change) take(change.value)
@@ -32,37 +52,109 @@ export async function createTopics(store: Store) {
       [...topics.values()].filter((topic) => topic.institutionId === institutionId).length,
 
     /**
-     * The topics that these livestreams lack, and the changes that store them. `institutionOf` tells whose
-     * they are, where the feed does not.
+     * Whose a livestream is that the feed never listed: the institution that made its topic, or one that reads like
+     * it. `unknown`: there is a topic, and it does not say. Undefined: nobody's.
+     */
+    ownerOf(livestreamId: string, externalId: string): string | 'unknown' | undefined {
+      const exact = find(livestreamId)
+      if (exact) return exact.institutionId ?? 'unknown'
+      const alike = [crc64(externalId), crc64(foldExternalId(externalId))].map((key) => find(owned.get(key)))
+      return alike.find((topic) => topic !== undefined)?.institutionId
+    },
+
+    /**
+     * The topics that these livestreams lack, and the changes that store them. `unlisted` tells whose they are where
+     * the feed does not. What is created is claimed until it is shown or given up.
      */
     missing(
       livestreamIds: readonly string[],
       now: number,
-      institutionOf: (livestreamId: string) => string | undefined = () => undefined,
-    ): { created: Topic[]; changes: Change[] } {
+      unlisted: ReadonlyMap<string, Unlisted> = new Map(),
+    ): NewTopics {
       const createdAt = new Date(now).toISOString()
       const created = [...new Set(livestreamIds)]
         .filter((id) => !topics.has(id))
-        .map((id): Topic => {
-          const institutionId = institutionOf(id)
-          return { id, createdAt, ...(institutionId !== undefined && { institutionId }) }
-        })
-      return {
-        created,
-        changes: created.map((topic) => ({ put: prefix + topic.id, value: JSON.stringify(topic) })),
+        .map((id): Topic => ({ id, createdAt, ...ownership(id, unlisted.get(id)) }))
+      for (const topic of created) claim(topic)
+      return { created, changes: created.map(toChange) }
+    },
+
+    /** Shows topics that are stored now. */
+    show(created: readonly Topic[]): void {
+      for (const topic of created) {
+        release(topic)
+        const known = topics.get(topic.id)
+        // Another node was first, and the store kept what it had.
+        if (!known || orderOf(known) <= orderOf(topic)) put(topic)
       }
     },
 
-    /** Shows topics that are stored now. Of two events that created one at once the later is stored, and shown. */
-    show(created: readonly Topic[]): void {
-      for (const topic of created) topics.set(topic.id, topic)
+    /** They could not be stored. */
+    giveUp(created: readonly Topic[]): void {
+      for (const topic of created) release(topic)
     },
   }
 
-  function take(value: Buffer): void {
-    const topic: Topic = JSON.parse(value.toString())
-    topics.set(topic.id, topic)
+  function find(livestreamId: string | undefined): Topic | undefined {
+    if (livestreamId === undefined) return undefined
+    return topics.get(livestreamId) ?? claimed.get(livestreamId)?.topic
   }
+
+  function take(value: Buffer): void {
+    put(JSON.parse(value.toString()))
+  }
+
+  function put(topic: Topic): void {
+    topics.set(topic.id, topic)
+    own(topic)
+  }
+
+  function own(topic: Topic): void {
+    if (topic.institutionId === undefined) return
+    for (const key of keysOf(topic)) if (!find(owned.get(key))) owned.set(key, topic.id)
+  }
+
+  function claim(topic: Topic): void {
+    const known = claimed.get(topic.id)
+    if (known) known.events++
+    else claimed.set(topic.id, { topic, events: 1 })
+    own(topic)
+  }
+
+  function release({ id }: Topic): void {
+    const known = claimed.get(id)
+    if (!known || --known.events > 0) return
+    claimed.delete(id)
+    if (topics.has(id)) return
+    for (const key of keysOf(known.topic)) if (owned.get(key) === id) owned.delete(key)
+  }
+}
+
+function ownership(id: string, unlisted: Unlisted | undefined): Pick<Topic, 'institutionId' | 'folded'> {
+  if (!unlisted) return {}
+  const { institutionId, externalId } = unlisted
+  const folded = crc64(foldExternalId(externalId))
+  return { institutionId, ...(folded !== codeOf(id) && { folded }) }
+}
+
+function keysOf({ id, folded }: Topic): string[] {
+  return [codeOf(id), ...(folded === undefined ? [] : [folded])]
+}
+
+/** The last part of a derived id: the CRC-64 of the external id. */
+function codeOf(livestreamId: string): string {
+  return livestreamId.slice(livestreamId.lastIndexOf(':') + 1)
+}
+
+/** Of two nodes that create a topic at once the earlier has it. */
+function toChange(topic: Topic): Change {
+  const order = { time: orderOf(topic), horizon: Number.MAX_SAFE_INTEGER }
+  return { put: prefix + topic.id, value: JSON.stringify(topic), order }
+}
+
+/** The store keeps what has the greater time. */
+function orderOf({ createdAt }: Topic): number {
+  return -Date.parse(createdAt)
 }
 
 const prefix = 'topic/'

@@ -2,6 +2,7 @@ import type { ErrorItem } from '../event/error.ts'
 import type { EventKind } from '../event/kind.ts'
 import type { HubEvent } from '../event/schema.ts'
 import type { Change } from '../store/store.ts'
+import type { Repetition } from './repetitions.ts'
 
 /** An accepted event, as far as work for webhooks and plugin targets can follow from it. */
 export interface Accepted {
@@ -11,8 +12,6 @@ export interface Accepted {
   kind: EventKind
   /** The same as JSON. */
   payload: Buffer
-  /** The bytes of the publisher: by them a repetition is recognised. */
-  source: Buffer
   institutionId: string
   /** Livestreams it is published for. */
   livestreamIds: readonly string[]
@@ -22,9 +21,6 @@ export interface Accepted {
 export interface WorkPlanner {
   /** What of it cannot be done, for the report. */
   warnings(event: HubEvent): ErrorItem[]
-  /**
-   * The changes that put it into every queue it belongs to. They go into the commit of the event; then one of
-   * the functions is called.
-   */
-  plan(accepted: Accepted): { changes: readonly Change[]; stored(): void; failed(): void }
+  /** The changes that put it into every queue it belongs to, `once`. They go into the commit of the event. */
+  plan(accepted: Accepted, once: Repetition['once']): readonly Change[]
 }

@@ -50,17 +50,8 @@ export interface NewWork {
   messageId: string
   /** Shared by all items. */
   body: Buffer
-  /** The same for every repetition of the same event by its publisher. */
-  fingerprint: () => string
-  /** Items that are owed together, or not at all when `scope` had this fingerprint already. */
+  /** Plans what is not planned yet for this event and scope; the changes that store it. */
+  once: (scope: string, make: () => { changes: readonly Change[]; show: () => void }) => readonly Change[]
+  /** Items that are owed together, or not at all when `scope` had this event already. */
   groups: readonly { scope: string; items: readonly { queue: string; details: Details }[] }[]
-}
-
-/** Changes that must be stored together with what they follow from; then exactly one of the two functions is called. */
-export interface PlannedWork {
-  changes: Change[]
-  /** They are stored: the work starts. */
-  stored(): void
-  /** They were not stored. */
-  failed(): void
 }

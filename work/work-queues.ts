@@ -19,9 +19,8 @@ import {
   sequencesOf,
   smallest,
 } from './queue.ts'
-import { createRepetitions, repetitionKey } from './repetitions.ts'
 import { createTurns } from './turns.ts'
-import type { Attempt, DeadLetter, NewWork, PlannedWork, WorkItem } from './work-item.ts'
+import type { Attempt, DeadLetter, NewWork, WorkItem } from './work-item.ts'
 import {
   bodyChange,
   bodyRemoval,
@@ -58,7 +57,6 @@ export async function createWorkQueues(parts: {
     keepToLimit(queue)
   })
   const { queues, bodies, queueOf, take, takeLetters } = mirror
-  const repetitions = await createRepetitions({ store, clock })
   const inTurn = createTurns()
 
   return {
@@ -68,23 +66,10 @@ export async function createWorkQueues(parts: {
     },
 
     /** What to store so that this work is done once, however often the event is repeated. */
-    plan(work: NewWork): PlannedWork {
+    plan(work: NewWork): readonly Change[] {
       const body = sequences.next()
-      const claims = work.groups
-        .filter(({ items }) => items.length > 0)
-        .map(({ scope, items }) => {
-          const key = repetitionKey(work.fingerprint(), scope)
-          return { key, claim: repetitions.claim(key, () => append(items, work, body)) }
-        })
-      return {
-        changes: eachOnce(claims.flatMap(({ claim }) => claim?.changes ?? [])),
-        stored() {
-          for (const { key, claim } of claims) if (claim) repetitions.stored(key, claim)
-        },
-        failed() {
-          for (const { key, claim } of claims) if (claim) repetitions.failed(key, claim)
-        },
-      }
+      const owed = work.groups.filter(({ items }) => items.length > 0)
+      return eachOnce(owed.flatMap(({ scope, items }) => work.once(scope, () => append(items, work, body))))
     },
 
     /** The next item of the line, the one behind it, and the one aside whose time came first. */
@@ -217,7 +202,6 @@ export async function createWorkQueues(parts: {
       }
       await commit([])
       bodies.confirmSuspects(nodes.isLeader())
-      if (nodes.isLeader()) await repetitions.forget()
     },
   }
 

@@ -16,11 +16,21 @@ export function createValidation(feedPath: string, publish: (message: Message) =
       list: () => [],
       get: () => undefined,
       countOf: () => 0,
+      ownerOf: () => undefined,
       missing: () => ({ created: [], changes: [] }),
       show() {},
+      giveUp() {},
     },
+    repetitions: (_fingerprint, newId) => ({
+      id: newId(),
+      once: () => [],
+      marks: () => [],
+      stored() {},
+      failed() {},
+    }),
     feed: () => feed,
-    work: { warnings: () => [], plan: () => ({ changes: [], stored() {}, failed() {} }) },
+    former: { byId: () => undefined, byExternalId: () => [], likeExternalId: () => [] },
+    work: { warnings: () => [], plan: () => [] },
     distribute: async (messages) => {
       await Promise.all(messages.map(publish))
     },

@@ -18,6 +18,7 @@ t.test('the error codes are those of design.md §7, with their outcomes', async 
     'service.publisher.mismatch': 'blocked',
     'topic.denied': 'blocked',
     'feed.unavailable': 'blocked',
+    'topic.created': 'failed',
     'service.failed': 'failed',
     'plugin.unknown': 'published',
   })

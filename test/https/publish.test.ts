@@ -52,9 +52,16 @@ t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
           },
         ],
       },
+      errors: [
+        {
+          path: '.body.services.0',
+          message: 'The livestream had no topic, and has one now: send the event again',
+          errorCode: 'topic.created',
+        },
+      ],
       trace: null,
     })
-    t.same(Object.keys(json).sort(), ['event', 'statuses', 'trace'])
+    t.same(Object.keys(json).sort(), ['errors', 'event', 'statuses', 'trace'])
   })
 
   await t.test('the same again is published, and seen over MQTT', async (t) => {
@@ -65,6 +72,7 @@ t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
       event: { services: [{ topic: { id, name, status: 'MESSAGE_SENT', messageId: /^\d+$/ } }] },
       trace: null,
     })
+    t.same(Object.keys(json).sort(), ['event', 'statuses', 'trace'], 'nothing to explain')
     const { topic, json: seen } = await app.received.until(() => true)
     t.equal(topic, playingTopic(station()))
     t.match(seen, { ...minimum, services: [{ id, publisherId: station().publisher.id }] })
@@ -101,17 +109,20 @@ t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
 
   await t.test('a foreign or wrong publisher is blocked, with 201', async (t) => {
     const theirs = station(1)
-    for (const service of [
-      serviceOf(theirs),
-      { ...minimum.services[0], publisherId: theirs.publisher.id },
-      { ...minimum.services[0], publisherId: 'nobody' },
-      { ...minimum.services[0], publisherId: derivePublisherId('nobody') },
-      { ...serviceOf(theirs), publisherId: station().publisher.id, institutionId: own },
-      { ...minimum.services[0], institutionId: foreign },
-    ]) {
+    const publisher = { path: '.body.services.0.publisherId', errorCode: 'service.publisher.mismatch' }
+    const institution = { path: '.body.services.0.institutionId', errorCode: 'service.institution.claim' }
+    for (const [service, why] of [
+      [serviceOf(theirs), institution],
+      [{ ...minimum.services[0], publisherId: theirs.publisher.id }, publisher],
+      [{ ...minimum.services[0], publisherId: 'nobody' }, publisher],
+      [{ ...minimum.services[0], publisherId: derivePublisherId('nobody') }, publisher],
+      [{ ...serviceOf(theirs), publisherId: station().publisher.id, institutionId: own }, publisher],
+      [{ ...minimum.services[0], institutionId: foreign }, institution],
+    ] as const) {
       const { status, json } = await publish({ ...minimum, title: 'blocked', services: [service] })
       t.equal(status, 201)
       t.match(json, { statuses: { published: 0, blocked: 1, failed: 0 }, event: { services: [service] } })
+      t.match(json.errors, [why])
     }
     const { json } = await publish(minimum)
     await app.received.until((one) => one.json.id === Object(json.event).id)
@@ -130,6 +141,10 @@ t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
       event: {
         services: [{ topic: { status: 'MESSAGE_SENT' } }, { topic: { status: 'TOPIC_CREATED' } }, {}],
       },
+      errors: [
+        { path: '.body.services.1', errorCode: 'topic.created' },
+        { path: '.body.services.2.institutionId', errorCode: 'service.institution.claim' },
+      ],
     })
   })
 
@@ -212,13 +227,15 @@ t.test('above the publish rate there is a 429 that says when to go on', async (t
   }
 })
 
-t.test('without a feed every service is blocked', async (t) => {
+t.test('without a feed there is a 503 that says when to come back', async (t) => {
   const hub = await startTestHub(t, { HUB_FEED: '/nowhere/feed.json' })
   const api = await openApi(t, hub)
   const { token } = await addUser(hub, api, own)
-  t.match((await api.call('POST', playingPath, { token, body: minimum })).json, {
-    statuses: { published: 0, blocked: 1, failed: 0 },
-  })
+  const { status, headers, json } = await api.call('POST', playingPath, { token, body: minimum })
+  t.equal(status, 503)
+  t.match(headers['retry-after'], /^[1-9]\d*$/)
+  t.same(json, { message: 'The livestream feed is not available, try again later', trace: null })
+  t.equal((await api.call('POST', playingPath, { token, body: {} })).status, 400, 'what can never go is told')
   const health = await api.call('GET', '/health')
   t.equal(health.status, 503)
   t.same(health.json, { status: 'unavailable', store: true, feed: false })

@@ -25,6 +25,7 @@ t.test('a file is read at the start', async (t) => {
   const { source, path } = await startOnFile(t, feedText(10))
   t.strictSame(source.status(), {
     source: path,
+    loadedFrom: path,
     items: 10,
     loadedAt: '2026-01-31T12:00:00.000Z',
     ok: true,

@@ -3,10 +3,10 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import type { Message } from '../../event/message.ts'
 import type { Service } from '../../event/schema.ts'
-import { deriveLivestreamId, derivePublisherId } from '../../event/urn.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
-import { createLegacySubmit, judgeService } from '../../validator/legacy.ts'
+import { createLegacySubmit } from '../../validator/legacy.ts'
+import { createRepetitions } from '../../validator/repetitions.ts'
 import { createStoring } from '../../validator/storing.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { playing, serviceOf } from '../events.ts'
@@ -15,10 +15,8 @@ import { feedOf, item, livestreamOf } from './feeds.ts'
 
 const eventName = 'de.org.hub.v1.radio.track.playing'
 const institutionId = 'urn:org:institution:1'
-const numbered = derivePublisherId('282310')
 const [one, foreign] = [livestreamOf(1), livestreamOf(3, 2)]
-const ofNumbered = item(5, 1, { publisher: { id: numbered, externalId: '282310', title: 'Numbered' } })
-const feed = feedOf(item(1), item(2), item(3, 2), ofNumbered)
+const feed = feedOf(item(1), item(2), item(3, 2))
 
 const service = (fields: Partial<Service> = {}): Service => ({
   type: 'PermanentLivestream',
@@ -27,63 +25,8 @@ const service = (fields: Partial<Service> = {}): Service => ({
   ...fields,
 })
 
-t.test('the verdict on a service (design.md §9)', async (t) => {
-  const unknown = 'crid://example/new'
-  const table: [why: string, given: Service, verdict: object][] = [
-    ['listed under the publisher', service(), { livestreamId: one.id, publisherId: one.publisher.id }],
-    ['with its id', service({ id: one.id }), { livestreamId: one.id }],
-    [
-      'external publisher id',
-      service({ externalId: 'crid://example/5', publisherId: '282310' }),
-      { livestreamId: 'urn:org:permanent-livestream:5', publisherId: numbered },
-    ],
-    [
-      'livestream unknown to the feed',
-      service({ externalId: unknown }),
-      { livestreamId: deriveLivestreamId('PermanentLivestream', unknown) },
-    ],
-    [
-      'unknown to the feed, of another type',
-      service({ externalId: unknown, type: 'Event' }),
-      { livestreamId: deriveLivestreamId('Event', unknown) },
-    ],
-    [
-      'unknown publisher',
-      service({ publisherId: 'urn:org:publisher:9' }),
-      { blocked: 'service.publisher.mismatch' },
-    ],
-    [
-      'unknown external publisher',
-      service({ publisherId: 'nobody' }),
-      { blocked: 'service.publisher.mismatch' },
-    ],
-    [
-      'foreign publisher',
-      service({ publisherId: foreign.publisher.id }),
-      { blocked: 'service.publisher.mismatch' },
-    ],
-    [
-      "a foreign livestream under one's own publisher",
-      service({ externalId: foreign.externalId }),
-      { blocked: 'service.publisher.mismatch' },
-    ],
-    [
-      'a claimed institution',
-      service({ institutionId: foreign.institution.id }),
-      { blocked: 'service.institution.claim' },
-    ],
-    ['an id of another livestream', service({ id: foreign.id }), { blocked: 'service.ambiguous' }],
-    [
-      "a foreign livestream's id with an unknown external id",
-      service({ id: foreign.id, externalId: unknown }),
-      { blocked: 'service.ambiguous' },
-    ],
-  ]
-  for (const [why, given, verdict] of table) t.match(judgeService(given, institutionId, feed), verdict, why)
-  t.same(judgeService(service(), institutionId, undefined), { blocked: 'feed.unavailable' })
-})
-
-async function startLegacy(t: Test) {
+async function startLegacy(t: Test, hasFeed = true) {
+  let ids = 17
   const metrics = createMetrics()
   const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
   t.teardown(() => store.close())
@@ -92,8 +35,10 @@ async function startLegacy(t: Test) {
   let failure: Error | undefined
   const topics = await createTopics(store)
   const submit = createLegacySubmit({
-    feed: () => feed,
+    feed: () => (hasFeed ? feed : undefined),
+    former: feedOf(item(9, 2)),
     topics,
+    repetitions: await createRepetitions({ store, clock: Date.now }),
     store: createStoring({
       topics,
       async distribute(messages, alongside = []) {
@@ -101,9 +46,9 @@ async function startLegacy(t: Test) {
         await store.commit(alongside)
         distributed.push(...messages)
       },
-      work: { warnings: () => [], plan: () => ({ changes: [], stored() {}, failed() {} }) },
+      work: { warnings: () => [], plan: () => [] },
     }),
-    nextEventId: () => '17',
+    nextEventId: () => String(ids++),
     clock: Date.now,
     log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
     metrics,
@@ -126,7 +71,8 @@ async function startLegacy(t: Test) {
 
 t.test('the first event of a livestream creates its topic, the second is published', async (t) => {
   const { publish, distributed, store, counters } = await startLegacy(t)
-  const first = await publish(playing(one))
+  const event = playing(one)
+  const first = await publish(event)
   t.match(first, {
     outcome: 'accepted',
     statuses: { published: 0, blocked: 0, failed: 1 },
@@ -139,7 +85,7 @@ t.test('the first event of a livestream creates its topic, the second is publish
   const outcomes = async () =>
     Object.keys(await counters()).filter((name) => name.startsWith('hub_events_total'))
   t.same(await outcomes(), ['hub_events_total{outcome=topic-created}'], 'nobody was refused')
-  const second = await publish(playing(one))
+  const second = await publish(event)
   t.match(second, {
     statuses: { published: 1, blocked: 0, failed: 0 },
     event: { services: [{ topic: { status: 'MESSAGE_SENT', messageId: '17' } }] },
@@ -161,6 +107,35 @@ t.test('each service has its own verdict, and what is blocked does not go out wi
   t.equal(distributed.length, 1)
   t.match(JSON.parse(`${distributed[0]?.payload}`), { services: [{ id: one.id }] })
   t.equal(JSON.parse(`${distributed[0]?.payload}`).services.length, 1)
+})
+
+t.test('what did not go out is explained, service by service', async (t) => {
+  const { publish } = await startLegacy(t)
+  const services = [
+    service(),
+    service({ externalId: foreign.externalId }),
+    service({ externalId: 'crid://example/9' }),
+  ]
+  t.match(await publish(playing(one, { services })), {
+    statuses: { published: 0, blocked: 2, failed: 1 },
+    errors: [
+      { path: '.services.0', errorCode: 'topic.created', message: /send the event again/ },
+      { path: '.services.1.publisherId', errorCode: 'service.publisher.mismatch' },
+      { path: '.services.2', errorCode: 'service.institution.mismatch' },
+    ],
+  })
+  t.same(Object(await publish(playing(one))).errors, [], 'nothing when all is well')
+})
+
+t.test('without a feed nothing is judged, and it is counted', async (t) => {
+  const { publish, counters, store } = await startLegacy(t, false)
+  t.same(await publish(playing(one)), { outcome: 'unavailable' })
+  t.match(await publish({}), { outcome: 'invalid' }, 'what can never be accepted is told all the same')
+  t.match(await counters(), {
+    'hub_events_total{outcome=blocked}': 1,
+    'hub_event_errors_total{code=feed.unavailable}': 1,
+  })
+  t.same((await createTopics(store)).list(), [])
 })
 
 t.test('a large event does not go to any number of livestreams', async (t) => {

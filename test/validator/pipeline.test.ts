@@ -6,6 +6,7 @@ import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
 import { createPipeline } from '../../validator/pipeline.ts'
+import type { Repetitions } from '../../validator/repetitions.ts'
 import type { Topics } from '../../validator/topics.ts'
 import type { WorkPlanner } from '../../validator/work.ts'
 import { control, data, playing, serviceOf } from '../events.ts'
@@ -21,13 +22,23 @@ const everyTopicExists: Topics = {
   list: () => [],
   get: () => undefined,
   countOf: () => 0,
+  ownerOf: () => undefined,
   missing: () => ({ created: [], changes: [] }),
   show: () => {},
+  giveUp: () => {},
 }
+
+const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
+  id: newId(),
+  once: () => [],
+  marks: () => [],
+  stored() {},
+  failed() {},
+})
 
 const nothingToDo: WorkPlanner = {
   warnings: () => [],
-  plan: () => ({ changes: [], stored() {}, failed() {} }),
+  plan: () => [],
 }
 
 /** A pipeline whose distribution only takes notes. */
@@ -41,7 +52,9 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
   let ids = 0
   const pipeline = createPipeline({
     feed: () => (hasFeed ? feed : undefined),
+    former: feedOf(item(9)),
     topics: everyTopicExists,
+    repetitions: everythingIsNew,
     work: { ...nothingToDo, warnings: () => warnings },
     async distribute(messages, alongside) {
       distributed.push({ messages, alongside })

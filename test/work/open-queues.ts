@@ -1,11 +1,21 @@
 import { createOnlyNode } from '../../nodes/nodes.ts'
+import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
+import { createRepetitions } from '../../validator/repetitions.ts'
 import { workLimits } from '../../work/limits.ts'
 import type { Attempt, DeadLetter, WorkItem } from '../../work/work-item.ts'
 import { createWorkQueues } from '../../work/work-queues.ts'
 import { createMemoryStore } from './memory-store.ts'
 
 export type OpenQueues = Awaited<ReturnType<typeof openQueues>>
+
+/** What was planned for an event. */
+export interface Planned {
+  id: string
+  changes: readonly Change[]
+  stored(): void
+  failed(): void
+}
 
 export const hour = 3_600_000
 
@@ -24,13 +34,18 @@ export async function openQueues(
     metrics: createMetrics(),
   })
 
-  function plan(messageId: string, names: readonly string[], fingerprint = messageId) {
-    return queues.plan({
-      messageId,
-      body: Buffer.from(`body of ${messageId}`),
-      fingerprint: () => fingerprint,
+  const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
+
+  /** Work that follows from an event, with all that is stored of it. */
+  function plan(messageId: string, names: readonly string[], fingerprint = messageId): Planned {
+    const { id, once, marks, stored, failed } = repetitions(fingerprint, () => messageId)
+    const planned = queues.plan({
+      messageId: id,
+      body: Buffer.from(`body of ${id}`),
+      once,
       groups: names.map((queue) => ({ scope: queue, items: [{ queue, details: {} }] })),
     })
+    return { id, changes: [...planned, ...marks()], stored, failed }
   }
 
   return {

@@ -1,11 +1,11 @@
 import t from 'tap'
 import type { Change } from '../../store/store.ts'
-import { fingerprintOf } from '../../work/repetitions.ts'
-import type { PlannedWork } from '../../work/work-item.ts'
-import { hour, type OpenQueues, openQueues } from './open-queues.ts'
+import { createRepetitions, fingerprintOf } from '../../validator/repetitions.ts'
+import { createMemoryStore } from '../work/memory-store.ts'
+import { hour, type OpenQueues, openQueues, type Planned } from '../work/open-queues.ts'
 
 /** Stores what was planned and tells of it. */
-async function settle({ memory }: OpenQueues, planned: PlannedWork): Promise<boolean> {
+async function settle({ memory }: OpenQueues, planned: Planned): Promise<boolean> {
   const stored = await memory.store.commit(planned.changes).then(
     () => true,
     () => false,
@@ -90,12 +90,10 @@ t.test('what is too old is forgotten, but not what is done again right now', asy
   await settle(one, one.plan('2', ['a'], 'two'))
   one.time.now += hour / 2
   await settle(one, one.plan('3', ['a'], 'three'))
-  t.equal(marks(), 3)
+  t.equal(marks(), 6, 'two for each event: that it came, and what was done')
   one.time.now += hour / 2
-  const again = settle(one, one.plan('4', ['a'], 'two'))
-  await one.queues.tidy(() => false)
-  await again
-  t.equal(marks(), 2)
+  await settle(one, one.plan('4', ['a'], 'two'))
+  t.equal(marks(), 4)
   t.same(one.plan('5', ['a'], 'two').changes, [], 'and remembered again')
   t.same((await one.reopen()).plan('5', ['a'], 'two').changes, [])
 })
@@ -108,15 +106,74 @@ t.test('a clock that was far ahead does not make the hub remember for ever', asy
   await settle(one, one.plan('2', ['a'], 'same'))
   t.equal(one.queues.lengthOf('a').pending, 2)
   for (const id of ['3', '4']) await settle(one, one.plan(id, ['a'], id))
-  one.time.now += hour
-  await one.queues.tidy(() => false)
-  t.same(one.memory.keys('work-seen/'), [])
+  const again = await one.reopen()
+  again.time.now += hour
+  for (const id of ['5', '6', '7']) await settle(again, again.plan(id, ['a'], id))
+  t.equal(again.memory.keys('work-seen/').length, 6, 'those of the last three')
 })
 
 t.test('marks are stored with the work, never without', async (t) => {
   const { changes } = (await openQueues()).plan('1', ['a'], 'same')
   const keys = changes.map((change: Change) => ('put' in change ? change.put.split('/')[0] : ''))
-  t.same(keys.sort(), ['work', 'work-body', 'work-seen'])
+  t.same(keys.sort(), ['work', 'work-body', 'work-seen', 'work-seen'])
+})
+
+t.test('a repetition has the id of the first, unless that was not stored', async (t) => {
+  const one = await openQueues()
+  const [first, second] = [one.plan('1', ['a'], 'same'), one.plan('2', ['a'], 'same')]
+  t.same([first.id, second.id], ['1', '1'], 'while it is being stored')
+  one.memory.judge(() => 'refused')
+  t.same(await Promise.all([settle(one, first), settle(one, second)]), [false, false])
+  const third = one.plan('3', [], 'same')
+  t.equal(third.id, '3')
+  one.memory.judge(() => 'stored')
+  t.ok(await settle(one, third))
+  t.equal(one.plan('4', ['a'], 'same').id, '3')
+  const found = await one.reopen()
+  const again = found.plan('5', ['a'], 'same')
+  t.equal(again.id, '3', 'after a restart')
+  await settle(found, again)
+  t.same(await found.drain('a'), ['3'], 'what was not done for the first is done, with its id')
+  found.time.now += hour
+  const late = found.plan('6', ['a'], 'same')
+  t.equal(late.id, '6')
+  await settle(found, late)
+  t.same(await found.drain('a'), ['6'])
+})
+
+t.test('work is never taken for done under another id', async (t) => {
+  const one = await openQueues()
+  await settle(one, one.plan('1', [], 'same'))
+  one.time.now += hour - 1
+  await settle(one, one.plan('2', ['a'], 'same'))
+  one.time.now += 1
+  await settle(one, one.plan('3', ['a'], 'same'))
+  t.same(await one.drain('a'), ['1', '3'])
+})
+
+t.test('the store that did not answer, and has it all the same, is believed', async (t) => {
+  const one = await openQueues()
+  one.memory.judge(() => 'torn')
+  t.notOk(await settle(one, one.plan('1', ['a'], 'same')))
+  t.equal((await one.reopen()).plan('2', ['a'], 'same').id, '1')
+})
+
+t.test('of more events than can be remembered the oldest are forgotten', async (t) => {
+  const memory = createMemoryStore()
+  const repetitions = await createRepetitions({ store: memory.store, clock: () => 0 })
+  const publish = async (fingerprint: string) => {
+    const repetition = repetitions(fingerprint, () => `id of ${fingerprint}`)
+    await memory.store.commit(repetition.marks())
+    repetition.stored()
+    return repetition.id
+  }
+  const events = Array.from({ length: 100_010 }, (_, number) => String(number))
+  await Promise.all(events.map(publish))
+  t.ok(memory.keys('work-seen/').length <= 100_010)
+  for (const fingerprint of ['x', 'y', 'z']) await publish(fingerprint)
+  t.ok(memory.keys('work-seen/').length <= 100_010, 'no more come')
+  t.equal(repetitions('100009', () => 'new').id, 'id of 100009')
+  t.equal(repetitions('0', () => 'new').id, 'new')
 })
 
 t.test('an event is the same when kind, institution and bytes are', async (t) => {

@@ -1,0 +1,97 @@
+import t from 'tap'
+import { crc64 } from '../../event/crc64.ts'
+import { deriveLivestreamId } from '../../event/urn.ts'
+import type { Store } from '../../store/store.ts'
+import { createTopics, type Topics } from '../../validator/topics.ts'
+import { createSharedSpace, settled } from '../shared-store.ts'
+import { createMemoryStore } from '../work/memory-store.ts'
+
+const [ours, theirs] = ['urn:org:institution:1', 'urn:org:institution:2']
+const externalId = 'crid://a.example/New'
+const id = deriveLivestreamId('Livestream', externalId)
+
+/** Makes the topic of a livestream outside of the feed; false: it is not stored. */
+async function make(topics: Topics, store: Store, institutionId: string, now = 0, name = externalId) {
+  const livestreamId = deriveLivestreamId('Livestream', name)
+  const unlisted = new Map([[livestreamId, { institutionId, externalId: name }]])
+  const { created, changes } = topics.missing([livestreamId], now, unlisted)
+  try {
+    await store.commit(changes)
+    topics.show(created)
+    return true
+  } catch {
+    topics.giveUp(created)
+    return false
+  }
+}
+
+t.test('a livestream outside of the feed is the institution\u2019s that makes its topic', async (t) => {
+  const memory = createMemoryStore()
+  const topics = await createTopics(memory.store)
+  t.equal(topics.ownerOf(id, externalId), undefined)
+  const making = make(topics, memory.store, ours)
+  t.equal(topics.ownerOf(id, externalId), ours, 'from then on, while it is being stored')
+  await making
+  for (const again of [topics, await createTopics(memory.crashed().store)]) {
+    t.equal(again.ownerOf(id, externalId), ours)
+    for (const alike of ['crid://A.example/new', 'crid://a.example/%4Eew', 'crid://a.example/new']) {
+      t.equal(again.ownerOf(deriveLivestreamId('Event', alike), alike), ours, alike)
+    }
+    t.equal(again.ownerOf(deriveLivestreamId('Event', 'x'), 'x'), undefined)
+    t.equal(again.countOf(ours), 1)
+  }
+})
+
+t.test('a topic that could not be stored is nobody\u2019s', async (t) => {
+  const memory = createMemoryStore()
+  const topics = await createTopics(memory.store)
+  memory.judge(() => 'refused')
+  t.same(await Promise.all([make(topics, memory.store, ours), make(topics, memory.store, ours)]), [
+    false,
+    false,
+  ])
+  t.equal(topics.ownerOf(id, externalId), undefined)
+  memory.judge(() => 'stored')
+  const left = [make(topics, memory.store, theirs), make(topics, memory.store, theirs)]
+  t.same(await Promise.all(left), [true, true])
+  t.equal(topics.ownerOf(id, externalId), theirs)
+})
+
+t.test('topics of an earlier release tell whose they are, or that nobody knows', async (t) => {
+  const memory = createMemoryStore()
+  const listed = 'urn:org:livestream:listed'
+  const old = [{ id: listed }, { id: deriveLivestreamId('Livestream', 'crid://a/b'), institutionId: ours }]
+  await memory.store.commit(
+    old.map((topic) => ({ put: `topic/${topic.id}`, value: JSON.stringify({ createdAt: '', ...topic }) })),
+  )
+  const topics = await createTopics(memory.store)
+  t.equal(topics.ownerOf(listed, 'any'), 'unknown')
+  for (const name of ['crid://a/b', 'crid://A/B']) {
+    t.equal(topics.ownerOf(deriveLivestreamId('Event', name), name), ours, name)
+  }
+})
+
+t.test('of two nodes that make a topic at once the earlier has it, on both', async (t) => {
+  for (const [why, times] of [
+    ['the first stored', [1_000, 2_000]],
+    ['the second stored', [2_000, 1_000]],
+  ] as const) {
+    const space = createSharedSpace()
+    const stores = [space.openWatched(t), space.openWatched(t)] as const
+    const [a, b] = [await createTopics(stores[0]), await createTopics(stores[1])]
+    for (const store of stores) store.start()
+    await Promise.all([make(a, stores[0], ours, times[0]), make(b, stores[1], theirs, times[1])])
+    await settled(...stores)
+    const owner = times[0] < times[1] ? ours : theirs
+    t.same([a.ownerOf(id, externalId), b.ownerOf(id, externalId)], [owner, owner], why)
+    t.equal((await createTopics(space.openWatched(t))).ownerOf(id, externalId), owner, `${why}: as stored`)
+  }
+})
+
+t.test('what is stored of a name is short, however long it is', async (t) => {
+  const memory = createMemoryStore()
+  const topics = await createTopics(memory.store)
+  const long = `crid://a.example/${'X'.repeat(400)}`
+  await make(topics, memory.store, ours, 0, long)
+  t.match(topics.list(), [{ folded: crc64(long.toLowerCase()) }])
+})

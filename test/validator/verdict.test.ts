@@ -1,0 +1,188 @@
+import t from 'tap'
+import type { Service } from '../../event/schema.ts'
+import { deriveLivestreamId, derivePublisherId } from '../../event/urn.ts'
+import type { Livestreams } from '../../validator/feed.ts'
+import { checkNames, judgeService } from '../../validator/verdict.ts'
+import { feedOf, item, livestreamOf } from './feeds.ts'
+
+const institutionId = 'urn:org:institution:1'
+const numbered = derivePublisherId('282310')
+const [one, foreign] = [livestreamOf(1), livestreamOf(3, 2)]
+const [dropped, foreignDropped] = [livestreamOf(7), livestreamOf(8, 2)]
+const ofNumbered = item(5, 1, { publisher: { id: numbered, externalId: '282310', title: 'Numbered' } })
+const derivedName = 'crid://example/derived'
+const derived = item(10, 2, {
+  id: deriveLivestreamId('Livestream', derivedName),
+  externalId: 'crid://example/renamed',
+})
+const feed = feedOf(item(1), item(2), item(3, 2), ofNumbered, derived)
+const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
+const former: Livestreams = feedOf(item(7), item(8, 2), item(11, 1, { publisher: gone }))
+
+const unknown = 'crid://example/new'
+const ours = 'crid://example/ours'
+const theirs = 'crid://example/theirs'
+const nobodys = 'crid://example/nobodys'
+const owners = new Map([
+  [ours, institutionId],
+  [theirs, foreign.institution.id],
+  [nobodys, 'unknown'],
+])
+const by = { feed, former, ownerOf: (_id: string, externalId: string) => owners.get(externalId) }
+
+const service = (fields: Partial<Service> = {}): Service => ({
+  type: 'PermanentLivestream',
+  externalId: one.externalId,
+  publisherId: one.publisher.id,
+  ...fields,
+})
+const blocked = (errorCode: string, at = '') => ({ blocked: { path: `.services.0${at}`, errorCode } })
+
+t.test('the verdict on a service (design.md §9)', async (t) => {
+  const table: [why: string, given: Service, verdict: object][] = [
+    ['listed under the publisher', service(), { livestreamId: one.id, publisherId: one.publisher.id }],
+    ['with its id', service({ id: one.id }), { livestreamId: one.id }],
+    [
+      'external publisher id',
+      service({ externalId: 'crid://example/5', publisherId: '282310' }),
+      { livestreamId: 'urn:org:permanent-livestream:5', publisherId: numbered },
+    ],
+    [
+      'livestream unknown to the feed',
+      service({ externalId: unknown }),
+      { livestreamId: deriveLivestreamId('PermanentLivestream', unknown) },
+    ],
+    [
+      'unknown to the feed, of another type',
+      service({ externalId: unknown, type: 'Event' }),
+      { livestreamId: deriveLivestreamId('Event', unknown) },
+    ],
+    [
+      'unknown publisher',
+      service({ publisherId: 'urn:org:publisher:9' }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'unknown external publisher',
+      service({ publisherId: 'nobody' }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'foreign publisher',
+      service({ publisherId: foreign.publisher.id }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      "a foreign livestream under one's own publisher",
+      service({ externalId: foreign.externalId }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'a claimed institution',
+      service({ institutionId: foreign.institution.id }),
+      blocked('service.institution.claim', '.institutionId'),
+    ],
+    ['an id of another livestream', service({ id: foreign.id }), blocked('service.ambiguous', '.id')],
+    [
+      "a foreign livestream's id with an unknown external id",
+      service({ id: foreign.id, externalId: unknown }),
+      blocked('service.ambiguous', '.id'),
+    ],
+    [
+      'whose topic we made',
+      service({ externalId: ours }),
+      { livestreamId: deriveLivestreamId('PermanentLivestream', ours) },
+    ],
+    ['whose topic others made', service({ externalId: theirs }), blocked('service.institution.mismatch')],
+    ['whose topic says nothing', service({ externalId: nobodys }), blocked('service.unknown', '.externalId')],
+    [
+      'dropped, ours',
+      service({ externalId: dropped.externalId }),
+      { livestreamId: dropped.id, isUnlisted: false },
+    ],
+    [
+      'dropped, ours, with its id',
+      service({ ...dropped, type: 'Event', publisherId: '282310' }),
+      { livestreamId: dropped.id },
+    ],
+    [
+      'dropped with its publisher',
+      service({ externalId: 'crid://example/11', publisherId: 'urn:org:publisher:gone' }),
+      { livestreamId: 'urn:org:permanent-livestream:11' },
+    ],
+    [
+      'unknown, of a publisher that dropped out',
+      service({ externalId: unknown, publisherId: 'urn:org:publisher:gone' }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'dropped, under an unknown publisher',
+      service({ externalId: dropped.externalId, publisherId: 'x' }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'dropped, of others',
+      service({ externalId: foreignDropped.externalId }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      'dropped, of others, under their publisher',
+      service({ externalId: foreignDropped.externalId, publisherId: foreign.publisher.id }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      'dropped, of others, in other case',
+      service({ externalId: 'crid://EXAMPLE/8' }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      'listed, of others, in other case',
+      service({ externalId: 'crid://EXAMPLE/3' }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      'ours, in other case',
+      service({ externalId: 'crid://EXAMPLE/1' }),
+      { livestreamId: deriveLivestreamId('PermanentLivestream', 'crid://EXAMPLE/1') },
+    ],
+    [
+      'what would get the id of another',
+      service({ externalId: derivedName, type: 'Livestream' }),
+      blocked('service.ambiguous', '.externalId'),
+    ],
+    [
+      'the same as another type',
+      service({ externalId: derivedName, type: 'Event' }),
+      blocked('service.ambiguous', '.externalId'),
+    ],
+  ]
+  for (const [why, given, verdict] of table) {
+    t.match(judgeService(given, '.services.0', institutionId, by), verdict, why)
+  }
+})
+
+t.test('nobody is told whose a livestream is', async (t) => {
+  for (const externalId of [foreign.externalId, foreignDropped.externalId, theirs]) {
+    const verdict = judgeService(service({ externalId }), '.services.0', institutionId, by)
+    t.ok('blocked' in verdict)
+    t.notMatch(JSON.stringify(verdict), /institution:2|publisher:2/)
+  }
+})
+
+t.test('only livestreams that no feed named need a CRID', async (t) => {
+  const odd = {
+    feed: feedOf(item(1, 1, { externalId: 'odd' })),
+    former: feedOf(item(2, 1, { externalId: 'once' })),
+  }
+  const names = ['odd', 'once', 'crid://a/b', 'other', `crid://a/${'b'.repeat(500)}`]
+  t.match(
+    checkNames(
+      names.map((externalId) => service({ externalId })),
+      { ...by, ...odd },
+    ),
+    [3, 4].map((index) => ({
+      path: `.services.${index}.externalId`,
+      errorCode: 'pattern.openapi.validation',
+    })),
+  )
+})

@@ -1,0 +1,98 @@
+import { type ErrorItem, errorItem, quote } from '../event/error.ts'
+import type { Service } from '../event/schema.ts'
+import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/urn.ts'
+import { isCrid } from './external-id.ts'
+import type { Feed, Livestream, Livestreams } from './feed.ts'
+import type { Topics } from './topics.ts'
+
+/** All that tells whose a livestream is, in the order in which it is asked. */
+export interface Ownership {
+  feed: Feed
+  former: Livestreams
+  ownerOf: Topics['ownerOf']
+}
+
+/** Where a service of the HTTPS door goes, or what blocks it. */
+export type Verdict =
+  | {
+      livestreamId: string
+      publisherId: string
+      /** No feed ever listed it: the institution whose event makes its topic has it from then on. */
+      isUnlisted: boolean
+    }
+  | { blocked: ErrorItem }
+
+/**
+ * Judges one service by the legacy rules (design.md §9). A livestream belongs to whom the feed says; one that dropped
+ * out of the feed to its last owner; any other to the institution whose event made its topic.
+ */
+export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {
+  const { publisherId: given, externalId } = service
+  const publisherId = isPublisherUrn(given) ? given : derivePublisherId(given)
+  const isOwn = ({ institution }: Livestream) => institution.id === institutionId
+  const isOwnPublisher = by.feed.byPublisher(publisherId).some(isOwn)
+  if (service.institutionId !== undefined && service.institutionId !== institutionId) {
+    const detail = `${service.institutionId}, expected ${institutionId}`
+    return { blocked: errorItem('service.institution.claim', `${path}.institutionId`, detail) }
+  }
+
+  const listed = by.feed.byExternalId(externalId)
+  if (listed.length > 0) {
+    const named = isOwnPublisher ? listed.find(({ publisher }) => publisher.id === publisherId) : undefined
+    return named ? accept(named.id) : wrongPublisher(listed.filter(isOwn))
+  }
+  const dropped = by.former.byExternalId(externalId)
+  if (dropped.length > 0) {
+    const own = dropped.filter(isOwn)
+    // Its publisher may have dropped out of the feed with it.
+    const named = own.find(({ publisher }) => publisher.id === publisherId) ?? own[0]
+    if (!named) return foreign()
+    return isOwnPublisher || named.publisher.id === publisherId ? accept(named.id) : wrongPublisher(own)
+  }
+
+  if (!isOwnPublisher) return wrongPublisher([])
+  // The same external id leads to another id for each type, and other external ids can be made that lead there too.
+  const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
+  if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
+    return ambiguous('.externalId', externalId)
+  const alike = [...by.feed.likeExternalId(externalId), ...by.former.likeExternalId(externalId)]
+  if (alike.length > 0 && !alike.some(isOwn)) return foreign()
+  const livestreamId = deriveLivestreamId(service.type, externalId)
+  const owner = by.ownerOf(livestreamId, externalId)
+  // Its topic was made while the feed listed it, before livestreams that drop out were kept.
+  if (owner === 'unknown') return { blocked: errorItem('service.unknown', `${path}.externalId`, externalId) }
+  if (owner !== undefined && owner !== institutionId) return foreign()
+  return accept(livestreamId, true)
+
+  /** An id that came with the service must be the one of the livestream. */
+  function accept(livestreamId: string, isUnlisted = false): Verdict {
+    if (service.id !== undefined && service.id !== livestreamId) return ambiguous('.id', service.id)
+    return { livestreamId, publisherId, isUnlisted }
+  }
+
+  function ambiguous(at: string, value: string): Verdict {
+    return { blocked: errorItem('service.ambiguous', path + at, quote(value)) }
+  }
+
+  /** What belongs to others stays out of the answer. */
+  function foreign(): Verdict {
+    const detail = `${quote(externalId)} is not one of ${institutionId}`
+    return { blocked: errorItem('service.institution.mismatch', path, detail) }
+  }
+
+  function wrongPublisher(own: readonly Livestream[]): Verdict {
+    const expected = own.length > 0 ? own.map(({ publisher }) => publisher.id) : [`one of ${institutionId}`]
+    const detail = `${quote(given)}, expected ${expected.join(' or ')}`
+    return { blocked: errorItem('service.publisher.mismatch', `${path}.publisherId`, detail) }
+  }
+}
+
+/** Livestreams that no feed named must have a proper name (service.md §2.3). */
+export function checkNames(services: readonly Service[], { feed, former }: Ownership): ErrorItem[] {
+  return services.flatMap(({ externalId }, index) => {
+    const isKnown = feed.byExternalId(externalId).length > 0 || former.byExternalId(externalId).length > 0
+    if (isKnown || isCrid(externalId)) return []
+    const detail = `${quote(externalId)}, expected crid://<authority>/<id>`
+    return [errorItem('pattern.openapi.validation', `.services.${index}.externalId`, detail)]
+  })
+}
