@@ -22,6 +22,7 @@ import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createCalls } from './nodes/calls.ts'
 import type { Nodes } from './nodes/nodes.ts'
 import { openStore } from './open-store.ts'
+import { maxSockets, socketsWithin } from './push/sockets.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
 import { createHealth, createStatus, version } from './status.ts'
 import type { Log } from './telemetry/log.ts'
@@ -138,18 +139,19 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     issuer: () => publicUrl,
     serviceAccount: config.serviceAccount,
   })
+  const traffic = await createTraffic({
+    ...{ store, clock, slot: nodes.slot },
+    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
+  })
+  open.traffic = traffic
+  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
+  const wanted = { incoming: config.maxConnections, outgoing: maxSockets }
+  const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
-    config,
-    store,
-    nodes,
-    calls,
-    tokens,
-    keys,
-    repetitions,
-    clock,
-    log,
-    metrics,
+    ...{ config, store, nodes, calls, tokens, keys, repetitions, lifecycle, clock, log, metrics },
+    publicUrl: () => publicUrl,
+    sockets: socketsWithin(connections.outgoing),
   })
   open.deliveries = deliveries
   const topics = await createTopics(store)
@@ -166,19 +168,15 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     log,
     metrics,
   })
-  const traffic = await createTraffic({
-    ...{ store, clock, slot: nodes.slot },
-    onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
-  })
-  open.traffic = traffic
-  const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await joinNodes()
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   let mqttPort = config.mqttPort
-  const maxConnections = await connectionsWithinOpenFiles(config.maxConnections, log)
-  const bounds = { maxConnections, maxConnectionsPerAddress: config.maxConnectionsPerAddress }
+  const bounds = {
+    maxConnections: connections.incoming,
+    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
+  }
   const mqttBounds = createConnectionBounds(bounds)
   const httpsAt = { host: config.host, port: config.httpsPort }
   const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>

@@ -1,6 +1,6 @@
 import { text, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
-import type { Commands } from './socket.ts'
+import { type Commands, refusal } from './socket.ts'
 
 type Awaitable<T> = T | Promise<T>
 
@@ -11,6 +11,8 @@ export interface QueueCommandParts {
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
+    /** Why nothing is sent from this queue any more, or undefined. */
+    whyClosed(name: string): string | undefined
   }
 }
 
@@ -22,6 +24,8 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
     'queues.attempts': async (args) => queues.attempts(await existing(text(args, 'name'))),
     'queues.replay': async (args, who) => {
       const name = await existing(text(args, 'name'))
+      const closed = queues.whyClosed(name)
+      if (closed !== undefined) throw refusal(`nothing is replayed: ${closed}`)
       const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
       if (messageId !== undefined && !queues.deadLetters(name).some((letter) => idOf(letter) === messageId)) {
         throw unknown('dead letter', messageId)

@@ -87,6 +87,9 @@ export const subscription = {
   url: 'https://hooks.kuestenfunk.example/events',
   contact: 'studio@kuestenfunk.example',
   institutionId,
+  state: 'active',
+  since: '2026-01-31T11:00:00.000Z',
+  reason: null,
 }
 
 export const deleted = { valid: true, trace: null }

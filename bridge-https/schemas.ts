@@ -147,6 +147,14 @@ export const Subscription = Type.Object(
     url: Type.String(),
     contact: Type.String(),
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
+    state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
+      description:
+        'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed',
+    }),
+    since: instant('When this state began'),
+    reason: Type.Union([Type.String(), Type.Null()], {
+      description: 'Why it is not active; for people, such as `answered 503`',
+    }),
   },
   { $id: 'Subscription', title: 'Subscription', examples: [examples.subscription] },
 )

@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import type { Standings } from '../push/standing.ts'
 import type { PushSubscription, PushSubscriptions } from '../push/subscriptions.ts'
 import type { Topics } from '../validator/topics.ts'
 import { httpsError, refuse } from './answer.ts'
@@ -8,7 +9,9 @@ import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from
 
 /** Push subscriptions: every user of an institution manages all of them (service.md §1). */
 export function subscriptionRoutes(parts: {
-  subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'>
+  subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'> & {
+    standing: Standings['of']
+  }
   topics: Pick<Topics, 'get'>
   names: LegacyNames
   /** Why events cannot be sent to a URL, or undefined. */
@@ -90,7 +93,7 @@ export function subscriptionRoutes(parts: {
     },
   ]
 
-  /** The fields of service.md §2.8, in their order. */
+  /** The fields of service.md §2.8, in their order, and how it goes (design.md §9). */
   function shown(subscription: PushSubscription) {
     const { name, topicId, ackDeadlineSeconds, retryPolicy, serviceAccount, url, contact } = subscription
     return {
@@ -105,6 +108,7 @@ export function subscriptionRoutes(parts: {
       url,
       contact,
       institutionId: subscription.institutionId,
+      ...subscriptions.standing(subscription),
     }
   }
 }

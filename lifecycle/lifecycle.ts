@@ -35,6 +35,10 @@ export async function createLifecycle(parts: {
   const collection = await createCollection<TrackStatus>(store, 'lifecycle')
   // An announcement must not bring back what was just retired.
   const inTurn = createTurns(store, 'lifecycle')
+  const retired: ((track: Track) => void)[] = []
+  collection.onChanged((_key, before, after) => {
+    if (after?.state === 'gone' && before?.state !== 'gone') tellRetired(after.track)
+  })
 
   return {
     /** Where a track stands now. */
@@ -57,8 +61,16 @@ export async function createLifecycle(parts: {
         const error = whyNot(before)
         if (error !== undefined) return { error }
         await collection.put(track, { ...before, state: 'gone', retiredAt: new Date(clock()).toISOString() })
+        tellRetired(track)
         return report(track)
       }),
+
+    /** Calls back when a track has retired, on whichever node. */
+    onRetired: (listener: (track: Track) => void): void => void retired.push(listener),
+  }
+
+  function tellRetired(track: Track): void {
+    for (const listener of retired) listener(track)
   }
 
   async function announce(checked: Announcement): Promise<TrackReport | { error: string }> {

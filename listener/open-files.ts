@@ -1,27 +1,37 @@
 import { readFile } from 'node:fs/promises'
 import type { Log } from '../telemetry/log.ts'
 
-/** Of the files a process may have open, those that its clients may take. */
-const clientShare = 3 / 4
+/** Of the files a process may have open, those that connections may take. */
+const connectionShare = 3 / 4
+/** Of them all, those that connections to webhooks and plugin targets may take. */
+const outgoingShare = 1 / 8
+
+/** Connections that a process may have. */
+export interface OpenFiles {
+  /** Of each of the two listeners (MQTT, HTTPS). */
+  incoming: number
+  /** To webhooks and plugin targets. */
+  outgoing: number
+}
 
 /**
- * How many connections each of the two listeners (MQTT, HTTPS) may have: as many as wanted, or as the system has open
- * files for, with a warning. Beyond that the store could open no file any more, and a flood of connections would
- * keep events out.
+ * How many connections there may be: as many as wanted, or as the system has open files for, with a warning. Beyond
+ * that the store could open no file any more, and a flood of connections would keep events out.
  */
 export async function connectionsWithinOpenFiles(
-  wanted: number,
+  wanted: OpenFiles,
   log: Pick<Log, 'warn'>,
   openFiles: () => Promise<number> = allowedOpenFiles,
-): Promise<number> {
+): Promise<OpenFiles> {
   const allowed = await openFiles()
-  const room = Math.floor((allowed * clientShare) / 2)
-  if (wanted <= room) return wanted
+  const outgoing = Math.min(wanted.outgoing, Math.floor(allowed * outgoingShare))
+  const room = Math.floor((allowed * connectionShare - outgoing) / 2)
+  if (wanted.incoming <= room) return { incoming: wanted.incoming, outgoing }
   log.warn(
-    { wanted, openFiles: allowed, room },
+    { wanted: wanted.incoming, openFiles: allowed, room },
     'open files allow fewer connections than HUB_MAX_CONNECTIONS',
   )
-  return room
+  return { incoming: room, outgoing }
 }
 
 /** What the system allows this process; Node has raised the soft limit to the hard one. Infinity where nobody says. */

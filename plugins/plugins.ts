@@ -54,6 +54,7 @@ export async function createPlugins(parts: {
       if (!driver) return undefined
       return {
         endpoint: queue,
+        owner: queue,
         deliver: (item, body, signal) =>
           attempt(driver, toPluginItem(queue, item, body), item, signal, deadlineMs),
       }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EventKind } from '../event/kind.ts'
-import type { Outcome, Target } from '../work/target.ts'
+import type { Outcome, TargetOf } from '../work/target.ts'
 import type { Attempt, NewWork, WorkItem } from '../work/work-item.ts'
 import { pushBody } from './push-message.ts'
 import { isSubscriptionName, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
@@ -14,9 +14,11 @@ export function createPush(parts: {
   subscriptions: PushSubscriptions
   post: Post
   tokenFor: (audience: string, account: string) => Promise<string>
+  /** Why nothing is sent to webhooks any more, or undefined. */
+  whyClosed: () => string | undefined
   clock: () => number
 }) {
-  const { subscriptions, post, tokenFor, clock } = parts
+  const { subscriptions, post, tokenFor, whyClosed, clock } = parts
 
   return {
     /** The items that follow from an accepted event: track events only (design.md §7). */
@@ -26,7 +28,7 @@ export function createPush(parts: {
       livestreamIds: readonly string[]
     }): NewWork['groups'] {
       const { kind, institutionId, livestreamIds } = accepted
-      if (kind.class !== 'track') return []
+      if (kind.class !== 'track' || whyClosed() !== undefined) return []
       return livestreamIds.map((livestreamId) => {
         const details = { event: kind.name, livestreamId, institutionId }
         const items = subscriptions.ofTopic(livestreamId).map(({ name }) => ({ queue: name, details }))
@@ -35,12 +37,15 @@ export function createPush(parts: {
     },
 
     /** Where the items of a queue go. Undefined: it is none of ours, or its subscription is disabled. */
-    targetOf(queue: string): Target | 'gone' | undefined {
+    targetOf(queue: string): ReturnType<TargetOf> {
       const subscription = subscriptions.find(queue)
       if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
+      const closed = whyClosed()
+      if (closed !== undefined) return { closed }
       if (subscription.disabledAt !== undefined) return undefined
       return {
         endpoint: new URL(subscription.url).origin,
+        owner: subscription.institutionId,
         deliver: (item, body, signal) => deliver(subscription, item, body, signal),
       }
     },

@@ -21,8 +21,10 @@ export interface PushSubscription {
   createdAt: string
   /** User id. */
   createdBy: string
-  /** Set: its endpoint wanted nothing more. Nothing is queued for it until it is enabled again. */
+  /** Set: its endpoint wanted nothing more. What is queued for it waits until it is enabled again. */
   disabledAt?: string
+  /** Node that is telling its contact so. */
+  toldBy?: string
 }
 
 const namePrefix = 'de.org.hub.subscription.'
@@ -94,20 +96,37 @@ export async function createPushSubscriptions(parts: {
         return true
       }),
 
-    /** Nothing is queued for it any more. */
-    disable: (name: string): Promise<void> =>
+    /** Nothing is sent to it any more. True when it was enabled. `teller`: the node that tells its contact. */
+    disable: (name: string, teller?: string): Promise<boolean> =>
       inTurn(async () => {
         const subscription = collection.get(name)
-        if (!subscription || subscription.disabledAt !== undefined) return
-        await collection.put(name, { ...subscription, disabledAt: new Date(clock()).toISOString() })
+        if (!subscription || subscription.disabledAt !== undefined) return false
+        const disabledAt = new Date(clock()).toISOString()
+        await collection.put(name, {
+          ...{ ...subscription, disabledAt },
+          ...(teller !== undefined && { toldBy: teller }),
+        })
+        return true
       }),
 
-    /** True when it was disabled. */
-    enable: (name: string): Promise<boolean> =>
+    /** True when it was disabled. What `alongside` makes is stored with it. */
+    enable: (name: string, alongside: () => readonly Change[] = () => []): Promise<boolean> =>
       inTurn(async () => {
-        const { disabledAt, ...subscription } = collection.get(name) ?? {}
+        const { disabledAt, toldBy: _nobody, ...subscription } = collection.get(name) ?? {}
         if (disabledAt === undefined || !('name' in subscription)) return false
-        await collection.put(name, subscription)
+        await collection.put(name, subscription, alongside())
+        return true
+      }),
+
+    /**
+     * Who tells the contact changes from one node to another, or to nobody when it is done. False: it was not the
+     * one any more.
+     */
+    passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
+      inTurn(async () => {
+        const { toldBy, ...subscription } = collection.get(name) ?? {}
+        if (toldBy !== from || !('name' in subscription)) return false
+        await collection.put(name, { ...subscription, ...(to !== undefined && { toldBy: to }) })
         return true
       }),
 
@@ -115,7 +134,7 @@ export async function createPushSubscriptions(parts: {
     ofTopic: (topicId: string): PushSubscription[] =>
       [...(topics.get(topicId) ?? [])].flatMap((name) => {
         const subscription = collection.get(name)
-        return subscription && subscription.disabledAt === undefined ? [subscription] : []
+        return subscription ? [subscription] : []
       }),
   }
 

@@ -1,5 +1,6 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
-import { Agent, request } from 'node:https'
+import { Agent, type AgentOptions, request } from 'node:https'
+import type { Duplex } from 'node:stream'
 import { createSecureContext, rootCertificates } from 'node:tls'
 import type { Outcome } from '../work/target.ts'
 import { guardedLookup } from './connection-guard.ts'
@@ -37,9 +38,12 @@ export function createWebhooks(options: {
   /** `now-playing-hub/3.0.0` */
   userAgent: string
   resolve?: Resolve
+  /** Unused connections that are kept, and used ones whose answer has been judged but not read to its end. */
+  maxKept?: number
 }) {
-  const { allowPrivate, ca, userAgent, resolve } = options
-  const agent = new Agent({
+  const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
+  const judged = new Set<ClientRequest>()
+  const agent = new KeepingAgent(maxKept, {
     keepAlive: true,
     maxFreeSockets: maxIdlePerEndpoint,
     timeout: idleMs,
@@ -97,6 +101,7 @@ export function createWebhooks(options: {
       sent.on('close', () => {
         settle(failed('the connection was closed'))
         clearTimeout(timer)
+        judged.delete(sent)
       })
       sent.end(body)
 
@@ -108,6 +113,11 @@ export function createWebhooks(options: {
         signal.removeEventListener('abort', abort)
         // What still comes or goes on this connection has to end soon, so that it can be used again.
         clearTimeout(timer)
+        if (judged.size >= maxKept) {
+          sent.destroy()
+          return
+        }
+        judged.add(sent)
         timer = setTimeout(() => sent.destroy(), idleMs)
       }
       function end(outcome: Outcome | 'stale'): void {
@@ -115,6 +125,23 @@ export function createWebhooks(options: {
         sent.destroy()
       }
     })
+  }
+}
+
+/** Keeps so many unused connections, however many endpoints there are. */
+class KeepingAgent extends Agent {
+  readonly #most: number
+
+  constructor(most: number, options: AgentOptions) {
+    super(options)
+    this.#most = most
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    const unused = Object.values(this.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0)
+    if (unused >= this.#most) return false
+    const isKept: unknown = super.keepSocketAlive(socket)
+    return isKept !== false
   }
 }
 

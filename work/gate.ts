@@ -1,44 +1,88 @@
 /**
- * Bounds what runs at the same time, in total and for each endpoint. Who finds it full waits in the order of
- * arrival, and an endpoint that is full keeps nobody else waiting.
+ * Bounds what runs at the same time, in total and for each endpoint. Both are shared among owners (institutions):
+ * who is slow keeps nobody else waiting.
  */
 export function createGate(limits: { total: number; perEndpoint: number }) {
-  const whole = createSemaphore(limits.total)
-  const endpoints = new Map<string, ReturnType<typeof createSemaphore>>()
+  const whole = createPlaces(limits.total)
+  const endpoints = new Map<string, ReturnType<typeof createPlaces>>()
 
   return {
     /** Resolves when there is room; then `leave` must be called once. */
-    async enter(endpoint: string): Promise<() => void> {
-      const own = endpoints.get(endpoint) ?? createSemaphore(limits.perEndpoint)
+    async enter(endpoint: string, owner: string): Promise<() => void> {
+      const own = endpoints.get(endpoint) ?? createPlaces(limits.perEndpoint)
       endpoints.set(endpoint, own)
-      await own.take()
-      await whole.take()
+      await own.take(owner)
+      await whole.take(owner)
       return () => {
-        whole.give()
-        own.give()
+        whole.give(owner)
+        own.give(owner)
         if (own.isIdle() && endpoints.get(endpoint) === own) endpoints.delete(endpoint)
       }
     },
   }
 }
 
-function createSemaphore(size: number) {
-  let taken = 0
-  const waiting: (() => void)[] = []
+/**
+ * Places that are shared: nobody takes another one while as many are his as are free. One owner alone gets half of
+ * them, two a third each, and whoever holds none gets one at once. A place that is held cannot be taken back, so
+ * something must be left in time.
+ */
+function createPlaces(size: number) {
+  let free = size
+  const held = new Map<string, number>()
+  /** By owner, each in the order of arrival. Whoever was served last stands last. */
+  const waiting = new Map<string, (() => void)[]>()
+
   return {
-    take(): Promise<void> {
-      if (taken < size) {
-        taken++
+    take(owner: string): Promise<void> {
+      if (mayTake(owner)) {
+        hold(owner)
         return Promise.resolve()
       }
-      return new Promise((resolve) => waiting.push(resolve))
+      return new Promise((resolve) => {
+        const others = waiting.get(owner)
+        if (others) others.push(resolve)
+        else waiting.set(owner, [resolve])
+      })
     },
-    /** Whoever waits longest takes over the place. */
-    give(): void {
-      const next = waiting.shift()
-      if (next) next()
-      else taken--
+
+    give(owner: string): void {
+      const left = (held.get(owner) ?? 0) - 1
+      if (left > 0) held.set(owner, left)
+      else held.delete(owner)
+      free++
+      serve()
     },
-    isIdle: () => taken === 0,
+
+    isIdle: () => free === size && waiting.size === 0,
+  }
+
+  function mayTake(owner: string): boolean {
+    return (held.get(owner) ?? 0) < free
+  }
+
+  function hold(owner: string): void {
+    held.set(owner, (held.get(owner) ?? 0) + 1)
+    free--
+  }
+
+  /** Leaves nobody waiting who may take a place. */
+  function serve(): void {
+    for (;;) {
+      const next = firstServed()
+      if (!next) return
+      const { owner, line } = next
+      const proceed = line.shift()
+      waiting.delete(owner)
+      if (line.length > 0) waiting.set(owner, line)
+      hold(owner)
+      proceed?.()
+    }
+  }
+
+  function firstServed(): { owner: string; line: (() => void)[] } | undefined {
+    if (free === 0) return undefined
+    for (const [owner, line] of waiting) if (mayTake(owner)) return { owner, line }
+    return undefined
   }
 }

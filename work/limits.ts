@@ -13,3 +13,16 @@ export const workLimits = {
   deadLettersPerQueue: 1_000,
   deadLetterAgeMs: 30 * 24 * 3_600_000,
 } as const
+
+/** How many deliveries may be under way at once: in total, and to one endpoint. */
+export interface Places {
+  healthy: { total: number; perEndpoint: number }
+  /** Queues that fail have places of their own, so that they take none from the others. */
+  failing: { total: number; perEndpoint: number }
+}
+
+/** Of each, one owner alone gets half (`gate.ts`). */
+export const places: Places = {
+  healthy: { total: 512, perEndpoint: 32 },
+  failing: { total: 128, perEndpoint: 8 },
+}

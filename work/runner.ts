@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { createAttempts } from './attempts.ts'
@@ -7,8 +8,9 @@ import { backOff } from './back-off.ts'
 import { createGate } from './gate.ts'
 import { createLane, type Lane, type LaneState } from './lane.ts'
 import type { Leases } from './leases.ts'
+import type { Places } from './limits.ts'
 import { createSlowStart } from './slow-start.ts'
-import type { Outcome, Target } from './target.ts'
+import { isClosed, type Outcome, type Target, type TargetOf } from './target.ts'
 import type { Attempt, WorkItem } from './work-item.ts'
 import type { WorkQueues } from './work-queues.ts'
 
@@ -22,10 +24,6 @@ const tidyMs = 60_000
 /** For deliveries under way when the hub stops. They are repeated after the next start. */
 const stopMs = 5_000
 
-/** What may run at once. Queues that fail have places of their own, so that they take none from the others. */
-const healthyPlaces = { total: 512, perEndpoint: 16 }
-const failingPlaces = { total: 128, perEndpoint: 4 }
-
 export type Runner = ReturnType<typeof createRunner>
 
 /**
@@ -36,20 +34,23 @@ export function createRunner(parts: {
   queues: WorkQueues
   leases: Leases
   attempts: ReturnType<typeof createAttempts>
-  /** Undefined: its items wait. `gone`: it was removed, its items go. */
-  targetOf: (queue: string) => Target | 'gone' | undefined
-  /** An endpoint wants nothing more. */
-  onGone: (queue: string) => Promise<void>
+  targetOf: TargetOf
+  /** What else is to be stored with the outcome of a try. `isAside`: the line goes on all the same. */
+  noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
+  /** An endpoint wants nothing more. True: nothing more is sent there for now. */
+  onGone: (queue: string) => Promise<boolean>
+  /** Deliveries that may be under way at once. */
+  places: Places
   clock: () => number
   random: () => number
   log: Log
   metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
 }) {
-  const { queues, leases, attempts, targetOf, onGone, clock, random, log, metrics } = parts
+  const { queues, leases, attempts, targetOf, noted, onGone, clock, random, log, metrics } = parts
   const lanes = new Map<string, Lane>()
   const running = new Set<Promise<void>>()
-  const healthy = createGate(healthyPlaces)
-  const failing = createGate(failingPlaces)
+  const healthy = createGate(parts.places.healthy)
+  const failing = createGate(parts.places.failing)
   const slowStart = createSlowStart(clock)
   const stopping = new AbortController()
   const cutting = new AbortController()
@@ -60,10 +61,8 @@ export function createRunner(parts: {
   return {
     start(): void {
       queues.onAppended(wake)
-      leases.onFreed(wake, () => {
-        for (const name of queues.names()) wake(name)
-      })
-      for (const name of queues.names()) wake(name)
+      leases.onFreed(wake, wakeAll)
+      wakeAll()
       tidying = setInterval(tidy, tidyMs).unref()
       tidy()
     },
@@ -74,6 +73,9 @@ export function createRunner(parts: {
       lane.notBefore = 0
       wake(name)
     },
+
+    /** Looks at every queue again: where its items go may have changed. */
+    wakeAll,
 
     stateOf,
 
@@ -97,6 +99,10 @@ export function createRunner(parts: {
     const state = current ? 'delivering' : failures > 0 ? 'retrying' : 'idle'
     const isWaiting = !current && notBefore > clock()
     return { state, failures, nextTry: isWaiting ? new Date(notBefore).toISOString() : null, lastReason }
+  }
+
+  function wakeAll(): void {
+    for (const name of queues.names()) wake(name)
   }
 
   function wake(name: string): void {
@@ -137,6 +143,10 @@ export function createRunner(parts: {
         await leases.release(name)
         return
       }
+      if (isClosed(targetOf(name))) {
+        await giveUpAll(name, lane)
+        return
+      }
       const next = nextOf(name, lane)
       if (stopping.signal.aborted || !('item' in next)) {
         sleepUntil(name, lane, 'at' in next ? next.at : undefined)
@@ -146,8 +156,17 @@ export function createRunner(parts: {
       const target = targetOf(name)
       if (target === undefined) return
       if (target === 'gone') await queues.drop(name, await attempts.drop(name))
-      else await turn(name, lane, next, target)
+      else if (!isClosed(target)) await turn(name, lane, next, target)
     }
+  }
+
+  async function giveUpAll(name: string, lane: Lane): Promise<void> {
+    if (stopping.signal.aborted || queues.lengthOf(name).pending === 0 || !(await leases.take(name))) return
+    const target = targetOf(name)
+    if (!isClosed(target)) return
+    const count = await queues.giveUpAll(name, target.closed)
+    log.info({ queue: name, items: count, reason: target.closed }, 'queue closed')
+    Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
   }
 
   function nextOf(name: string, lane: Lane): Turn | { at?: number } {
@@ -176,12 +195,14 @@ export function createRunner(parts: {
     const pause = slowStart.waitFor(target.endpoint)
     if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
     const gate = lane.failures > 0 ? failing : healthy
-    const leave = once(await gate.enter(target.endpoint))
+    const leave = once(await gate.enter(target.endpoint, target.owner))
     try {
       stopping.signal.throwIfAborted()
-      // It may have been removed while we waited for our place.
+      // It may have been removed while we waited for our place, or its queue closed.
       const now = nextOf(name, lane)
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return
+      const where = targetOf(name)
+      if (where === undefined || where === 'gone' || isClosed(where)) return
       lane.current = now.item
       lane.triedAside = now.item.asideUntil !== undefined
       const body = await queues.body(now.item)
@@ -192,7 +213,7 @@ export function createRunner(parts: {
       }
       const started = performance.now()
       const time = new Date(clock()).toISOString()
-      const outcome = await target.deliver(now.item, body, cutting.signal)
+      const outcome = await where.deliver(now.item, body, cutting.signal)
       // What follows is between us and the store: the place is for the next one.
       leave()
       // Cut short by us: that says nothing of the endpoint.
@@ -214,7 +235,9 @@ export function createRunner(parts: {
     const { name, lane, item, refusedHead, outcome, attempt, endpoint } = done
     // Its subscription was removed meanwhile: nothing may be left behind.
     if (targetOf(name) === 'gone') return
-    const alongside = await untilStored(() => attempts.add(name, attempt))
+    const isAside = item.asideUntil !== undefined
+    const standing = noted(name, outcome, isAside && outcome.result === 'refused')
+    const alongside = [...(await untilStored(() => attempts.add(name, attempt))), ...standing]
     if (outcome.result === 'acknowledged') {
       slowStart.succeeded(endpoint)
       await untilStored(() => queues.acknowledge(name, item, alongside))
@@ -226,12 +249,10 @@ export function createRunner(parts: {
     slowStart.failed(endpoint)
     lane.lastReason = outcome.reason
     const refused = outcome.result === 'refused'
-    const isAside = item.asideUntil !== undefined
     const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
     await untilStored(() => queues.postpone(name, item, attempt, { refused, ...again }, alongside))
-    if (outcome.result === 'gone') {
+    if (outcome.result === 'gone' && (await untilStored(() => onGone(name)))) {
       log.warn({ queue: name, status: outcome.status }, 'the endpoint is gone')
-      await untilStored(() => onGone(name))
       return
     }
     // It has had its chance to be the only one that is refused.
@@ -280,7 +301,10 @@ export function createRunner(parts: {
 
   function tidy(): void {
     queues
-      .tidy((name, item) => lanes.get(name)?.current?.sequence === item.sequence)
+      .tidy(
+        (name, item) => lanes.get(name)?.current?.sequence === item.sequence,
+        (name) => isClosed(targetOf(name)),
+      )
       .catch((err: unknown) => log.error({ err }, 'queues not tidied'))
   }
 

@@ -4,8 +4,23 @@ import type { WorkItem } from './work-item.ts'
 export interface Target {
   /** What shares a fate and connections: bounds are counted by it. */
   endpoint: string
+  /** Whose it is: owners share what may run at once. */
+  owner: string
   /** Tries once; never rejects. Ends early, with whatever result, when `signal` aborts. */
   deliver(item: WorkItem, body: Buffer, signal: AbortSignal): Promise<Outcome>
+}
+
+/** A queue from which nothing is sent any more: its items are given up. */
+export interface Closed {
+  /** Why. */
+  closed: string
+}
+
+/** Undefined: the items of the queue wait. `gone`: it was removed, its items go. */
+export type TargetOf = (queue: string) => Target | Closed | 'gone' | undefined
+
+export function isClosed(target: ReturnType<TargetOf>): target is Closed {
+  return typeof target === 'object' && 'closed' in target
 }
 
 /** What came of one try. */

@@ -33,8 +33,13 @@ import {
 
 /** Attempts an item remembers. */
 const maxAttempts = 20
+/** Items of a long queue that one commit changes: others wait for it. */
+const commitItems = 500
 
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
+
+/** Whether the item is on its way at this moment. */
+type IsBusy = (queue: string, item: WorkItem) => boolean
 
 /**
  * Durable queues of work, on any store. Items are appended in the commit of the event they follow from;
@@ -46,10 +51,12 @@ export async function createWorkQueues(parts: {
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean
   clock: () => number
+  /** Time that ages what waits: like `clock`, but no jump ahead gives up a week of messages at once. */
+  steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
 }) {
-  const { store, nodes, isOwn, clock, limits, metrics } = parts
+  const { store, nodes, isOwn, clock, steadyClock, limits, metrics } = parts
   let appended: (queue: string) => void = () => undefined
   const sequences = createSequences(clock, nodes.slot)
   const mirror = await createMirror(store, sequences.heard, (queue) => {
@@ -124,12 +131,14 @@ export async function createWorkQueues(parts: {
     giveUp: (name: string, items: readonly WorkItem[], reason: string): Promise<void> =>
       inTurn(name, () => giveUp(name, items, reason)),
 
-    /** Gives up everything that waits in a queue. */
+    /** Gives up everything that waits in a queue, oldest first. */
     giveUpAll: (name: string, reason: string): Promise<number> =>
       inTurn(name, async () => {
         const { line, aside } = queues.get(name) ?? emptyQueue()
-        const items = [...line, ...aside]
-        await giveUp(name, items, reason)
+        const items = [...line, ...aside].sort(bySequence)
+        for (let from = 0; from < items.length; from += commitItems) {
+          await giveUp(name, items.slice(from, from + commitItems), reason)
+        }
         return items.length
       }),
 
@@ -182,18 +191,19 @@ export async function createWorkQueues(parts: {
 
     deadLetters: (name: string): readonly DeadLetter[] => queues.get(name)?.dead ?? [],
 
-    /** Keeps every queue within its limits, oldest first. `isBusy`: the item is on its way at this moment. */
-    async tidy(isBusy: (queue: string, item: WorkItem) => boolean): Promise<void> {
+    /** Keeps every queue within its limits, oldest first. */
+    async tidy(isBusy: IsBusy, isClosed: (queue: string) => boolean = () => false): Promise<void> {
       for (const name of [...queues.keys()].filter(isOwn)) {
         await inTurn(name, async () => {
-          const now = clock()
+          const now = steadyClock()
           const { line, aside } = queues.get(name) ?? emptyQueue()
           const old = [...line, ...aside].filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
           const free = old.filter((item) => !isBusy(name, item))
           await giveUp(name, free, 'it waited longer than items are kept')
           await dropExcess(name)
           const { dead } = queues.get(name) ?? emptyQueue()
-          const excess = dead.length - limits.deadLettersPerQueue
+          // What a closed queue had to give up are its last ones.
+          const excess = isClosed(name) ? 0 : dead.length - limits.deadLettersPerQueue
           const expired = dead.filter(({ givenUpAt }, index) => {
             return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now
           })

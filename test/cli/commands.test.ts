@@ -221,6 +221,7 @@ async function start(t: Test) {
     ...{ users, keys, lifecycle },
     queues: {
       list: () => [{ name: 'known' }],
+      whyClosed: () => undefined,
       deadLetters: () => [{ messageId: '17' }],
       attempts: async () => [],
       replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),

@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { call } from '../../cli/connection.ts'
 import { connectionsWithinOpenFiles } from '../../listener/open-files.ts'
+import { maxSockets, socketsWithin } from '../../push/sockets.ts'
 import { connectPublisher } from '../clients.ts'
 import { playing, station } from '../events.ts'
 import { spawnHub } from '../spawn-hub.ts'
@@ -14,20 +15,33 @@ const institution = livestream.institution.id
 t.test(
   'there are as many connections as wanted, or as there are open files for, and a warning',
   async (t) => {
-    const table: [wanted: number, openFiles: number, room: number, warnings: object[]][] = [
-      [20_000, 65_536, 20_000, []],
-      [20_000, Infinity, 20_000, []],
-      [20_000, 1024, 384, [{ wanted: 20_000, openFiles: 1024, room: 384 }]],
-      [384, 1024, 384, []],
+    const wanted = { incoming: 20_000, outgoing: maxSockets }
+    const table: [openFiles: number, incoming: number, outgoing: number, warnings: object[]][] = [
+      [65_536, 20_000, maxSockets, []],
+      [Infinity, 20_000, maxSockets, []],
+      [20_000, 7_020, maxSockets, [{ wanted: 20_000, openFiles: 20_000, room: 7_020 }]],
+      [1024, 320, 128, [{ wanted: 20_000, openFiles: 1024, room: 320 }]],
     ]
-    for (const [wanted, openFiles, room, warnings] of table) {
+    for (const [openFiles, incoming, outgoing, warnings] of table) {
       const warned: object[] = []
       const log = { warn: (values: object) => warned.push(values) }
-      t.equal(await connectionsWithinOpenFiles(wanted, log, async () => openFiles), room)
+      const allowed = await connectionsWithinOpenFiles(wanted, log, async () => openFiles)
+      t.same(allowed, { incoming, outgoing })
       t.same(warned, warnings)
+      t.ok(2 * allowed.incoming + allowed.outgoing <= (openFiles * 3) / 4, 'the rest is for the store')
     }
   },
 )
+
+t.test('what is sent to webhooks keeps to the connections there may be', async (t) => {
+  for (const allowed of [64, 128, 500, maxSockets, Infinity]) {
+    const { places, tests, kept } = socketsWithin(allowed)
+    const most = places.healthy.total + places.failing.total + tests + 4 * kept
+    t.ok(most <= allowed && most <= maxSockets, `${most} of ${allowed}`)
+    t.ok(places.healthy.perEndpoint >= 2 && places.failing.perEndpoint >= 2)
+  }
+  t.equal(socketsWithin(maxSockets).places.healthy.total, 512)
+})
 
 t.test('a flood of connections leaves the store the files it needs', async (t) => {
   const home = await temporaryDirectory(t)

@@ -1,11 +1,16 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { openRedisStore } from '../../store/redis.ts'
+import type { Change, Store } from '../../store/store.ts'
+import { deadLetterChange, itemRemoval, readWork } from '../../work/work-records.ts'
 import { connectPublisher } from '../clients.ts'
 import { institutions, playing, station } from '../events.ts'
 import { addUser, openApi } from '../https/api.ts'
 import { pushing, startReceiver } from '../receiver.ts'
 import { startRedis, withoutRedis } from '../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { startMailServer } from '../users/mail-server.ts'
+import { writeConfig } from '../users/write-config.ts'
 
 /*
  * Queues of webhooks on several nodes: each is worked off by one of them, in order, wherever events come in.
@@ -13,11 +18,12 @@ import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
 
-async function start(t: Test) {
+async function start(t: Test, settings: Record<string, string> = {}) {
   const redis = await startRedis(t)
   const home = await temporaryDirectory(t)
   const receiver = await startReceiver(t, home)
-  const env = { ...pushing(receiver), HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
+  const shared = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
+  const env = { ...pushing(receiver), ...shared, ...settings }
   const open = (name: string) => startTestHub(t, env, join(home, name))
   const [a, b] = [await open('a'), await open('b')]
   const api = await openApi(t, a)
@@ -33,7 +39,7 @@ async function start(t: Test) {
     const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
     await api.call('POST', '/subscriptions', { token, body: { ...body, url: receiver.url() } })
   }
-  return { receiver, open, a, b, api, token, studios }
+  return { receiver, redis, open, a, b, api, token, studios }
 }
 
 const titlesOf = (received: readonly { event: Record<string, unknown> }[]) =>
@@ -92,23 +98,40 @@ t.test('the queues of a node that stops, and of one that comes, go on', { skip: 
   t.pass('nothing is left')
 })
 
+/** Changes the store as a node does that the others hear. */
+async function commit(t: Test, url: string, changesFor: (store: Store) => Promise<Change[]>): Promise<void> {
+  const store = await openRedisStore({ server: { url }, project: 'hub', stage: 'test' })
+  t.teardown(store.close)
+  await store.commit(await changesFor(store))
+}
+
 t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) => {
-  const { receiver, a, b, studios, api, token } = await start(t)
+  const { receiver, redis, a, b, studios, api, token } = await start(t)
   receiver.behave(() => 410)
   for (const livestream of livestreams) await studios.a.publish(playing(livestream, { title: livestream.id }))
+  await receiver.until((received) => new Set(titlesOf(received)).size === livestreams.length)
+  // As after seven days.
+  await commit(t, redis.url, async (store) => {
+    const { items } = await readWork(store)
+    return items.flatMap(([queue, item]) => [
+      itemRemoval(queue, item),
+      deadLetterChange(queue, { ...item, givenUpAt: new Date().toISOString(), reason: 'too old' }),
+    ])
+  })
   const states = async () =>
-    await b.ask<{ name: string; state: string; deadLetters: number }[]>('queues.list')
-  await b.until(async () => (await states()).every(({ deadLetters }) => deadLetters === 1))
+    await b.ask<{ name: string; pending: number; deadLetters: number }[]>('queues.list')
+  await b.until(async () =>
+    (await states()).every(({ pending, deadLetters }) => pending === 0 && deadLetters === 1),
+  )
   receiver.behave(() => 201)
   const before = receiver.received.length
   for (const { name } of await states()) {
-    t.match(await b.ask('queues.dead-letters', { name }), [{ reason: 'the endpoint answered 410' }])
+    t.match(await b.ask('queues.dead-letters', { name }), [{ reason: 'too old' }])
     t.match(await b.ask('queues.replay', { name }), { replayed: 1 })
   }
   await receiver.until((received) => received.length >= before + livestreams.length)
-  t.match(
-    await a.ask('queues.list'),
-    livestreams.map(() => ({ deadLetters: 0 })),
+  await a.until(async () =>
+    (await a.ask<{ deadLetters: number }[]>('queues.list')).every(({ deadLetters }) => deadLetters === 0),
   )
   for (const { name } of await states()) {
     t.equal((await api.call('DELETE', `/subscriptions/${name}`, { token })).status, 200)
@@ -116,3 +139,82 @@ t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) 
   await b.until(async () => (await states()).length === 0)
   t.pass('and the other node knows')
 })
+
+t.test(
+  'a webhook is disabled once, every node shows it, and any enables it',
+  { skip: withoutRedis },
+  async (t) => {
+    const mail = await startMailServer(t)
+    const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
+    const one = await start(t, { HUB_CONFIG: await writeConfig(t, { smtp }) })
+    const { receiver, redis, a, b, studios, api, token } = one
+    receiver.behave(() => 410)
+    for (const livestream of livestreams)
+      await studios.a.publish(playing(livestream, { title: livestream.id }))
+    const list = async () => (await api.call('GET', '/subscriptions', { token })).json as unknown as Shown[]
+    await a.until(async () => (await list()).every(({ state }) => state === 'retrying'))
+    await commit(t, redis.url, async () =>
+      (await list()).map(({ name, since, reason }) => ({
+        put: `push-standing/${name}`,
+        value: JSON.stringify({ state: 'retrying', since, reason, gone: { at: Date.now(), ms: 3_599_999 } }),
+      })),
+    )
+    await a.until(async () => (await list()).every(({ state }) => state === 'disabled'))
+    for (const _livestream of livestreams) await mail.next()
+    for (const node of [a, b]) {
+      await node.until(async () =>
+        (await node.ask<{ state: string; pending: number }[]>('queues.list')).every(
+          ({ state, pending }) => state === 'disabled' && pending === 1,
+        ),
+      )
+    }
+    receiver.behave(() => 201)
+    const before = receiver.received.length
+    for (const { name } of await list()) t.match(await b.ask('queues.replay', { name }), { replayed: 0 })
+    await receiver.until((received) => received.length >= before + livestreams.length)
+    await a.until(async () => (await list()).every(({ state }) => state === 'active'))
+    t.equal(mail.count(), livestreams.length, 'one mail for each')
+  },
+)
+
+t.test('every node closes its queues when push has retired on another', { skip: withoutRedis }, async (t) => {
+  const { receiver, redis, a, b, studios } = await start(t)
+  receiver.behave(() => 503)
+  for (const livestream of livestreams) await studios.a.publish(playing(livestream, { title: livestream.id }))
+  await receiver.until((received) => new Set(titlesOf(received)).size === livestreams.length)
+  const at = new Date().toISOString()
+  const gone = { track: 'push', state: 'gone', announcedAt: at, sunset: at, link: 'x', retiredAt: at }
+  await commit(t, redis.url, async () => [{ put: 'lifecycle/push', value: JSON.stringify(gone) }])
+  for (const node of [a, b]) {
+    await node.until(async () =>
+      (await node.ask<{ state: string; pending: number; deadLetters: number }[]>('queues.list')).every(
+        ({ state, pending, deadLetters }) => state === 'closed' && pending === 0 && deadLetters === 1,
+      ),
+    )
+  }
+  const tried = receiver.received.length
+  receiver.behave(() => 201)
+  for (const studio of [studios.a, studios.b]) {
+    for (const livestream of livestreams) await studio.publish(playing(livestream, { title: 'too late' }))
+  }
+  for (const node of [a, b]) {
+    for (const { name, pending, deadLetters } of await node.ask<Queue[]>('queues.list')) {
+      t.same([pending, deadLetters], [0, 1], 'nothing is collected')
+      await t.rejects(node.ask('queues.replay', { name }), { message: /push has retired/ })
+    }
+  }
+  t.equal(receiver.received.length, tried)
+})
+
+interface Queue {
+  name: string
+  pending: number
+  deadLetters: number
+}
+
+interface Shown {
+  name: string
+  state: string
+  since: string
+  reason: string
+}

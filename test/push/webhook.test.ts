@@ -22,7 +22,7 @@ const deadlineMs = 700
 /** A server that does what the test says with every request, and the client. */
 async function start(
   t: Test,
-  options: { trusted?: boolean; names?: string[]; allowHalfOpen?: boolean } = {},
+  options: { trusted?: boolean; names?: string[]; allowHalfOpen?: boolean; maxKept?: number } = {},
 ) {
   const home = await temporaryDirectory(t)
   const tls = await ensureDevelopmentCertificates(home, options.names ?? [])
@@ -54,7 +54,8 @@ async function start(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const ca = options.trusted === false ? {} : { ca: readFileSync(tls.ca ?? '', 'utf8') }
-  const webhooks = createWebhooks({ allowPrivate: true, userAgent: 'test', ...ca })
+  const { maxKept = 64 } = options
+  const webhooks = createWebhooks({ allowPrivate: true, userAgent: 'test', maxKept, ...ca })
   t.teardown(() => {
     webhooks.close()
     for (const socket of open) socket.destroy()
@@ -69,6 +70,17 @@ async function start(
     webhooks,
     port,
     connections: () => connections,
+    serve(next: Serve): void {
+      serve = next
+    },
+    /** Resolves when so many connections are open. */
+    async has(count: number): Promise<void> {
+      while (open.size !== count) {
+        await new Promise<void>((resolve) => {
+          changed = resolve
+        })
+      }
+    },
     /** What one request comes to, and how long that takes. */
     async to(serving: Serve) {
       serve = serving
@@ -339,4 +351,41 @@ t.test('nothing is sent any more when the hub stops', async (t) => {
   const before = connections()
   t.match(await post(), { result: 'failed', reason: 'the hub is stopping' })
   t.equal(connections(), before)
+})
+
+t.test('so many unused connections are kept, and no more', async (t) => {
+  const one = await start(t, { maxKept: 2 })
+  const waiting: TLSSocket[] = []
+  one.serve((socket) => {
+    waiting.push(socket)
+    if (waiting.length < 4) return
+    for (const each of waiting) each.write('HTTP/1.1 204 x\r\n\r\n')
+  })
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => one.post()))
+  for (const outcome of outcomes) t.match(outcome, { result: 'acknowledged' })
+  await one.has(2)
+  one.serve((socket) => socket.write('HTTP/1.1 204 x\r\n\r\n'))
+  await Promise.all([one.post(), one.post()])
+  t.equal(one.connections(), 4, 'they are used again')
+})
+
+t.test('so many answers are read to their end, and no more', async (t) => {
+  const one = await start(t, { maxKept: 2 })
+  const closed: number[] = []
+  let count = 0
+  let noted = () => {}
+  const first = new Promise<void>((resolve) => {
+    noted = resolve
+  })
+  one.serve((socket) => {
+    const number = ++count
+    socket.once('close', () => {
+      closed.push(number)
+      noted()
+    })
+    socket.write('HTTP/1.1 200 x\r\ncontent-length: 100\r\n\r\n')
+  })
+  for (const _each of [1, 2, 3]) t.match(await one.post(), { result: 'acknowledged' })
+  await first
+  t.same(closed, [3], 'the two before are still read')
 })

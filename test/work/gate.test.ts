@@ -9,8 +9,8 @@ function watch(gate: ReturnType<typeof createGate>) {
   const leaves = new Map<string, () => void>()
   return {
     inside,
-    enter(name: string, endpoint: string): void {
-      void gate.enter(endpoint).then((leave) => {
+    enter(name: string, endpoint: string, owner = name): void {
+      void gate.enter(endpoint, owner).then((leave) => {
         inside.push(name)
         leaves.set(name, leave)
       })
@@ -50,7 +50,7 @@ t.test('places come back, however often they are used', async (t) => {
   let most = 0
   let now = 0
   const visit = async (endpoint: string) => {
-    const leave = await gate.enter(endpoint)
+    const leave = await gate.enter(endpoint, endpoint)
     most = Math.max(most, ++now)
     await turn()
     now--
@@ -59,4 +59,46 @@ t.test('places come back, however often they are used', async (t) => {
   await Promise.all(Array.from({ length: 300 }, (_, index) => visit(`endpoint ${index % 7}`)))
   t.match({ most, now }, { most: 2, now: 0 })
   await visit('endpoint 0')
+})
+
+t.test('one owner gets half, two a third each, and who has nothing gets a place at once', async (t) => {
+  const gate = watch(createGate({ total: 12, perEndpoint: 12 }))
+  const of = (owner: string) => gate.inside.filter((name) => name.startsWith(owner)).length
+  for (let index = 0; index < 50; index++) gate.enter(`slow ${index}`, `endpoint ${index}`, 'slow')
+  await turn()
+  t.equal(of('slow'), 6)
+  gate.enter('healthy 0', 'elsewhere', 'healthy')
+  await turn()
+  t.equal(of('healthy'), 1)
+  await gate.leave('healthy 0')
+  for (let index = 0; index < 50; index++) gate.enter(`other ${index}`, `other ${index}`, 'other')
+  await turn()
+  t.same([of('slow'), of('other')], [6, 3], 'what is held cannot be taken back')
+  await gate.leave('slow 0')
+  await gate.leave('slow 1')
+  t.same([of('slow'), of('other')], [4, 4], 'but it comes to the others')
+  gate.enter('healthy 1', 'elsewhere', 'healthy')
+  await turn()
+  t.equal(of('healthy'), 1)
+})
+
+t.test('those who share an endpoint share its places', async (t) => {
+  const gate = watch(createGate({ total: 100, perEndpoint: 4 }))
+  for (let index = 0; index < 50; index++) gate.enter(`slow ${index}`, 'shared', 'slow')
+  gate.enter('healthy', 'shared', 'healthy')
+  await turn()
+  t.same(gate.inside, ['slow 0', 'slow 1', 'healthy'])
+})
+
+t.test('owners who wait are served in turn, each in its order', async (t) => {
+  const gate = watch(createGate({ total: 1, perEndpoint: 10 }))
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) gate.enter(name, name, name[0])
+  const order: string[] = []
+  for (let served = 0; served < 6; served++) {
+    await turn()
+    const [name = ''] = gate.inside
+    order.push(name)
+    await gate.leave(name)
+  }
+  t.same(order, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2'])
 })

@@ -21,7 +21,12 @@ export const hour = 3_600_000
 
 /** Work queues on a store in memory, with a clock that the test sets. */
 export async function openQueues(
-  options: { memory?: ReturnType<typeof createMemoryStore>; now?: number; perQueue?: number } = {},
+  options: {
+    memory?: ReturnType<typeof createMemoryStore>
+    now?: number
+    perQueue?: number
+    steadyClock?: () => number
+  } = {},
 ) {
   const { memory = createMemoryStore(), perQueue = 1_000 } = options
   const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
@@ -30,6 +35,7 @@ export async function openQueues(
     nodes: createOnlyNode('test'),
     isOwn: () => true,
     clock: () => time.now,
+    steadyClock: options.steadyClock ?? (() => time.now),
     limits: { ...workLimits, perQueue },
     metrics: createMetrics(),
   })

@@ -7,8 +7,9 @@ import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createAttempts } from '../../work/attempts.ts'
 import { createLeases } from '../../work/leases.ts'
+import { places } from '../../work/limits.ts'
 import { createRunner } from '../../work/runner.ts'
-import type { Outcome, Target } from '../../work/target.ts'
+import type { Outcome } from '../../work/target.ts'
 import type { WorkItem } from '../../work/work-item.ts'
 import { hour, openQueues } from './open-queues.ts'
 
@@ -25,6 +26,7 @@ async function startRunner(
   answer: (item: WorkItem, queue: string, signal: AbortSignal) => Outcome | Promise<Outcome>,
   prepare: (one: Awaited<ReturnType<typeof openQueues>>) => Promise<unknown> = async () => undefined,
   nodes: Nodes = createOnlyNode('test'),
+  ownerOf = (queue: string) => queue,
 ) {
   const one = await openQueues({ now: Date.now() })
   await prepare(one)
@@ -33,17 +35,20 @@ async function startRunner(
   const delivered: string[] = []
   const removed = new Set<string>()
   const silent = new Set<string>()
+  const closed = new Set<string>()
   const attempts = createAttempts(memory.store)
   const calls = createCalls({ store: memory.store, nodes })
   const leases = await createLeases({ store: memory.store, nodes, calls })
   let behind = 0
   const runner = createRunner({
     ...{ queues, leases, attempts, log: pino({ level: 'silent' }), metrics: createMetrics() },
-    targetOf(queue): Target | 'gone' | undefined {
+    targetOf(queue) {
       if (removed.has(queue)) return 'gone'
+      if (closed.has(queue)) return { closed: 'retired' }
       if (silent.has(queue)) return undefined
       return {
         endpoint: queue,
+        owner: ownerOf(queue),
         async deliver(item, _body, signal) {
           delivered.push(item.messageId)
           events.emit('delivered')
@@ -54,7 +59,10 @@ async function startRunner(
     async onGone(queue) {
       silent.add(queue)
       await queues.giveUpAll(queue, 'gone')
+      return true
     },
+    noted: () => [],
+    places,
     clock: () => Date.now() - behind,
     random: () => 0,
   })
@@ -67,6 +75,7 @@ async function startRunner(
     delivered,
     removed,
     silent,
+    closed,
     setBack(ms: number): void {
       behind = ms
     },
@@ -230,6 +239,75 @@ t.test('gone: nothing is sent until somebody asks for it', async (t) => {
   one.runner.retryNow('a')
   await one.tried(4)
   t.same(one.delivered.slice(1), ['3', '1', '2'])
+})
+
+t.test('a queue that is closed sends nothing any more, and what waits is given up', async (t) => {
+  let proceed = () => {}
+  const held = new Promise<void>((resolve) => {
+    proceed = resolve
+  })
+  const one = await startRunner(t, async () => {
+    await held
+    return answers.failed
+  })
+  for (const id of ['1', '2', '3']) await one.append(id, 'a')
+  await one.tried(1)
+  one.closed.add('a')
+  one.runner.wakeAll()
+  proceed()
+  while (one.queues.deadLetters('a').length < 3) await new Promise((resolve) => setImmediate(resolve))
+  await one.append('4', 'a')
+  while (one.queues.deadLetters('a').length < 4) await new Promise((resolve) => setImmediate(resolve))
+  const letters = one.queues.deadLetters('a').map(({ messageId, reason }) => [messageId, reason])
+  t.same(
+    letters,
+    ['1', '2', '3', '4'].map((id) => [id, 'retired']),
+  )
+  t.same(one.delivered, ['1'])
+  t.match(one.runner.stateOf('a'), { state: 'idle', failures: 0, nextTry: null })
+})
+
+t.test('a queue that is closed while it waits for a place sends nothing', async (t) => {
+  let proceed = () => {}
+  const held = new Promise<Outcome>((resolve) => {
+    proceed = () => resolve(answers.ok)
+  })
+  const one = await startRunner(
+    t,
+    () => held,
+    undefined,
+    undefined,
+    () => 'one owner',
+  )
+  const names = Array.from({ length: places.healthy.total }, (_, index) => `slow ${index}`)
+  await one.append('1', ...names)
+  await one.tried(names.length / 2)
+  for (const name of names) one.closed.add(name)
+  proceed()
+  const isDone = () => names.every((name) => one.queues.lengthOf(name).pending === 0)
+  while (!isDone()) await new Promise((resolve) => setImmediate(resolve))
+  t.equal(one.delivered.length, names.length / 2)
+  t.equal(names.filter((name) => one.queues.deadLetters(name).length === 1).length, names.length / 2)
+})
+
+t.test('the slow queues of one owner do not keep those of another waiting', async (t) => {
+  const one = await startRunner(
+    t,
+    (_item, queue, signal) =>
+      queue === 'healthy'
+        ? answers.ok
+        : new Promise((resolve) => {
+            signal.addEventListener('abort', () => resolve(answers.ok), { once: true })
+          }),
+    undefined,
+    undefined,
+    (queue) => queue.replace(/ .*/, ''),
+  )
+  await one.append('1', ...Array.from({ length: 600 }, (_, index) => `slow ${index}`))
+  await one.tried(places.healthy.total / 2)
+  await one.append('2', 'healthy')
+  await one.tried(places.healthy.total / 2 + 1)
+  t.equal(one.delivered.at(-1), '2')
 })
 
 t.test('the first of many failing queues do not keep a healthy one waiting', async (t) => {

@@ -255,6 +255,49 @@ t.test('dead letters are kept within their number and age, and those lost are co
   t.same([...one.memory.keys('work-dead/'), ...one.memory.keys('work-body/')], [])
 })
 
+t.test('a closed queue keeps all it had to give up', async (t) => {
+  const one = await openQueues({ perQueue: 5_000 })
+  const ids = Array.from({ length: workLimits.deadLettersPerQueue + 3 }, (_, index) => String(index))
+  await Promise.all(ids.map((id) => one.append(id, 'a')))
+  t.equal(await one.queues.giveUpAll('a', 'retired'), ids.length)
+  await one.queues.tidy(
+    () => false,
+    (name) => name === 'a',
+  )
+  t.same(
+    one.queues.deadLetters('a').map(({ messageId }) => messageId),
+    ids,
+  )
+  t.same((await one.reopen()).queues.deadLetters('a').length, ids.length)
+})
+
+t.test('a long queue that was given up in part only is given up by the next try', async (t) => {
+  const one = await openQueues({ perQueue: 5_000 })
+  const ids = Array.from({ length: 1_200 }, (_, index) => String(index))
+  await Promise.all(ids.map((id) => one.append(id, 'a')))
+  let commits = 0
+  one.memory.judge(() => (++commits === 2 ? 'refused' : 'stored'))
+  await t.rejects(one.queues.giveUpAll('a', 'retired'))
+  const again = await one.reopen()
+  t.match(again.queues.lengthOf('a'), { pending: 700, deadLetters: 500 })
+  await again.queues.giveUpAll('a', 'retired')
+  t.same(
+    again.queues.deadLetters('a').map(({ messageId }) => messageId),
+    ids,
+  )
+})
+
+t.test('a clock that jumps ahead gives up nothing', async (t) => {
+  const now = Date.parse('2026-06-01T12:00:00Z')
+  const one = await openQueues({ now, steadyClock: () => now })
+  await one.append('1', 'a')
+  await one.append('2', 'a')
+  await one.queues.giveUp('a', [one.head('a')], 'no reason')
+  one.time.now += 40 * 24 * hour
+  await one.queues.tidy(() => false)
+  t.match(one.queues.lengthOf('a'), { pending: 1, deadLetters: 1 })
+})
+
 t.test('a clock that is set back does not mix old with new', async (t) => {
   const one = await openQueues()
   await one.append('1', 'a')

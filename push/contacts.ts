@@ -1,0 +1,37 @@
+import type { PushSubscription, PushSubscriptions } from './subscriptions.ts'
+
+/**
+ * Tells the contacts of disabled subscriptions, each once however many nodes there are. Who tells is stored with
+ * the subscription until it is done, so that another node takes over from one that is gone.
+ */
+export function createContacts(parts: {
+  subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'passTelling'>
+  /** This node. */
+  self: string
+  isLiving: (node: string) => boolean
+  /** Whether this node looks after the queue of a subscription. */
+  isOwn: (name: string) => boolean
+  /** Never rejects. */
+  send: (subscription: PushSubscription) => Promise<void>
+}) {
+  const { subscriptions, self, isLiving, isOwn, send } = parts
+
+  return {
+    tell,
+
+    /** Tells what others left untold. `isStart`: what bears the name of this node is from its life before. */
+    async takeOver(isStart: boolean): Promise<void> {
+      for (const { name, toldBy } of subscriptions.list()) {
+        if (toldBy === undefined || !isOwn(name)) continue
+        if (isLiving(toldBy) && !(isStart && toldBy === self)) continue
+        if (await subscriptions.passTelling(name, toldBy, self)) await tell(name)
+      }
+    },
+  }
+
+  async function tell(name: string): Promise<void> {
+    const subscription = subscriptions.find(name)
+    if (subscription) await send(subscription)
+    await subscriptions.passTelling(name, self)
+  }
+}

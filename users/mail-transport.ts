@@ -1,0 +1,41 @@
+import { createTransport } from 'nodemailer'
+
+/** The mail server, as the configuration has it. */
+export interface MailServer {
+  host: string
+  port: number
+  secure: boolean
+  from: string
+  user?: string | undefined
+  password?: string | undefined
+}
+
+const timeoutMs = 20_000
+
+/** Sends a mail; rejects when the server does not take it. */
+export function createMailTransport(server: MailServer) {
+  const { user, password } = server
+  const transport = createTransport({
+    host: server.host,
+    port: server.port,
+    secure: server.secure,
+    // A password never goes over an open line.
+    requireTLS: user !== undefined && !server.secure,
+    ...(user !== undefined && password !== undefined && { auth: { user, pass: password } }),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+
+  return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
+    await transport.sendMail({
+      from: server.from,
+      // As an address, which no line break and no comma makes more than one of.
+      to: { name: '', address: mail.to },
+      subject: mail.subject,
+      text: [...mail.lines, ''].join('\n'),
+    })
+  }
+}
