@@ -190,7 +190,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       proxyProtocol: config.proxyProtocol,
       // A browser that learned it for localhost would refuse every other server there.
       strictTransport: config.tlsCert !== undefined,
-      waitFor: createEventRate(config.publishRate, store),
+      rate: createEventRate(config.publishRate, store),
       publicUrl: () => publicUrl,
       mqttPort: () => mqttPort,
       accept: broker.accept,

@@ -12,7 +12,7 @@ import { describeMqtt } from './asyncapi.ts'
 import { authRoutes } from './auth-routes.ts'
 import { type DeliveryParts, deliveryRoutes } from './delivery-routes.ts'
 import { descriptionRoutes } from './description-routes.ts'
-import { eventRoutes } from './event-routes.ts'
+import { type EventRate, eventRoutes } from './event-routes.ts'
 import { type HealthCheck, healthRoutes } from './health-routes.ts'
 import { createLegacyNames } from './legacy-names.ts'
 import { listenHttps } from './listener.ts'
@@ -52,8 +52,7 @@ export async function startBridge(
       lifecycle: Lifecycle
       checkUrl: (url: string) => Promise<string | undefined>
       health: HealthCheck
-      /** Seconds to wait before the next event of a user; 0: it may come now. */
-      waitFor: (userId: string) => Promise<number>
+      rate: EventRate
     },
 ) {
   const { version, publicUrl, mqttPort, lifecycle, metrics } = parts

@@ -1,6 +1,7 @@
 import { type ErrorItem, errorItem, httpStatusOf, quote } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
 import { TrackEvent } from '../event/schema.ts'
+import { costOf } from '../validator/cost.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import { belowBody, refuse, refuseUntil } from './answer.ts'
 import type { LegacyNames } from './legacy-names.ts'
@@ -15,14 +16,21 @@ const eventNames: readonly string[] = eventKinds
 /** When to try again without a feed: it takes an operator, or the next refresh. */
 const feedRetrySeconds = 60
 
+/** How often a user may publish. */
+export interface EventRate {
+  /** Seconds to wait before the next event of a user; 0: it may come now. */
+  waitFor: (userId: string) => Promise<number>
+  /** Counts what an event cost beyond one. */
+  charge: (userId: string, cost: number) => void
+}
+
 /** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
 export function eventRoutes(parts: {
   pipeline: Pick<Pipeline, 'submitLegacy'>
   names: LegacyNames
-  /** Seconds to wait before the next event of a user; 0: it may come now. */
-  waitFor: (userId: string) => Promise<number>
+  rate: EventRate
 }): Route[] {
-  const { pipeline, names, waitFor } = parts
+  const { pipeline, names, rate } = parts
   return [
     {
       method: 'POST',
@@ -55,10 +63,12 @@ export function eventRoutes(parts: {
         const { eventName = '' } = params
         if (!eventNames.includes(eventName)) return refuse(400, [wrongName(eventName)])
         if (!Buffer.isBuffer(body)) throw new Error('a raw body was not handed on')
-        const wait = await waitFor(user.userId)
+        const wait = await rate.waitFor(user.userId)
         if (wait > 0) return refuseUntil(429, wait)
         const request = { payload: body, eventName, institutionId: user.institutionId }
-        const result = await pipeline.submitLegacy(request, { at, started })
+        const decided = (livestreams: number) =>
+          rate.charge(user.userId, costOf(body.length, livestreams) - 1)
+        const result = await pipeline.submitLegacy(request, { at, started, decided })
         if (result.outcome === 'failed') return refuse(500)
         if (result.outcome === 'invalid') {
           const tooLarge = result.errors.some(({ errorCode }) => httpStatusOf(errorCode) === 413)

@@ -1,8 +1,8 @@
 import Type, { type Static, type TSchema } from 'typebox'
-import type { TrackEvent } from '../event/schema.ts'
 import { maxWebhookUrlLength } from '../push/webhook-url.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
+import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
 /*
  * The bodies of this door (service.md §2.7 to §2.9, design.md §9). One schema checks requests and is the
@@ -87,8 +87,8 @@ export const PublishAnswer = Type.Object(
         description: 'Why services were blocked or failed; absent when all were published',
       }),
     ),
-    event: Type.Unsafe<Static<typeof TrackEvent>>({
-      $ref: 'TrackEvent',
+    event: Type.Unsafe<Static<typeof PublishedEvent>>({
+      $ref: 'PublishedEvent',
       description: 'As stored, with its id. Each accepted service carries its topic.',
     }),
     trace,
@@ -272,6 +272,9 @@ export const PlainError = Type.Object(
 export const namedSchemas: readonly TSchema[] = [
   LogInAnswer,
   TraceAnswer,
+  ServiceTopic,
+  PublishedService,
+  PublishedEvent,
   PublishAnswer,
   Topic,
   Subscription,

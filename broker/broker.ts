@@ -97,8 +97,9 @@ export async function createBroker(parts: {
     loginFailures: limits.loginFailures,
   })
   const { incomingWindow } = limits
-  const receiving = createReceiving({ store, wills, incomingWindow, clock, log, metrics })
   const publishRate = createPublishRate(limits.publishRate, store)
+  const charge = (username: string, cost: number) => publishRate.charge(username, cost, performance.now())
+  const receiving = createReceiving({ store, wills, incomingWindow, charge, clock, log, metrics })
   const unfinished = createUnfinished()
 
   const aedes = new Aedes({
@@ -190,7 +191,7 @@ export async function createBroker(parts: {
         },
         cut: (reason, detail) => logCut(connection, reason, detail),
         dropped: () => metrics.messagesDropped.inc({ reason: 'slow' }),
-        publishing: () => publishRate.take(connection.principal?.username ?? '', performance.now()),
+        publishing: (resume) => publishRate.enter(connection.principal?.username ?? '', resume),
       })
       const link = links.add(connection)
       metrics.connections.inc()

@@ -25,8 +25,11 @@ export interface ConnectionEvents {
   cut(reason: CutReason, detail: string): void
   /** A QoS 0 message found no room. */
   dropped(): void
-  /** A PUBLISH came in; for how many milliseconds to stop reading, because there were too many. */
-  publishing(): number
+  /**
+   * A PUBLISH came in. True: it may go on. False: there were too many, and `resume` is called when it may; until
+   * then nothing is read. `resume` tells whether the connection is still open.
+   */
+  publishing(resume: () => boolean): boolean
 }
 
 export type CutReason =

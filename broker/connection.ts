@@ -207,17 +207,23 @@ export class MqttConnection extends Duplex {
     if (this.#peerEnded && this.#state !== 'handshake' && this.#held.length === 0) this.push(null)
   }
 
-  /** Back-pressure instead of loss: what the client sends waits in the network (design.md §8). */
-  #throttle(ms: number): void {
-    if (ms <= 0 || this.#throttled) return
+  /** Back-pressure instead of loss: the PUBLISH, and what the client sends behind it, waits (design.md §8). */
+  #throttle(frame: Frame): void {
+    this.#held.unshift(frame)
     this.#throttled = true
     this.#socket.pause()
-    setTimeout(() => {
-      this.#throttled = false
-      this.#lastHeard = performance.now()
-      this.#dispatchHeld()
-      this.#resume()
-    }, ms).unref()
+  }
+
+  /** The PUBLISH at the head of what is held may go on. */
+  #unthrottle(): boolean {
+    if (this.#state !== 'open') return false
+    this.#throttled = false
+    this.#lastHeard = performance.now()
+    const frame = this.#held.shift()
+    if (frame) this.#publish(frame)
+    this.#dispatchHeld()
+    this.#resume()
+    return true
   }
 
   #dispatchHeld(): void {
@@ -288,15 +294,10 @@ export class MqttConnection extends Duplex {
       case packetType.connect:
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
-      case packetType.publish: {
-        const publish = { ...readPublish(frame), started: this.#lastHeard }
-        this.#take(publish.payload.length)
-        this.#throttle(this.#events.publishing())
-        this.#events.publish(publish)
-        // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.
-        if (publish.qos === 2) this.#inward(encodeEmptyPublish(publish.packetId))
+      case packetType.publish:
+        if (this.#events.publishing(() => this.#unthrottle())) this.#publish(frame)
+        else this.#throttle(frame)
         return
-      }
       case packetType.subscribe:
         this.#answer(frame, (request) => this.#events.subscribe(request))
         return
@@ -308,6 +309,14 @@ export class MqttConnection extends Duplex {
         break
     }
     this.#inward(frame.bytes)
+  }
+
+  #publish(frame: Frame): void {
+    const publish = { ...readPublish(frame), started: this.#lastHeard }
+    this.#take(publish.payload.length)
+    this.#events.publish(publish)
+    // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.
+    if (publish.qos === 2) this.#inward(encodeEmptyPublish(publish.packetId))
   }
 
   #answer(frame: Frame, answer: (request: FiltersFrame) => Promise<void>): void {

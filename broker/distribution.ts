@@ -91,7 +91,7 @@ export function createDistribution(parts: {
         const planned = planQueues(message, changes)
         return { message, publish, planned, isShown: false, takeBack: undefined, isLive: false }
       })
-      for (const message of messages) changes.push(...retained.change(message, now))
+      changes.push(...retained.changes(messages, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
       const underway = () => {
         const [first] = held

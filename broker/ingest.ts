@@ -3,6 +3,7 @@ import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { costOf } from '../validator/cost.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import type { Receive, Received } from './receiving.ts'
 
@@ -20,7 +21,8 @@ export function createIngest(parts: {
 
   return async (received) => {
     const { principal, topic, payload } = received
-    const arrival = { at: received.at, started: received.started, alongside: received.alongside }
+    const decided = (livestreams: number) => received.charge(costOf(payload.length, livestreams) - 1)
+    const arrival = { at: received.at, started: received.started, alongside: received.alongside, decided }
     const decision = decide(principal, topic)
     if (decision.allowed) {
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []

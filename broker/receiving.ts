@@ -26,6 +26,8 @@ export interface Received {
   started: number
   /** Must be stored with the decision, or not at all. */
   alongside: readonly Change[]
+  /** Charges the publish rate of the credential with what the event cost beyond one token. */
+  charge(cost: number): void
 }
 
 /** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
@@ -43,11 +45,13 @@ export function createReceiving(parts: {
   wills: ReturnType<typeof createWills>
   /** Received QoS 2 messages one client may leave unreleased. */
   incomingWindow: number
+  charge: (username: string, cost: number) => void
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
   const { store, wills, incomingWindow, clock, log, metrics } = parts
+  const chargeOf = (principal: Principal) => (cost: number) => parts.charge(principal.username, cost)
   let receive: Receive = async () => false
   let state: 'new' | 'started' | 'closed' = 'new'
   const inTurn = createTurns(store, 'wills')
@@ -141,7 +145,8 @@ export function createReceiving(parts: {
   ): Promise<boolean> {
     if (key && !(await wills.isDue(key))) return true
     const now = { at: clock(), started: performance.now() }
-    return receive({ ...will, isWill: true, ...now, alongside: key ? [{ del: key }] : [] })
+    const charge = chargeOf(will.principal)
+    return receive({ ...will, isWill: true, ...now, alongside: key ? [{ del: key }] : [], charge })
   }
 
   async function untilDone(attempt: () => Promise<boolean>): Promise<void> {
@@ -187,7 +192,8 @@ export function createReceiving(parts: {
     { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
   ): Promise<void> {
-    const from = { principal, clientId, isWill: false, at: clock(), started, alongside }
+    const charge = chargeOf(principal)
+    const from = { principal, clientId, isWill: false, at: clock(), started, alongside, charge }
     if (await receive({ topic, payload, qos, retain, ...from })) return
     link.connection.cut('error', 'publish not stored')
     throw new Error('publish not stored')

@@ -1,6 +1,7 @@
 import type { Message } from '../event/message.ts'
 import { type Change, keepsStored, type Order, type Store } from '../store/store.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
+import { bodyPrefix, createRetainedBodies } from './retained-bodies.ts'
 
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
@@ -13,6 +14,8 @@ export interface RetainedValue {
   expires?: number
   qos: 0 | 1 | 2
   payload: Buffer
+  /** Id of the stored payload where others have the same. */
+  body?: string
 }
 
 /** Values side by side on one topic: a publisher that invents names without end must fill nobody's memory. */
@@ -31,9 +34,15 @@ export async function openRetained(store: Store, clock: () => number) {
   const root = createNode()
   /** Pushed out of memory, not out of the store yet. */
   let pushedOut: Place[] = []
-  for await (const [, value] of store.range(prefix)) keep(readValue(value))
+  const bodies = createRetainedBodies()
+  for await (const [key, payload] of store.range(bodyPrefix)) bodies.take(key, payload)
+  for await (const [, value] of store.range(prefix)) adoptStored(value)
+  store.watch?.(bodyPrefix, (change) => {
+    if ('put' in change) bodies.take(change.put, change.value)
+    else if ('del' in change) bodies.removed(change.del)
+  })
   store.watch?.(prefix, (change) => {
-    if ('put' in change) keep(readValue(change.value))
+    if ('put' in change) adoptStored(change.value)
     else if ('del' in change) {
       const { topic, slot } = placeOf(change.del)
       const value = nodeOf(topic)?.slots.get(slot)
@@ -42,12 +51,19 @@ export async function openRetained(store: Store, clock: () => number) {
   })
 
   return {
-    /** The change that stores `message` as of `now`; none for a message that is not retained. */
-    change(message: Message, now: number): Change[] {
-      const value = toValue(message)
-      if (!value) return []
-      const { payload, ...header } = value
-      return [{ put: keyOf(value), value: encodeRecord(header, payload), order: orderAt(value.time, now) }]
+    /** The changes that store messages as of `now`; none for those that are not retained. */
+    changes(messages: readonly Message[], now: number): Change[] {
+      const kept = messages.filter(({ retained }) => retained)
+      // Bodies first: another node reads the changes in this order.
+      const changes = bodies.share(kept.map(({ payload }) => payload))
+      for (const message of kept) {
+        const value = toValue(message)
+        if (!value) continue
+        const { payload, ...header } = value
+        const record = value.body === undefined ? encodeRecord(header, payload) : encodeRecord(header)
+        changes.push({ put: keyOf(value), value: record, order: orderAt(value.time, now) })
+      }
+      return changes
     },
 
     /**
@@ -113,7 +129,9 @@ export async function openRetained(store: Store, clock: () => number) {
         order: { time: value.time, horizon: Infinity },
       }))
       const pushed = pushedOut.length
-      await store.commit(changes)
+      const unused = bodies.sweep()
+      await store.commit([...changes, ...unused.changes])
+      unused.stored()
       pushedOut = pushedOut.slice(pushed)
       for (const value of expired) {
         if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)
@@ -124,8 +142,22 @@ export async function openRetained(store: Store, clock: () => number) {
   async function takeBack(value: RetainedValue): Promise<void> {
     const stored = await store.get(keyOf(value))
     if (nodeOf(value.topic)?.slots.get(value.slot) !== value) return
-    if (stored) keep(readValue(stored))
-    else forget(value)
+    if (!stored || !adoptStored(stored)) forget(value)
+  }
+
+  /** False where its body is gone: nothing referred to it as far as the nodes knew. */
+  function adoptStored(stored: Buffer): boolean {
+    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(stored)
+    // With a copy of the payload, or the whole chunk read from the store would stay in memory.
+    const whole = header.body === undefined ? Buffer.from(payload) : bodies.payloadOf(header.body)
+    if (whole) keep({ ...header, payload: whole })
+    return whole !== undefined
+  }
+
+  function toValue({ topic, payload, qos, retained }: Message): RetainedValue | undefined {
+    if (!retained) return undefined
+    const body = bodies.idOf(payload)
+    return { topic, qos, payload, ...retained, ...(body !== undefined && { body }) }
   }
 
   function nodeOf(topic: string): Node | undefined {
@@ -145,11 +177,14 @@ export async function openRetained(store: Store, clock: () => number) {
       node = child
     }
     node.topic = value.topic
+    bodies.hold(value.body)
+    bodies.release(node.slots.get(value.slot)?.body)
     node.slots.delete(value.slot) // slots stay in the order of arrival, which decides between equal times
     node.slots.set(value.slot, value)
     for (const oldest of node.slots.values()) {
       if (node.slots.size <= maxSlots) break
       node.slots.delete(oldest.slot)
+      bodies.release(oldest.body)
       pushedOut.push({ topic: oldest.topic, slot: oldest.slot, time: oldest.time })
     }
   }
@@ -162,6 +197,7 @@ export async function openRetained(store: Store, clock: () => number) {
       path.push([node, level])
       node = node.children.get(level)
     }
+    bodies.release(node?.slots.get(value.slot)?.body)
     node?.slots.delete(value.slot)
     for (const [parent, level] of path.reverse()) {
       const child = parent.children.get(level)
@@ -183,16 +219,6 @@ interface Node {
 
 function createNode(): Node {
   return { children: new Map(), slots: new Map(), topic: '' }
-}
-
-/** With a copy of the payload, or the whole chunk read from the store would stay in memory. */
-function readValue(stored: Buffer): RetainedValue {
-  const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(stored)
-  return { ...header, payload: Buffer.from(payload) }
-}
-
-function toValue({ topic, payload, qos, retained }: Message): RetainedValue | undefined {
-  return retained ? { topic, qos, payload, ...retained } : undefined
 }
 
 /** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */

@@ -127,6 +127,7 @@ const schemaSentences: ReadonlyMap<string, string> = new Map([
   ['pattern', 'The value has the wrong form'],
   ['exclusiveMinimum', 'The number is too small'],
   ['minItems', 'The list is too short'],
+  ['maxItems', 'The list is too long'],
   ['minLength', 'The text is too short'],
   ['maxLength', 'The text is too long'],
 ])

@@ -1,7 +1,15 @@
+import { isUtf8 } from 'node:buffer'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
 /** Deepest nesting of objects and arrays; the event itself is level 1. */
 export const maxNesting = 64
+
+/**
+ * Most values in one payload: objects, arrays, texts, numbers, true, false and null count one each. A full event for
+ * 200 livestreams has less than 2,000. 400 kB have room for 200,000, and reading those takes ten times as long as
+ * reading one long text.
+ */
+export const maxValues = 10_000
 
 /** More items help nobody, and an answer must not be larger than the question. */
 const maxErrors = 100
@@ -9,21 +17,17 @@ const maxErrors = 100
 /**
  * Reads a payload as one JSON object, stricter than JSON.parse: what two readers could understand
  * differently is refused (duplicate keys, numbers beyond double precision, `__proto__`), and so is what
- * could exhaust a reader further down (nesting).
+ * could exhaust a reader further down (nesting, number of values).
  */
 export function parseJson(payload: Uint8Array): { value: unknown } | { errors: ErrorItem[] } {
-  let text: string
-  try {
-    text = utf8.decode(payload)
-  } catch {
-    return refused('it is not valid UTF-8')
-  }
+  if (!isUtf8(payload)) return refused('it is not valid UTF-8')
+  const text = Buffer.from(payload.buffer, payload.byteOffset, payload.length).toString()
   // RFC 8259 §8.1: a byte order mark must not be added.
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
-  // Before JSON.parse, which takes its time over a hundred thousand open brackets.
-  const { errors, tooDeep } = scan(text)
-  if (tooDeep) return { errors }
+  // Before JSON.parse, which takes its time over a hundred thousand open brackets, or keys.
+  const { errors, isComplete } = scan(text)
+  if (!isComplete) return { errors }
 
   let value: unknown
   try {
@@ -37,38 +41,40 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   return errors.length > 0 ? { errors } : { value }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
 function refused(detail: string): { errors: ErrorItem[] } {
   return { errors: [errorItem('payload.json', '.', detail)] }
 }
 
 /** An object or array that is open at the current place of the scan. */
 interface Level {
-  /** Keys of an object so far, and whether the repetition of one was already reported. */
-  keys: Map<string, boolean> | undefined
+  /** Of an object: its keys so far, and whether the repetition of one was already reported. */
+  keys: Keys | undefined
   /** Key or index of the current value. */
   at: string | number
 }
 
 /**
  * Looks through JSON text for what JSON.parse hides. What it finds in text that is no JSON is of no account.
- * One pass with its own stack: linear, whatever the input, and never deeper than `maxNesting`.
+ * One pass with its own stack: linear, whatever the input. It stops, incomplete, at `maxNesting`, `maxValues` and
+ * `maxErrors`.
  */
-function scan(text: string): { errors: ErrorItem[]; tooDeep: boolean } {
+function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors: ErrorItem[] = []
   const levels: Level[] = []
+  let values = 0
   let index = 0
-  while (index < text.length && errors.length < maxErrors) {
+  while (index < text.length) {
     const level = levels.at(-1)
-    switch (text[index]) {
+    const character = text[index]
+    switch (character) {
       case '{':
       case '[':
         if (levels.length >= maxNesting) {
           report(`nested deeper than ${maxNesting} levels`)
-          return { errors, tooDeep: true }
+          return { errors, isComplete: false }
         }
-        levels.push(text[index] === '{' ? { keys: new Map(), at: '' } : { keys: undefined, at: 0 })
+        levels.push(character === '{' ? { keys: createKeys(), at: '' } : { keys: undefined, at: 0 })
+        values++
         index++
         break
       case '}':
@@ -86,30 +92,42 @@ function scan(text: string): { errors: ErrorItem[]; tooDeep: boolean } {
         if (level?.keys !== undefined && text[skipSpace(text, end)] === ':') {
           level.at = spelledKey(text.slice(index, end))
           checkKey(level.at, level.keys)
+        } else {
+          values++
         }
         index = end
         break
       }
+      case ':':
+      case ' ':
+      case '\n':
+      case '\t':
+      case '\r':
+        index++
+        break
       default:
-        number.lastIndex = index
-        if (number.test(text)) {
-          checkNumber(text.slice(index, number.lastIndex))
-          index = number.lastIndex
-        } else {
-          index++ // white space, a colon, or a letter of true, false, null
-        }
+        word.lastIndex = index
+        word.test(text)
+        checkNumber(text.slice(index, word.lastIndex))
+        values++
+        index = word.lastIndex
+    }
+    if (errors.length >= maxErrors) return { errors, isComplete: false }
+    if (values > maxValues) {
+      const error = errorItem('payload.json', '.', `more than ${maxValues} values`)
+      return { errors: [...errors, error], isComplete: false }
     }
   }
-  return { errors, tooDeep: false }
+  return { errors, isComplete: true }
 
-  function checkKey(key: string, keys: Map<string, boolean>): void {
+  function checkKey(key: string, keys: Keys): void {
     if (key === '__proto__') report('the key __proto__ is not allowed')
-    const reported = keys.get(key)
-    if (reported === false) report(`the key ${quote(key)} occurs twice`)
-    keys.set(key, reported !== undefined)
+    if (keys.note(key) === 2) report(`the key ${quote(key)} occurs twice`)
   }
 
   function checkNumber(literal: string): void {
+    // Quickly past the numbers that cannot be too large, and past true, false and null.
+    if (literal.length < 16 && !literal.includes('e') && !literal.includes('E')) return
     const value = Number(literal)
     // Beyond 2^53-1 every double is an integer; which one was meant is lost (service.md §8).
     if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
@@ -118,19 +136,46 @@ function scan(text: string): { errors: ErrorItem[]; tooDeep: boolean } {
   }
 
   function report(detail: string): void {
-    if (errors.length < maxErrors) {
-      errors.push(errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
-    }
+    errors.push(errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
   }
 }
 
-const number = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+/** A number, true, false or null, or what no JSON has. */
+const word = /[^{}[\]",: \n\t\r]+/y
+
+type Keys = ReturnType<typeof createKeys>
+
+/** The keys of one object. Ten thousand objects with a key each are not worth a collection each. */
+function createKeys() {
+  let first: string | undefined
+  let times: Map<string, number> | undefined
+  return {
+    /** How often there was this key by now. */
+    note(key: string): number {
+      if (first === undefined) {
+        first = key
+        return 1
+      }
+      times ??= new Map([[first, 1]])
+      const count = (times.get(key) ?? 0) + 1
+      times.set(key, count)
+      return count
+    },
+  }
+}
 
 /** The place behind the string that starts at `start`. */
 function endOfString(text: string, start: number): number {
-  let index = start + 1
-  while (index < text.length && text[index] !== '"') index += text[index] === '\\' ? 2 : 1
-  return index + 1
+  let end = text.indexOf('"', start + 1)
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end < 0 ? text.length : end + 1
+}
+
+/** Whether an odd number of backslashes stands before this place of a string. */
+function isEscaped(text: string, index: number): boolean {
+  let start = index
+  while (text[start - 1] === '\\') start--
+  return (index - start) % 2 === 1
 }
 
 /** The key that a string literal spells: `"\u0061"` and `"a"` are the same key. */

@@ -55,6 +55,8 @@ function expectation({ keyword, params }: ErrorObject): string {
       return `to match ${params.pattern}`
     case 'minItems':
       return `at least ${params.limit} item`
+    case 'maxItems':
+      return `at most ${params.limit} items`
     case 'minLength':
       return `at least ${params.limit} characters`
     case 'maxLength':
@@ -67,7 +69,7 @@ function expectation({ keyword, params }: ErrorObject): string {
 }
 
 const formatExamples: Record<string, string> = {
-  instant: 'an ISO 8601 instant with seconds and offset such as 2026-01-31T12:00:00+01:00',
+  instant: 'an ISO 8601 instant with offset such as 2026-01-31T12:00:00+01:00',
   uri: 'a URI such as https://www.example/page',
   email: 'an e-mail address such as studio@radio.example',
 }

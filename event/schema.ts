@@ -76,7 +76,8 @@ export const Service = Type.Object(
     ...open,
     $id: 'Service',
     title: 'Service',
-    description: 'A livestream that plays the element. Further fields are carried through.',
+    description:
+      'A livestream that plays the element. Further fields are carried through, except for `topic`: the service says what became of the event there, and drops one that is sent.',
     examples: [
       {
         type: 'PermanentLivestream',
@@ -157,9 +158,16 @@ const id = Type.Optional(
   }),
 )
 
+/** Most livestreams of one event: it is stored for, and goes out to, each of them. */
+export const maxLivestreams = 200
+
+/** Most entries of `services`. The same livestream twice counts once, but each entry has to be looked at. */
+export const maxServices = 1000
+
 const services = Type.Array(Type.Unsafe<Service>({ $ref: 'Service' }), {
   minItems: 1,
-  description: 'The playing livestreams',
+  maxItems: maxServices,
+  description: `The playing livestreams, at most ${maxLivestreams} different ones; the same twice counts once`,
 })
 
 export type TrackEvent = Static<typeof TrackEvent>
@@ -297,7 +305,7 @@ function oneOf<T extends string>(values: readonly T[], options: object = {}): TU
 function instant(description: string) {
   return Type.String({
     format: 'instant',
-    description: `${description}. ISO 8601 with seconds and UTC offset`,
+    description: `${description}. ISO 8601 with UTC offset`,
     examples: ['2026-01-31T12:00:00+01:00'],
   })
 }

@@ -3,7 +3,16 @@ import formats from 'ajv-formats'
 import type { TObject } from 'typebox'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 import { type EventClass, type EventKind, eventKinds, kindOf } from './kind.ts'
-import { ControlEvent, DataEvent, eventSchemas, type HubEvent, TrackEvent } from './schema.ts'
+import {
+  ControlEvent,
+  DataEvent,
+  eventSchemas,
+  type HubEvent,
+  maxLivestreams,
+  maxServices,
+  type Service,
+  TrackEvent,
+} from './schema.ts'
 import { isOwnError, schemaError } from './schema-error.ts'
 import { parseInstant } from './timestamp.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
@@ -12,7 +21,7 @@ import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
 export interface Shaped {
   event: HubEvent
   kind: EventKind
-  /** Event time, the field `kind.timeField`, milliseconds since the epoch. */
+  /** Event time, the field `kind.timeField`, milliseconds since the epoch, with a fraction where there is one. */
   time: number
   /** End of a control state, milliseconds since the epoch. */
   expires?: number
@@ -28,8 +37,9 @@ export interface ShapeOptions {
 }
 
 /**
- * Checks the shape of an event: name, schema, identifiers, expiry. Reports all errors at once, at most
- * a thousand one by one. An event that came without its `event` field gets it.
+ * Checks the shape of an event: name, schema, number of livestreams, identifiers, expiry. Reports all errors at
+ * once, at most a hundred one by one. An event that came without its `event` field gets it, and `services[].topic`
+ * is dropped: only the hub says what became of a service.
  */
 export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
   const errors = createErrorList()
@@ -45,21 +55,26 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const event: unknown = named
   const validator = validators[kind.class]
   const fits = validator.quick(event)
+  checkNumberOfServices(value.services, errors)
   if (!fits) reportSchemaErrors(validator, named, errors)
   if (options.door === 'mqtt') checkIdentifiers(value.services, errors)
-  const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
-  if (expires !== undefined && expires <= options.now) {
-    const detail = `${quote(value.validUntil)}, expected later than ${new Date(options.now).toISOString()}`
-    errors.add(() => errorItem('event.expired', '.validUntil', detail))
-  }
-
   const time = instantOf(value[kind.timeField])
+  const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
+  const expired = checkExpiry(value, { time, expires, now: options.now })
+  if (expired !== undefined) errors.add(() => expired)
+
   if (!fits || time === undefined || errors.count() > 0) return { errors: errors.items() }
-  return { event, kind, time, ...(expires !== undefined && { expires }) }
+  return { event: withoutTopics(event), kind, time, ...(expires !== undefined && { expires }) }
 }
 
-/** Errors one by one up to this number, then a last item that counts the rest. */
-const maxErrors = 1000
+/** The error of an event that names too many livestreams. */
+export function tooManyLivestreams(count: number): ErrorItem {
+  const detail = `${count} livestreams, expected at most ${maxLivestreams}`
+  return errorItem('maxItems.openapi.validation', '.services', detail)
+}
+
+/** Errors one by one up to this number, then a last item that counts the rest. Building one costs as much as deciding. */
+const maxErrors = 100
 
 type ErrorList = ReturnType<typeof createErrorList>
 
@@ -130,6 +145,46 @@ function pickKind(
     errors.add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
   }
   return kind
+}
+
+/**
+ * Livestreams by external id: one livestream has one, so that this never counts too many. Where several share one the
+ * validator counts again, when it knows which they are.
+ */
+function checkNumberOfServices(services: unknown, errors: ErrorList): void {
+  if (!Array.isArray(services) || services.length <= maxLivestreams) return
+  if (services.length > maxServices) {
+    const detail = `${services.length} entries, expected at most ${maxServices}`
+    errors.add(() => errorItem('maxItems.openapi.validation', '.services', detail))
+    return
+  }
+  const names = new Set(services.map((service) => (isRecord(service) ? service.externalId : undefined)))
+  if (names.size > maxLivestreams) errors.add(() => tooManyLivestreams(names.size))
+}
+
+/** A control state must end in the future, and after its beginning. */
+function checkExpiry(
+  event: Record<string, unknown>,
+  { time, expires, now }: { time: number | undefined; expires: number | undefined; now: number },
+): ErrorItem | undefined {
+  if (expires === undefined) return undefined
+  const expected = (later: string) => {
+    const detail = `${quote(event.validUntil)}, expected later than ${later}`
+    return errorItem('event.expired', '.validUntil', detail)
+  }
+  if (expires <= now) return expected(new Date(now).toISOString())
+  if (time !== undefined && expires <= time) return expected(`time, ${quote(event.time)}`)
+  return undefined
+}
+
+/** `services[].topic` is the hub's word (service.md §2.3): a forged one reaches nobody. */
+function withoutTopics(event: HubEvent): HubEvent {
+  if (!event.services.some((service) => Object.hasOwn(service, 'topic'))) return event
+  const services = event.services.map((service) => {
+    const { topic: _forged, ...rest }: Service & { topic?: unknown } = service
+    return rest
+  })
+  return { ...event, services }
 }
 
 /** Over MQTT the identifiers of a service are URNs, and it names its institution (design.md §7). */

@@ -1,8 +1,10 @@
 /**
  * The instant that `text` names in milliseconds since the epoch, or undefined if it names none.
  *
- * Accepts ISO 8601 with date, time with seconds, and an offset (service.md §2); impossible dates, leap
- * seconds and 24:00 are no instants (design.md §7). Digits below a millisecond are cut off.
+ * Accepts ISO 8601 calendar dates with hours and minutes at least, and an offset (service.md §2, design.md §7). A
+ * fraction belongs to what stands before it: seconds, or minutes where there are no seconds. Impossible dates, leap
+ * seconds and 24:00 are no instants. The result is exact to the microsecond, so that events can be ordered by it;
+ * digits beyond are cut off.
  */
 export function parseInstant(text: string): number | undefined {
   const parts = pattern.exec(text)?.groups
@@ -12,7 +14,7 @@ export function parseInstant(text: string): number | undefined {
   const day = Number(parts.day)
   const hour = Number(parts.hour)
   const minute = Number(parts.minute)
-  const second = Number(parts.second)
+  const second = Number(parts.second ?? 0)
   const offsetHour = Number(parts.offsetHour ?? 0)
   const offsetMinute = Number(parts.offsetMinute ?? 0)
   if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return undefined
@@ -23,13 +25,15 @@ export function parseInstant(text: string): number | undefined {
   // A day that does not exist rolls over into the next month.
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
 
-  const millisecond = Number((parts.fraction ?? '').slice(0, 3).padEnd(3, '0'))
+  // Nine digits in whole numbers: Number('0.57') * 1000 is not 570 for every such fraction.
+  const billionths = Number((parts.fraction ?? '').slice(0, 9).padEnd(9, '0'))
+  const microseconds = Math.floor((billionths * (parts.second === undefined ? 60 : 1)) / 1000)
   const offset = (offsetHour * 60 + offsetMinute) * (parts.sign === '-' ? -1 : 1)
-  return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + millisecond
+  return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + microseconds / 1000
 }
 
 const pattern =
-  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)T(?<hour>\d\d):(?<minute>\d\d):(?<second>\d\d)(?:\.(?<fraction>\d{1,9}))?(?:Z|(?<sign>[+-])(?<offsetHour>\d\d):?(?<offsetMinute>\d\d))$/
+  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[Tt](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?:[.,](?<fraction>\d+))?(?:[Zz]|(?<sign>[+-])(?<offsetHour>\d\d)(?::?(?<offsetMinute>\d\d))?)$/
 
 /** The form of an instant as JSON Schema tools know it; what it does not say is which dates there are. */
 export const instantPattern = pattern.source.replace(/\?<\w+>/g, '')

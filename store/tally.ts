@@ -11,7 +11,7 @@ export function createTally(
   store: Store | undefined,
   name: string,
   onOthers: (key: string, count: number) => void,
-): (key: string) => void {
+): (key: string, count?: number) => void {
   if (!store?.watch) return () => {}
   const { watch, commit } = store
   const channel = `tally ${name}`
@@ -23,9 +23,9 @@ export function createTally(
     for (const [key, count] of counts) onOthers(key, count)
   })
 
-  return (key) => {
+  return (key, count = 1) => {
     if (untold.size === 0) setTimeout(tell, batchMs).unref()
-    untold.set(key, (untold.get(key) ?? 0) + 1)
+    untold.set(key, (untold.get(key) ?? 0) + count)
   }
 
   function tell(): void {

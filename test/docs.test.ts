@@ -186,7 +186,16 @@ function isStatusField(name: string): boolean {
 
 /** The keywords by which an event can fail its schema. */
 function keywordsOf(schemas: unknown): Set<string> {
-  const keywords = ['type', 'required', 'enum', 'format', 'pattern', 'exclusiveMinimum', 'minItems']
+  const keywords = [
+    'type',
+    'required',
+    'enum',
+    'format',
+    'pattern',
+    'exclusiveMinimum',
+    'minItems',
+    'maxItems',
+  ]
   const text = JSON.stringify(schemas)
   return new Set([
     ...keywords.filter((keyword) => text.includes(`"${keyword}":`)),

@@ -9,6 +9,8 @@ export interface Arrival {
   started: number
   /** Changes of the door that must be stored with the decision, or not at all. */
   alongside?: readonly Change[]
+  /** Called as soon as it is decided to how many livestreams the event goes, before anything is stored. */
+  decided?: (livestreams: number) => void
 }
 
 /**

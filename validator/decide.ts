@@ -1,8 +1,8 @@
 import { type ErrorItem, errorItem, outcomeOf } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { EventClass, EventKind } from '../event/kind.ts'
-import type { HubEvent } from '../event/schema.ts'
-import { checkShape } from '../event/shape.ts'
+import { type HubEvent, maxLivestreams } from '../event/schema.ts'
+import { checkShape, tooManyLivestreams } from '../event/shape.ts'
 import type { Feed, Livestream } from './feed.ts'
 import { checkOwnership } from './ownership.ts'
 
@@ -42,9 +42,10 @@ export const maxPayloadBytes = 400 * 1024
 /** Largest sum of what goes out for one event: stored in one commit, and written to every listener at once. */
 const maxSpreadBytes = 8 * 1024 * 1024
 
-/** Whether an event is too large for the number of its livestreams: each of them gets all of it. */
+/** Whether an event has too many livestreams, or is too large for their number: each of them gets all of it. */
 export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
   const count = new Set(livestreamIds).size
+  if (count > maxLivestreams) return [tooManyLivestreams(count)]
   if (payload.length * count <= maxSpreadBytes) return []
   const detail = `${payload.length} bytes for ${count} livestreams, expected at most ${maxSpreadBytes} bytes over all of them`
   return [errorItem('payload.size', '.services', detail)]

@@ -64,15 +64,21 @@ export function createLegacySubmit(parts: {
   ): Promise<LegacyResult> => {
     const now = clock()
     const shape = readEvent(source, eventName, now)
-    if ('errors' in shape) return invalid(shape.errors)
     const listed = feed()
-    if (!listed) return unavailable()
+    if ('errors' in shape || !listed) {
+      arrival.decided?.(0)
+      return 'errors' in shape ? invalid(shape.errors) : unavailable()
+    }
     const { event, kind, time } = shape
     const by: Ownership = { feed: listed, former, ownerOf: topics.ownerOf }
     const misnamed = checkNames(event.services, by)
-    if (misnamed.length > 0) return invalid(misnamed)
+    if (misnamed.length > 0) {
+      arrival.decided?.(0)
+      return invalid(misnamed)
+    }
     const verdicts = judge(event.services, institutionId, by)
     const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
+    arrival.decided?.(new Set(ids).size)
     const tooMuch = checkSpread(source, ids)
     if (tooMuch.length > 0) return invalid(tooMuch)
 

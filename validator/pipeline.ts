@@ -1,4 +1,5 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
+import { parseJson } from '../event/json.ts'
 import type { Message } from '../event/message.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -44,6 +45,7 @@ export function createPipeline(parts: {
       const decision = decide(submission, feed(), clock())
       const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
       const { report, messages, accepted } = complete(decision, institutionId, arrival, repetition?.id ?? '')
+      arrival.decided?.(messages.length)
       const feedback = feedbackMessage(institutionId, report)
       return settle(report, [...messages, feedback], [institutionId], arrival, accepted, repetition)
     },
@@ -63,6 +65,7 @@ export function createPipeline(parts: {
     ): Promise<Report> {
       const { outcome, error, institutions } = refusal
       const value = readLoosely(refusal.payload)
+      arrival.decided?.(0)
       const report = describeOutcome(outcome, value, { errors: [error], receivedAt: arrival.at })
       const messages = institutions.map((institutionId) => feedbackMessage(institutionId, report))
       return settle(report, messages, institutions, arrival)
@@ -159,10 +162,8 @@ function describeFailure(report: Report, errors: ErrorItem[]): Report {
   return { ...said, outcome: 'failed', statuses, id: null, errors }
 }
 
+/** Bounded like an event that is let in: a publisher of foreign topics must not cost more than others. */
 function readLoosely(payload: Buffer): unknown {
-  try {
-    return JSON.parse(payload.toString())
-  } catch {
-    return undefined
-  }
+  const parsed = parseJson(payload)
+  return 'value' in parsed ? parsed.value : undefined
 }

@@ -1,6 +1,7 @@
 import type { ErrorItem } from '../event/error.ts'
 import { kindOf } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
+import { maxLivestreams, maxServices } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
 
 /** What became of one event: the payload of `feedback/{institutionId}` (design.md §7). */
@@ -39,7 +40,8 @@ export function describeOutcome(
 ): Report {
   const event = isRecord(value) ? value : {}
   const given = Array.isArray(event.services) ? event.services : []
-  const services = details.livestreams ?? unique(given.map(serviceName))
+  const services =
+    details.livestreams ?? unique(given.slice(0, maxServices).map(serviceName)).slice(0, maxLivestreams)
   const kind = kindOf(textOf(event.event) ?? '')
   const { errors = [], warnings = [] } = details
   return {

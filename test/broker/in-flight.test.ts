@@ -132,7 +132,7 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
     unsubscribe: async () => unexpected(),
     cut: unexpected,
     dropped: unexpected,
-    publishing: () => 0,
+    publishing: () => true,
   })
   socket.push(generate({ cmd: 'connect', clientId: 'radio', protocolId: 'MQTT', clean: false }))
   await once(connection, 'readable')

@@ -197,6 +197,7 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     store,
     wills: { isHeir: () => true, leftOver: async () => [] } as never,
     incomingWindow: 1,
+    charge: () => undefined,
     clock: Date.now,
     log,
     metrics,

@@ -43,6 +43,10 @@ t.test('what is refused, and where', async (t) => {
     ['{"a":1e300}', ['.a', /out of range/]],
     ['{"__proto__":null}', ['.__proto__', /__proto__/]],
     ['{"a":[{"\\u005f_proto__":{}}]}', ['.a.0.__proto__', /__proto__/]],
+    [`{"a":[1e999,${'1,'.repeat(9_996)}1]}`, ['.a.0', /out of range/]],
+    [`{"a":[${'1,'.repeat(9_999)}1]}`, ['.', /more than 10000 values/]],
+    [`{"a":[${'{},'.repeat(9_998)}{"b":""}]}`, ['.', /more than 10000 values/]],
+    [`{${'"a":null,'.repeat(9_998)}"b":true}`, ['.a', /"a" occurs twice/]],
     [nested(65), [`.a${'.0'.repeat(63)}`, /deeper than 64/]],
   ]
   for (const [text, ...places] of cases) {
@@ -118,6 +122,10 @@ t.test('hostile payloads of 400 kB are answered, with a bounded list of errors',
     'an open string': `{"a":"${'x'.repeat(400_000)}`,
     'a long number': `{"a":${'9'.repeat(400_000)}}`,
     'white space': `{${' '.repeat(400_000)}}`,
+    'empty objects': `{"a":[${'{},'.repeat(133_000)}{}]}`,
+    colons: `{${':'.repeat(400_000)}}`,
+    backslashes: `{"a":"${'\\\\'.repeat(100_000)}${'\\"'.repeat(90_000)}"}`,
+    'no JSON at all': `{${'a'.repeat(400_000)}`,
     'white space behind strings': `{"a":["${`"${' '.repeat(4000)},"`.repeat(95)}"]}`,
   }
   for (const [name, text] of Object.entries(payloads)) {

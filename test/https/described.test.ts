@@ -39,7 +39,15 @@ t.test('the OpenAPI description is valid, and complete', async (t) => {
   ]) {
     t.ok(routes.includes(route), route)
   }
-  const event = object(object(object(json.components).schemas).TrackEvent)
+  const schemas = object(object(json.components).schemas)
+  const service = object(object(schemas.PublishedService).properties)
+  t.match(service.topic, { $ref: '#/components/schemas/ServiceTopic' }, 'a published service has a topic')
+  t.match(schemas.ServiceTopic, {
+    required: ['id', 'name', 'status', 'messageId'],
+    properties: { status: { enum: ['MESSAGE_SENT', 'TOPIC_CREATED'] } },
+  })
+  const event = object(schemas.TrackEvent)
+  t.match(object(event.properties).services, { maxItems: 1000, description: /at most 200 different/ })
   t.ok(Array.isArray(event.examples), 'with examples')
   for (const { method, path, isGuarded, statuses } of api.description.operations) {
     const { status } = await api.call(method, path.replace(/\{\w+\}/, 'x'))

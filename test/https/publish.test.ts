@@ -227,6 +227,54 @@ t.test('above the publish rate there is a 429 that says when to go on', async (t
   }
 })
 
+t.test('a large event leaves less of the publish rate, whether it is accepted or not', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '3' })
+  const api = await openApi(t, hub)
+  for (const large of [
+    { ...minimum, title: 'x'.repeat(400_000) },
+    { ...minimum, album: 'x'.repeat(400_000) },
+  ]) {
+    const { token } = await addUser(hub, api, own)
+    const publish = (body: unknown) => api.call('POST', playingPath, { token, body })
+    // Alone each of them is within the rate; a slow machine may need more than the two seconds of a burst.
+    const answers = [await publish(large), await publish(minimum)]
+    while (answers.every(({ status }) => status !== 429)) {
+      answers.push(await publish(large), await publish(minimum))
+    }
+    t.not(answers[0]?.status, 429)
+    t.match(answers.find(({ status }) => status === 429)?.headers['retry-after'], /^\d+$/)
+  }
+})
+
+t.test('the topic of a service is dropped, also of one that is blocked', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const topic = {
+    id: 'urn:org:permanent-livestream:forged',
+    name: 'x',
+    status: 'MESSAGE_SENT',
+    messageId: '1',
+  }
+  const services = [
+    { ...minimum.services[0], topic, kept: true },
+    { ...minimum.services[0], publisherId: 'urn:org:publisher:foreign', topic, kept: true },
+  ]
+  const publish = () => api.call('POST', playingPath, { token, body: { ...minimum, services } })
+  await publish()
+  const { json } = await publish()
+  const [sent, blocked] = Object(json.event).services
+  t.match(sent, { kept: true, topic: { id: station().id, status: 'MESSAGE_SENT', messageId: /^\d+$/ } })
+  t.not(sent.topic.messageId, '1')
+  t.same(blocked, { ...minimum.services[0], publisherId: 'urn:org:publisher:foreign', kept: true })
+  const { json: arrived } = await app.received.until(() => true)
+  t.equal(Object(arrived).services.length, 1)
+  t.match(Object(arrived).services[0], { kept: true })
+  t.notOk('topic' in Object(arrived).services[0])
+})
+
 t.test('without a feed there is a 503 that says when to come back', async (t) => {
   const hub = await startTestHub(t, { HUB_FEED: '/nowhere/feed.json' })
   const api = await openApi(t, hub)

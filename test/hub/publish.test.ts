@@ -46,6 +46,20 @@ onEachStore('an event goes from the inbox to the radio tree and comes back as fe
   t.not(arrived.json.id, 'mine', "a publisher's own id is replaced")
 })
 
+onEachStore('the topic of a service is dropped on its way to the radio tree', async (t, store) => {
+  const hub = await startTestHub(t, store)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const app = await connect(t, hub, await hub.subscriber('radio/#'))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  for (const event of [playing(livestream), control(livestream), data(livestream)]) {
+    const service = { ...serviceOf(livestream), topic: { id: 'forged', status: 'MESSAGE_SENT' }, kept: true }
+    t.equal((await publisher.publish({ ...event, services: [service] })).outcome, 'published')
+    const { topic: _forged, ...rest } = service
+    const { json } = await app.received.until(({ json }) => Object(json).event === event.event)
+    t.same(Object(json).services, [{ ...rest, id: livestream.id }])
+  }
+})
+
 onEachStore('each kind of event has its topic', async (t, store) => {
   const hub = await startTestHub(t, store)
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
