@@ -195,6 +195,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       mqttPort: () => mqttPort,
       accept: broker.accept,
       maxPacketBytes: config.maxPacket,
+      maxConnectBytes: config.maxConnectPacket,
       feed: feed.current,
       logIn: createLogIn({ store, users, failures: config.loginFailures }),
       resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),

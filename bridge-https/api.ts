@@ -7,11 +7,14 @@ import type { Tokens } from '../users/tokens.ts'
 import type { User } from '../users/user.ts'
 import { type Answer, httpsError, refuse } from './answer.ts'
 import { compileBody } from './body.ts'
-import { isShort, type Payload, readPayload } from './payload.ts'
+import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
 import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './route.ts'
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
+
+/** Bytes of bodies on their way: of requests with a token, and of those without. */
+const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
 /** Serves the routes with Fastify: life cycle, log-in, body, handler, in this order, each may answer. */
 export function serveRoutes(
@@ -28,11 +31,15 @@ export function serveRoutes(
   const users = new WeakMap<FastifyRequest, User>()
   const matched = new WeakMap<FastifyRequest, Route>()
 
+  const withToken = createBodyRoom(maxBodiesBytes.withToken)
+  const open = createBodyRoom(maxBodiesBytes.open)
+
   // Bodies are judged by the route: here they are only received.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request: FastifyRequest, stream: IncomingMessage) => {
     const route = matched.get(request)
-    return readPayload(stream, route ? maxBodyBytes(route) : 0)
+    const halfReceived = route && needsToken(route) ? withToken : open
+    return readPayload(stream, route ? maxBodyBytes(route) : 0, halfReceived)
   })
   app.addContentTypeParser('*', async (_request: FastifyRequest, stream: IncomingMessage) => {
     stream.resume()

@@ -33,7 +33,7 @@ const throttled = {
     description: 'Too many failures; the header Retry-After says when to come back',
     schema: PlainError,
   },
-  503: { description: 'Too many log-ins at once', schema: PlainError, mayRetry: true },
+  503: { description: 'Too many log-ins or bodies at once', schema: PlainError, mayRetry: true },
 }
 const loggedIn = { description: 'Logged in', schema: LogInAnswer }
 /** Seconds after which a busy hub may be asked again. */

@@ -1,4 +1,4 @@
-import { type ErrorItem, errorItem, httpStatusOf, quote } from '../event/error.ts'
+import { type ErrorItem, errorItem, quote } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
 import { TrackEvent } from '../event/schema.ts'
 import { costOf } from '../validator/cost.ts'
@@ -71,8 +71,8 @@ export function eventRoutes(parts: {
         const result = await pipeline.submitLegacy(request, { at, started, decided })
         if (result.outcome === 'failed') return refuse(500)
         if (result.outcome === 'invalid') {
-          const tooLarge = result.errors.some(({ errorCode }) => httpStatusOf(errorCode) === 413)
-          return refuse(tooLarge ? 413 : 400, belowBody(result.errors))
+          // Never 413, whatever the reason: a body that is too large was refused before.
+          return refuse(400, belowBody(result.errors))
         }
         if (result.outcome === 'unavailable') {
           return refuseUntil(503, feedRetrySeconds, 'The livestream feed is not available, try again later')

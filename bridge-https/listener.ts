@@ -18,6 +18,7 @@ import { httpsError, refuse } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import { createRawAnswer } from './raw-answer.ts'
 import { createRequestLog } from './request-log.ts'
+import { createRequestTurns } from './request-turns.ts'
 import type { Route } from './route.ts'
 import { createWebSocketDoor } from './websocket.ts'
 
@@ -71,6 +72,7 @@ export async function listenHttps(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   limits?: Partial<typeof usualLimits>
   maxPacketBytes: number
+  maxConnectBytes: number
   log: Log
   metrics: Metrics
 }) {
@@ -109,6 +111,7 @@ export async function listenHttps(parts: {
     },
   })
   const server: Server = app.server
+  const turns = createRequestTurns(server)
   const guard = guardServer(server, parts)
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
@@ -119,7 +122,8 @@ export async function listenHttps(parts: {
   })
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
-    door.upgrade(request, socket, head, guard.addressOf(socket), () => guard.release(socket))
+    const bytes = Buffer.concat([head, turns.leave(socket)])
+    door.upgrade(request, socket, bytes, guard.addressOf(socket), () => guard.release(socket))
   })
 
   await app.register(helmet, {

@@ -117,6 +117,7 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
         description: `The body is larger than ${maxBodyBytes(route) / 1024} kB`,
         schema: ErrorWithItems,
       },
+      503: { description: 'Too many bodies at once', schema: PlainError, mayRetry: true },
     }),
     ...(route.track && { 410: { description: 'Retired', schema: PlainError } }),
     431: { description: 'The header fields are too large', schema: PlainError },

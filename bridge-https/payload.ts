@@ -1,35 +1,65 @@
 import type { IncomingMessage } from 'node:http'
 import { errorItem } from '../event/error.ts'
-import { type Answer, belowBody, httpsError, refuse } from './answer.ts'
+import { createHalfReceived, type HalfReceived, isTooFine } from '../listener/half-received.ts'
+import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answer.ts'
 
 /** A body as it came in, or why it was not taken. */
 export type Payload = { bytes: Buffer } | { refused: Answer }
 
 /** What is too long is read to its end all the same, up to this: who still writes does not read the answer. */
 const drainBytes = 4 * 1024 * 1024
+/** Pieces of a body that are fine, however small: some write JSON token by token. */
+const freePieces = 4096
+/** Seconds after which there is room for bodies again. */
+const busyRetry = 5
 
-/** Reads a body of at most `maxBytes`, counting what really arrives. */
-export function readPayload(stream: IncomingMessage, maxBytes: number): Promise<Payload> {
-  const chunks: Buffer[] = []
-  let length = 0
+/** Room for bodies on their way. */
+export function createBodyRoom(limitBytes: number): HalfReceived {
+  return createHalfReceived(limitBytes, freePieces)
+}
+
+/**
+ * Reads a body of at most `maxBytes`, counting what really arrives. Its bytes are copied together as they come:
+ * a piece, however small, would keep all that was read with it.
+ */
+export function readPayload(
+  stream: IncomingMessage,
+  maxBytes: number,
+  halfReceived: HalfReceived,
+): Promise<Payload> {
   return new Promise((resolve) => {
-    stream.on('data', (chunk: Buffer) => {
-      length += chunk.length
-      if (length <= maxBytes) chunks.push(chunk)
-      else chunks.length = 0
-      if (length > drainBytes) {
-        stream.removeAllListeners('data')
-        stream.pause()
-        resolve({ refused: tooLarge(maxBytes) })
-      }
+    const body = halfReceived.collect(() => giveUp(refuseUntil(503, busyRetry)))
+    const announced = Math.min(Number(stream.headers['content-length'] ?? maxBytes), maxBytes)
+    let length = 0
+    let pieces = 0
+    stream.on('data', (piece: Buffer) => {
+      length += piece.length
+      pieces++
+      if (length <= maxBytes) body.add(piece, announced)
+      else body.free()
+      if (length > drainBytes) giveUp(tooLarge(maxBytes))
+      else if (isTooFine(pieces, length, freePieces))
+        giveUp(refuse(400, [httpsError('request.form', 'the body comes in pieces that are too small')]))
     })
     stream.once('end', () => {
-      resolve(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: Buffer.concat(chunks) })
+      finish(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: body.bytes() })
     })
     // Cut off: nobody is there to read the answer, but somebody waits for one.
-    const cut = () => resolve({ refused: refuse(400, [httpsError('request.length')]) })
+    const cut = () => finish({ refused: refuse(400, [httpsError('request.length')]) })
     stream.once('error', cut)
     stream.once('close', cut)
+
+    /** Reads no further; the connection ends with the answer. */
+    function giveUp({ headers, ...answer }: Answer): void {
+      stream.removeAllListeners('data')
+      stream.pause()
+      finish({ refused: { ...answer, headers: { ...headers, connection: 'close' } } })
+    }
+
+    function finish(payload: Payload): void {
+      body.free()
+      resolve(payload)
+    }
   })
 }
 

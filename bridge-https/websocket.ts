@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
+import { createHalfReceived } from '../listener/half-received.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ErrorStatus } from './answer.ts'
@@ -15,6 +16,14 @@ const subProtocol = 'mqtt'
 
 /** A WebSocket message of this size is always taken: it may hold several MQTT packets. */
 const usualMessageBytes = 1024 * 1024
+/** The most that one read from the network brings, bytes. */
+const readBytes = 64 * 1024
+/** Frames of one message, and reads that bring one frame. */
+const maxPieces = 1024
+/** What a piece costs beside its bytes. */
+const pieceCostBytes = 256
+/** Bytes of messages that are not complete: of all connections without an answer yet, and of all others. */
+const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 
 /** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
 export function createWebSocketDoor(parts: {
@@ -23,19 +32,27 @@ export function createWebSocketDoor(parts: {
   bounds: ConnectionBounds
   /** Largest MQTT packet; the broker holds it, here it must only fit. */
   maxPacketBytes: number
+  /** Largest MQTT packet before log-in. */
+  maxConnectBytes: number
   answerRaw: RawAnswer
   log: Log
   metrics: Metrics
 }) {
-  const { accept, bounds, maxPacketBytes, answerRaw, log, metrics } = parts
+  const { accept, bounds, maxPacketBytes, maxConnectBytes, answerRaw, log, metrics } = parts
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     // A compressed message may be a thousand times as long as it looks.
     perMessageDeflate: false,
+    // One message of a connection in a turn: tens of thousands of the smallest fit into one read.
+    allowSynchronousEvents: false,
     maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
+    maxFragments: maxPieces,
+    maxBufferedChunks: maxPieces,
     handleProtocols: () => subProtocol,
   })
+  const unanswered = createHalfReceived(maxUnfinishedBytes.unanswered, maxPieces)
+  const answered = createHalfReceived(maxUnfinishedBytes.answered, maxPieces)
   const addresses = new WeakMap<Duplex, string>()
   server.on('wsClientError', ({ message: reason }, socket, request) => {
     answerRaw(socket, 400, { request, remoteAddress: addresses.get(socket) ?? 'unknown', reason })
@@ -60,9 +77,45 @@ export function createWebSocketDoor(parts: {
       taken()
       addresses.set(socket, remoteAddress)
       server.handleUpgrade(request, socket, head, (websocket) => {
-        accept(new WebSocketStream(websocket), remoteAddress)
+        const stream = new WebSocketStream(websocket)
+        boundMessages(socket, websocket, stream, remoteAddress)
+        accept(stream, remoteAddress)
       })
     },
+  }
+
+  /** Bounds what is kept of a message until it is complete: before the CONNACK no more than a CONNECT needs. */
+  function boundMessages(
+    socket: Duplex,
+    websocket: WebSocket,
+    stream: WebSocketStream,
+    remoteAddress: string,
+  ): void {
+    const end = (reason: 'protocol' | 'overload', detail: string) => {
+      metrics.connectionsCut.inc({ reason })
+      log.warn({ remoteAddress, reason, detail }, 'connection closed')
+      stream.destroy()
+    }
+    const endForOthers = () => end('overload', 'its message was incomplete for longer than all others')
+    const beforeAnswer = unanswered.hold(endForOthers)
+    const afterwards = answered.hold(endForOthers)
+    const complete = () => {
+      bytes = 0
+      beforeAnswer.free()
+      afterwards.free()
+    }
+    let bytes = 0
+    // Before the WebSocket gets it: what completes a message does not count.
+    socket.prependListener('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      const place = stream.isAnswered ? afterwards : beforeAnswer
+      place.grow(chunk.length + pieceCostBytes)
+      if (!stream.isAnswered && bytes > maxConnectBytes + readBytes) {
+        end('protocol', `message of more than ${maxConnectBytes} bytes before log-in`)
+      }
+    })
+    websocket.on('message', complete)
+    socket.once('close', complete)
   }
 
   function noPlace(socket: Duplex, remoteAddress: string): ErrorStatus | undefined {
@@ -89,6 +142,8 @@ export function createWebSocketDoor(parts: {
 /** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
+  /** The broker has answered: the CONNECT is over. */
+  isAnswered = false
 
   constructor(websocket: WebSocket) {
     super()
@@ -111,6 +166,7 @@ class WebSocketStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.isAnswered = true
     this.#websocket.send(chunk, done)
   }
 
@@ -119,6 +175,7 @@ class WebSocketStream extends Duplex {
     chunks: { chunk: Buffer; encoding: BufferEncoding }[],
     done: (error?: Error | null) => void,
   ): void {
+    this.isAnswered = true
     this.#websocket.send(Buffer.concat(chunks.map(({ chunk }) => chunk)), done)
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client } from 'aedes'
+import { createHalfReceived } from '../listener/half-received.ts'
 import type { Calls } from '../nodes/calls.ts'
 import type { Nodes } from '../nodes/nodes.ts'
 import { createSequences } from '../nodes/sequences.ts'
@@ -51,6 +52,9 @@ export interface BrokerLimits extends ConnectionLimits {
 
 /** Between two looks for expired retained messages and sessions. */
 const sweepIntervalMs = 30_000
+/** Bytes of unfinished packets, of all connections together, and pieces of each: before log-in and afterwards. */
+const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 512 }
+const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
@@ -101,6 +105,8 @@ export async function createBroker(parts: {
   const charge = (username: string, cost: number) => publishRate.charge(username, cost, performance.now())
   const receiving = createReceiving({ store, wills, incomingWindow, charge, clock, log, metrics })
   const unfinished = createUnfinished()
+  const beforeLogIn = createHalfReceived(unfinishedBefore.bytes, unfinishedBefore.pieces)
+  const afterwards = createHalfReceived(unfinishedAfter.bytes, unfinishedAfter.pieces)
 
   const aedes = new Aedes({
     id: randomUUID(),
@@ -179,6 +185,7 @@ export async function createBroker(parts: {
     /** Takes over a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
       const connection = new MqttConnection(socket, remoteAddress, limits, {
+        collect: (isBeforeLogIn, end) => (isBeforeLogIn ? beforeLogIn : afterwards).collect(end),
         acknowledged: (type, packetId) => {
           if (link.session?.owner === connection) outbox.acknowledge(link.session, type, packetId)
         },

@@ -1,3 +1,4 @@
+import type { Collected } from '../listener/half-received.ts'
 import type { FiltersFrame, PublishFrame } from './frames.ts'
 
 export interface ConnectionLimits {
@@ -13,6 +14,8 @@ export interface ConnectionLimits {
 
 /** What a connection tells the broker around it. */
 export interface ConnectionEvents {
+  /** Begins to collect an unfinished packet; `end` is called when there is no room for it any more. */
+  collect(isBeforeLogIn: boolean, end: () => void): Collected
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
   acknowledged(type: number, packetId: number): void
   /** A PUBLISH; those of QoS 2 are handed inwards as well, afterwards. */
@@ -40,6 +43,7 @@ export type CutReason =
   | 'revoked'
   | 'takeover'
   | 'operator'
+  | 'overload'
   | 'error'
 
 /** A PUBLISH of the client and when its last byte came in, on the clock of `performance.now()`. */

@@ -15,6 +15,7 @@ import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
 import { Outgoing } from './outgoing.ts'
 import { takePubacksAhead } from './pubacks.ts'
+import { countPerTurn } from './turn.ts'
 import {
   encodeConnackRefusal,
   encodeEmptyPublish,
@@ -27,6 +28,8 @@ import {
 /** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
+/** Packets of one connection that are taken in one turn: thousands of the smallest fit into one read. */
+const packetsPerTurn = 128
 
 /**
  * The connection Aedes sees instead of the socket.
@@ -55,15 +58,17 @@ export class MqttConnection extends Duplex {
   readonly #frames
   #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
-  /** Packets behind a CONNECT that is not answered yet [MQTT-3.1.4-5], or behind too many publishes. */
-  readonly #held: Frame[] = []
+  /** What came in and is not taken yet: behind a CONNECT that is not answered [MQTT-3.1.4-5], or behind too much. */
+  #arriving: Generator<Frame> | undefined
+  readonly #fitsTurn = countPerTurn(packetsPerTurn)
   #connackSeen = false
   #lastHeard = performance.now()
   #stopKeepAlive = () => {}
   /** Bytes received and not yet answered. */
   #unfinishedBytes = 0
   #stopped = false
-  #throttled = false
+  /** A PUBLISH that has to wait for its turn. */
+  #throttled: Frame | undefined
   #peerEnded = false
 
   constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
@@ -73,9 +78,12 @@ export class MqttConnection extends Duplex {
     this.#socket = socket
     this.#limits = limits
     this.#events = events
-    // While the log-in is decided nothing more is read, so that what follows the CONNECT may be large.
-    this.#frames = createFrameReader(() =>
-      this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes,
+    this.#frames = createFrameReader(
+      () => (this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes),
+      () => {
+        const end = () => this.cut('overload', 'its packet was unfinished for longer than all others')
+        return this.#events.collect(this.#state === 'new', end)
+      },
     )
     this.outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
@@ -110,8 +118,7 @@ export class MqttConnection extends Duplex {
     this.#stopKeepAlive = watchKeepAlive(keepAlive, lastHeard, (limit) =>
       this.cut('keepalive', `nothing heard for ${limit} ms`),
     )
-    this.#dispatchHeld()
-    this.#resume()
+    this.#proceed()
   }
 
   /** Sends one encoded packet. When the buffer is full the peer is cut off. */
@@ -174,7 +181,8 @@ export class MqttConnection extends Duplex {
   override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
     this.#stopKeepAlive()
-    this.#held.length = 0
+    this.#arriving = undefined
+    this.#frames.close()
     this.outgoing.close()
     this.#inFlight?.letGo()
     endGently(this.#socket)
@@ -183,12 +191,12 @@ export class MqttConnection extends Duplex {
 
   #resume(): void {
     if (this.#stopped || this.#state === 'handshake' || this.#state === 'closed') return
-    if (this.#held.length === 0 && !this.#isPaused()) this.#socket.resume()
+    if (this.#arriving === undefined && !this.#isPaused()) this.#socket.resume()
   }
 
   /** Nothing is read, so that the client's silence says nothing about it. */
   #isPaused(): boolean {
-    return this.#throttled || this.#unfinishedBytes > maxUnfinishedBytes
+    return this.#throttled !== undefined || this.#unfinishedBytes > maxUnfinishedBytes
   }
 
   #take(bytes: number): void {
@@ -204,51 +212,54 @@ export class MqttConnection extends Duplex {
 
   /** The peer sends no more; what it sent before is still dispatched. */
   #endInward(): void {
-    if (this.#peerEnded && this.#state !== 'handshake' && this.#held.length === 0) this.push(null)
+    if (this.#peerEnded && this.#state !== 'handshake' && this.#arriving === undefined) this.push(null)
   }
 
-  /** Back-pressure instead of loss: the PUBLISH, and what the client sends behind it, waits (design.md §8). */
-  #throttle(frame: Frame): void {
-    this.#held.unshift(frame)
-    this.#throttled = true
-    this.#socket.pause()
-  }
-
-  /** The PUBLISH at the head of what is held may go on. */
+  /** The PUBLISH that waits may go on. */
   #unthrottle(): boolean {
     if (this.#state !== 'open') return false
-    this.#throttled = false
+    const frame = this.#throttled
+    this.#throttled = undefined
     this.#lastHeard = performance.now()
-    const frame = this.#held.shift()
     if (frame) this.#publish(frame)
-    this.#dispatchHeld()
-    this.#resume()
+    this.#proceed()
     return true
-  }
-
-  #dispatchHeld(): void {
-    while (this.#state === 'open' && !this.#throttled) {
-      const frame = this.#held.shift()
-      if (!frame) break
-      this.#dispatch(frame)
-    }
-    this.#endInward()
   }
 
   #received(chunk: Buffer): void {
     if (this.#state === 'closed') return
     this.#lastHeard = performance.now()
+    this.#arriving = this.#frames.push(chunk)
+    this.#proceed()
+  }
+
+  /** Takes what came in, as long as it may be taken; reads on when all of it is. */
+  #proceed(): void {
     try {
-      for (const frame of this.#frames.push(chunk)) this.#accept(frame)
+      while (this.#arriving !== undefined && this.#mayTake()) {
+        const { value: frame } = this.#arriving.next()
+        if (frame) this.#accept(frame)
+        else this.#arriving = undefined
+      }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
       this.cut('protocol', error.message)
     }
+    if (this.#arriving !== undefined) this.#socket.pause()
+    this.#endInward()
+    this.#resume()
+  }
+
+  #mayTake(): boolean {
+    if (this.#throttled !== undefined || this.#state === 'handshake' || this.#state === 'closed') return false
+    if (this.#fitsTurn()) return true
+    setImmediate(() => this.#proceed())
+    return false
   }
 
   /** False while something is held back, half received or over: then it has to wait its turn. */
   #takePuback(packetId: number): boolean {
-    const isHolding = this.#throttled || this.#held.length > 0
+    const isHolding = this.#throttled !== undefined || this.#arriving !== undefined
     if (this.#state !== 'open' || this.farewell || isHolding || !this.#frames.isBetweenPackets()) return false
     this.#lastHeard = performance.now()
     if (!this.#inFlight?.endFirst(packetId)) this.#events.acknowledged(packetType.puback, packetId)
@@ -256,14 +267,8 @@ export class MqttConnection extends Duplex {
   }
 
   #accept(frame: Frame): void {
-    if (this.#state === 'new') {
-      this.#connect(frame)
-    } else if (this.#state === 'handshake' || this.#throttled || this.#held.length > 0) {
-      this.#held.push(frame)
-      this.#socket.pause()
-    } else if (this.#state === 'open') {
-      this.#dispatch(frame)
-    }
+    if (this.#state === 'new') this.#connect(frame)
+    else this.#dispatch(frame)
   }
 
   #connect(frame: Frame): void {
@@ -296,7 +301,8 @@ export class MqttConnection extends Duplex {
         return
       case packetType.publish:
         if (this.#events.publishing(() => this.#unthrottle())) this.#publish(frame)
-        else this.#throttle(frame)
+        // Back-pressure instead of loss: what the client sends behind it waits in the network (design.md §8).
+        else this.#throttled = frame
         return
       case packetType.subscribe:
         this.#answer(frame, (request) => this.#events.subscribe(request))

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { type Collected, createHalfReceived } from '../listener/half-received.ts'
 import { packetType, type Qos } from './wire.ts'
 
 /** One whole control packet as it came over the wire. */
@@ -18,55 +19,64 @@ export interface Frame {
  * `push` yields the frames that the chunk completes, one by one. It throws a `ProtocolViolation` for a packet
  * that must close the connection [MQTT-4.8.0-1].
  * `maxBytes` is asked per packet, when those before it were dealt with: a longer one is refused as soon as
- * its header is read, not buffered.
+ * its header is read, not buffered. `collect` begins to collect an unfinished one.
  */
-export function createFrameReader(maxBytes: () => number) {
-  // Chunks of an unfinished packet; joined once, when complete, so that slow dripping costs nothing.
-  let parts: Buffer[] = []
-  let buffered = 0
+export function createFrameReader(maxBytes: () => number, collect: () => Collected = collectAlone) {
+  let unfinished: Collected | undefined
+  /** Bytes of the unfinished packet, 0 while its header is not known. */
   let expected = 0
 
   return {
     /** Nothing of an unfinished packet waits for the rest of it. */
-    isBetweenPackets: () => buffered === 0,
+    isBetweenPackets: () => unfinished === undefined,
 
     *push(chunk: Buffer): Generator<Frame> {
       let rest = chunk
       while (rest.length > 0) {
-        const taken = take(rest)
+        const taken = unfinished ? proceed(unfinished, rest) : begin(rest)
         rest = taken.rest
         if (taken.frame) yield taken.frame
       }
     },
+
+    /** Forgets an unfinished packet. */
+    close(): void {
+      unfinished?.free()
+      unfinished = undefined
+    },
   }
 
-  function take(chunk: Buffer): { frame?: Frame; rest: Buffer } {
-    if (buffered === 0) {
-      const header = readFixedHeader(chunk)
-      if (header && header.total <= chunk.length) {
-        checkSize(chunk, header.total)
-        const frame = toFrame(chunk.subarray(0, header.total), header.bodyAt)
-        return { frame, rest: chunk.subarray(header.total) }
-      }
+  /** A packet that is whole stays where it is; any other is copied, so that chunks are not kept for its sake. */
+  function begin(chunk: Buffer): { frame?: Frame; rest: Buffer } {
+    const header = readFixedHeader(chunk)
+    if (header) checkSize(chunk, header.total)
+    if (header && header.total <= chunk.length) {
+      const frame = toFrame(chunk.subarray(0, header.total), header.bodyAt)
+      return { frame, rest: chunk.subarray(header.total) }
     }
-    parts.push(chunk)
-    buffered += chunk.length
+    unfinished = collect()
+    expected = header?.total ?? 0
+    unfinished.add(chunk, expected)
+    return { rest: empty }
+  }
+
+  function proceed(packet: Collected, chunk: Buffer): { frame?: Frame; rest: Buffer } {
     if (expected === 0) {
-      const start = parts.length === 1 ? chunk : Buffer.concat(parts)
+      const start = Buffer.concat([packet.bytes(), chunk.subarray(0, maxHeaderBytes)])
       const header = readFixedHeader(start)
-      if (!header) return { rest: empty }
-      checkSize(start, header.total)
-      expected = header.total
+      if (header) checkSize(start, header.total)
+      expected = header?.total ?? 0
     }
-    if (buffered < expected) return { rest: empty }
-    const bytes = Buffer.concat(parts)
-    const header = readFixedHeader(bytes)
-    const total = expected
-    parts = []
-    buffered = 0
-    expected = 0
-    const frame = toFrame(bytes.subarray(0, total), header?.bodyAt ?? 2)
-    return { frame, rest: bytes.subarray(total) }
+    const missing = expected === 0 ? chunk.length : expected - packet.length
+    if (!packet.add(chunk.subarray(0, missing), expected)) {
+      throw new ProtocolViolation(`packet in pieces that are too small: ${packet.length} bytes so far`)
+    }
+    if (expected === 0 || packet.length < expected) return { rest: empty }
+    packet.free()
+    unfinished = undefined
+    const bytes = packet.bytes()
+    const frame = toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2)
+    return { frame, rest: chunk.subarray(missing) }
   }
 
   function checkSize(start: Buffer, total: number): void {
@@ -77,10 +87,16 @@ export function createFrameReader(maxBytes: () => number) {
   }
 }
 
+function collectAlone(): Collected {
+  return createHalfReceived(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY).collect(() => {})
+}
+
 /** A packet after which the connection must be closed. */
 export class ProtocolViolation extends Error {}
 
 const empty = Buffer.alloc(0)
+/** Type and remaining length (MQTT 3.1.1 §2.2). */
+const maxHeaderBytes = 5
 
 function readFixedHeader(bytes: Buffer): { bodyAt: number; total: number } | undefined {
   let length = 0

@@ -1,14 +1,16 @@
 import type { Socket } from 'node:net'
-import type { Server, TlsOptions } from 'node:tls'
+import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
+import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
 
 /** Time for the TLS handshake, milliseconds. */
 const handshakeTimeout = 10_000
 const minVersion = 'TLSv1.2'
+const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
 /** What a TLS server of the hub is made with. */
 export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
@@ -16,8 +18,15 @@ export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
   return { ...certificates.current(), minVersion, handshakeTimeout, noDelay: true } satisfies TlsOptions
 }
 
-/** The end of a socket that says who is on the other side; the socket inside of TLS has it as well. */
-type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
+/** Both ends of a socket, which say what connection it is; the socket inside of TLS has them as well. */
+type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
+
+interface Client {
+  address: string
+  place: Place
+  /** Its handshake has succeeded, or failed for a reason that was said. */
+  isJudged: boolean
+}
 
 /**
  * What every TLS server of the hub has: connections are bounded before they cost a handshake, the address
@@ -35,15 +44,31 @@ export function guardServer(
   },
 ) {
   const { certificates, bounds, proxyProtocol, log, metrics } = parts
-  /** By the socket's own peer. */
-  const clients = new Map<string, { address: string; place: Place }>()
+  /** By the ends of the socket. */
+  const clients = new Map<string, Client>()
   const open = new Set<Socket>()
+  const warn = createTlsWarnings(log)
 
   const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
   server.on('tlsClientError', (error, socket) => {
     metrics.connectionsRefused.inc({ reason: 'tls' })
+    const client = clients.get(endsOf(socket))
     log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
+    // Of a socket that is closed nothing is known any more: its own end tells.
+    if (client) {
+      client.isJudged = true
+      warn(client.address, tlsFailureReason(error))
+    }
     socket.destroy()
+  })
+  server.on('secureConnection', (socket: TLSSocket) => {
+    const client = clients.get(endsOf(socket))
+    if (!client) return
+    client.isJudged = true
+    // Many clients look at the certificate only when the handshake is over.
+    socket.once('close', () => {
+      if (socket.bytesRead === 0) warn(client.address, closedEarly)
+    })
   })
 
   // The server's own listener starts the handshake. It gets the socket after us.
@@ -61,7 +86,7 @@ export function guardServer(
     addressOf,
 
     /** Another listener's bounds hold for this connection from now on. */
-    release: (socket: Peer): void => clients.get(peerOf(socket))?.place.leave(),
+    release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
 
     /** Serves no more replaced certificates; for a server that stops accepting. */
     stopWatching,
@@ -77,17 +102,20 @@ export function guardServer(
     const place = bounds.enter()
     if (!place) return refuse(socket, 'max-connections')
     open.add(socket)
-    const peer = peerOf(socket)
+    const ends = endsOf(socket)
     socket.once('close', () => {
       open.delete(socket)
-      clients.delete(peer)
+      const client = clients.get(ends)
+      // Who sent nothing only looked whether the port is open.
+      if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
+      clients.delete(ends)
       place.leave()
     })
     const own = socket.remoteAddress ?? 'unknown'
     const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
     if (socket.destroyed) return
     if (!place.belongsTo(address)) return refuse(socket, 'max-connections-per-address')
-    clients.set(peer, { address, place })
+    clients.set(ends, { address, place, isJudged: false })
     for (const handshake of handshakes) handshake.call(server, socket)
   }
 
@@ -98,10 +126,11 @@ export function guardServer(
   }
 
   function addressOf(socket: Peer): string {
-    return clients.get(peerOf(socket))?.address ?? socket.remoteAddress ?? 'unknown'
+    return clients.get(endsOf(socket))?.address ?? socket.remoteAddress ?? 'unknown'
   }
 }
 
-function peerOf({ remoteAddress, remotePort }: Peer): string {
-  return `${remoteAddress} ${remotePort}`
+/** Both ends: behind several addresses of this host one port of a client may be used several times. */
+function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Peer): string {
+  return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`
 }

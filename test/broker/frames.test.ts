@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { createFrameReader, type Frame, ProtocolViolation } from '../../broker/frames.ts'
+import { createHalfReceived } from '../../listener/half-received.ts'
 
 const limit = 1000
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
@@ -133,4 +134,39 @@ t.test('random bytes either parse or violate, and nothing else', async (t) => {
     violation(Buffer.from(bytes))
   })
   t.doesNotThrow(() => fc.assert(property, { numRuns: 2000 }))
+})
+
+t.test('of a packet in pieces nothing is kept but its bytes', async (t) => {
+  const payload = Buffer.alloc(100_000, 'x')
+  const packet = generate({ cmd: 'publish', topic: 'a', payload, qos: 0, retain: false, dup: false })
+  const reader = createFrameReader(() => 1_000_000)
+  const frames: Frame[] = []
+  for (let at = 0; at < packet.length; at += 1000) {
+    const piece = Buffer.from(packet.subarray(at, at + 1000))
+    frames.push(...reader.push(piece))
+    piece.fill(0)
+  }
+  t.equal(frames.length, 1)
+  t.ok(frames[0]?.bytes.equals(packet))
+  t.ok(reader.isBetweenPackets())
+})
+
+t.test('a packet that is whole is not copied', async (t) => {
+  const packet = generate({ cmd: 'publish', topic: 'a', payload: 'x', qos: 0, retain: false, dup: false })
+  const chunk = Buffer.concat([packet, packet])
+  for (const frame of createFrameReader(() => limit).push(chunk)) t.equal(frame.bytes.buffer, chunk.buffer)
+})
+
+t.test('a packet in thousands of tiny pieces violates', async (t) => {
+  const room = createHalfReceived(1_000_000, 500)
+  const reader = createFrameReader(
+    () => 1_000_000,
+    () => room.collect(() => t.fail('there is room')),
+  )
+  const drip = () => {
+    for (let count = 0; count < 1000; count++)
+      for (const _frame of reader.push(Buffer.of(0))) t.fail('not whole')
+  }
+  t.same([...reader.push(hex('30 80 80 10'))], [])
+  t.throws(drip, /pieces that are too small/)
 })

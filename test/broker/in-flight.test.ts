@@ -5,6 +5,7 @@ import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { MqttConnection } from '../../broker/connection.ts'
 import { type Flight, InFlight } from '../../broker/in-flight.ts'
+import { createHalfReceived } from '../../listener/half-received.ts'
 
 /** Few around the place where identifiers begin anew, so that they meet. */
 const identifiers = [65_532, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5]
@@ -126,6 +127,7 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
     t.fail('nothing else happens')
   }
   const connection = new MqttConnection(socket, '127.0.0.1', limits, {
+    collect: (_isBeforeLogIn, end) => createHalfReceived(1024, 1024).collect(end),
     acknowledged: unexpected,
     publish: unexpected,
     subscribe: async () => unexpected(),

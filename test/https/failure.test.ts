@@ -104,6 +104,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     openapi: () => ({}),
     accept: () => t.fail('no websocket'),
     maxPacketBytes: 1024,
+    maxConnectBytes: 1024,
     limits: { headersMs: 150, requestMs: 300, checkMs: 50 },
     metrics: createMetrics(),
   })

@@ -51,6 +51,7 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
     openapi: () => ({}),
     accept: () => t.fail('no websocket'),
     maxPacketBytes: 1024,
+    maxConnectBytes: 1024,
     limits: { stalledMs: 200 },
     metrics: createMetrics(),
   })

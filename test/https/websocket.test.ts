@@ -128,6 +128,23 @@ t.test('text frames and huge messages end the connection', async (t) => {
   t.ok(client.connected, 'nobody else is affected')
 })
 
+t.test('before log-in a message is as small as a CONNECT, and comes in few pieces', async (t) => {
+  const hub = await startTestHub(t)
+  const large = await open(t, hub)
+  large.send(Buffer.alloc(900_000, 0x10))
+  await closed(large)
+  const fragments = await open(t, hub)
+  for (let count = 0; count < 2000; count++) fragments.send(Buffer.of(0x10), { fin: false })
+  await closed(fragments)
+  const unfinished = await open(t, hub)
+  // A CONNECT that says that it has 65,000 bytes.
+  unfinished.send(Buffer.from('10e8fb03', 'hex'))
+  for (let count = 0; count < 2000; count++) unfinished.send(Buffer.of(0))
+  await closed(unfinished)
+  const { counters } = await hub.ask<{ counters: Record<string, number> }>('status')
+  t.ok(Number(counters['hub_connections_cut_total{reason=protocol}']) >= 2)
+})
+
 t.test('MQTT over WebSocket counts as MQTT, and ends with the hub', async (t) => {
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS: '1' })
   const websocket = await open(t, hub)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect as connectTcp } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -71,6 +72,32 @@ t.test('what has become MQTT takes no place of HTTPS, and the other way round', 
   const [answer] = await once(https, 'data')
   t.match(String(answer), /^HTTP\/1\.1 200 /)
   await t.rejects(open(t, hub, hub.httpsPort), 'HTTPS is bounded by itself')
+})
+
+t.test('two connections from one port of a client are two, if they go to two addresses', async (t) => {
+  const hub = await startTestHub(t, { HUB_HOST: '0.0.0.0', HUB_PROXY_PROTOCOL: 'true' })
+  let localPort: number | undefined
+  const through = async (host: string, client: string) => {
+    const socket = connectTcp({ host, port: hub.httpsPort, localAddress: '127.0.0.1', localPort })
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    localPort = socket.localPort
+    socket.write(`PROXY TCP4 ${client} 192.0.2.1 5000 8443\r\n`)
+    return secured(connectTls({ socket, rejectUnauthorized: false }))
+  }
+  const addressOf = (path: string) =>
+    hub.lines.find((line) => line.msg === 'request' && line.path === path)?.remoteAddress
+  const first = await through('127.0.0.1', '192.0.2.7')
+  const second = await through('127.0.0.2', '192.0.2.8')
+  for (const [socket, path] of [
+    [first, '/first'],
+    [second, '/second'],
+  ] as const) {
+    socket.write(`GET ${path} HTTP/1.1\r\n\r\n`)
+    await hub.until(async () => addressOf(path) !== undefined)
+  }
+  t.equal(addressOf('/first'), '192.0.2.7')
+  t.equal(addressOf('/second'), '192.0.2.8')
 })
 
 function isOpened(t: Test, hub: TestHub): Promise<boolean> {

@@ -1,0 +1,165 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Server } from 'node:https'
+import type { TLSSocket } from 'node:tls'
+
+/** How much of what came in on a connection is parsed in one step, bytes: thousands of requests fit into one read. */
+const stepBytes = 4096
+/** How long steps follow each other before everything else has its turn, milliseconds. */
+const maxRowMs = 5
+
+interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+}
+
+interface Connection {
+  readonly socket: TLSSocket
+  /** Received and not parsed yet. */
+  unparsed: Buffer
+  /** Requests that are not answered, the oldest first. */
+  readonly exchanges: Exchange[]
+  /** The oldest request is handed on. */
+  isHandling: boolean
+  /** Node wants more of it. */
+  isWanted: boolean
+  isQueued: boolean
+  parse(bytes: Buffer): void
+  /** Reads from the network again. */
+  read(): void
+  leave(): void
+}
+
+export type RequestTurns = ReturnType<typeof createRequestTurns>
+
+/**
+ * Lets the connections of a server take turns. Of each one request is handled at a time, and nothing behind it is
+ * parsed before its answer is written and the network has taken it; no connection is read from while there is
+ * something of it to parse. So what is sent ahead waits in the network, whatever it is and however much.
+ */
+export function createRequestTurns(server: Server) {
+  const connections = new WeakMap<object, Connection>()
+  /** Those that may take a step. */
+  let queue: Connection[] = []
+  let isScheduled = false
+
+  const [handle] = server.listeners('request') as RequestListener[]
+  server.removeAllListeners('request')
+  server.on('request', (request, response) => {
+    const connection = connections.get(request.socket)
+    if (!connection) return void handle?.(request, response)
+    connection.exchanges.push({ request, response })
+    proceed(connection)
+  })
+  // Comes behind the listener of the server itself, which has made a parser by then.
+  server.on('secureConnection', enter)
+
+  return {
+    /** What is not parsed of a connection that speaks something else from now on. */
+    leave(socket: object): Buffer {
+      const connection = connections.get(socket)
+      connection?.leave()
+      return connection?.unparsed ?? empty
+    },
+  }
+
+  function enter(socket: TLSSocket): void {
+    const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
+    if (!parse) return
+    const { pause, resume } = socket
+    const connection: Connection = {
+      ...{ socket, parse, unparsed: empty, exchanges: [] },
+      ...{ isHandling: false, isWanted: true, isQueued: false },
+      read: () => void resume.call(socket),
+      leave() {
+        connections.delete(socket)
+        socket.removeListener('data', receive)
+        socket.removeListener('end', last)
+        Object.assign(socket, { pause, resume })
+      },
+    }
+    const receive = (bytes: Buffer) => {
+      connection.unparsed =
+        connection.unparsed.length === 0 ? bytes : Buffer.concat([connection.unparsed, bytes])
+      pause.call(socket)
+      proceed(connection)
+    }
+    // Whoever sends nothing more may still be owed an answer.
+    const last = () => parseSome(connection)
+    connections.set(socket, connection)
+    socket.removeListener('data', parse)
+    socket.prependListener('end', last)
+    socket.on('data', receive)
+    // Node stops and goes on by these, for each part of a body. It must not read while there is something to parse.
+    Object.assign(socket, {
+      pause() {
+        connection.isWanted = false
+        return pause.call(socket)
+      },
+      resume() {
+        connection.isWanted = true
+        if (connection.unparsed.length === 0) return resume.call(socket)
+        proceed(connection)
+        return socket
+      },
+    })
+  }
+
+  function proceed(connection: Connection): void {
+    if (connection.isQueued || !(mayHandle(connection) || mayParse(connection))) return
+    connection.isQueued = true
+    queue.push(connection)
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(takeSteps)
+  }
+
+  function takeSteps(): void {
+    const began = performance.now()
+    let taken = 0
+    // Who may take another step is queued again, behind all others.
+    for (const connection of queue) {
+      if (performance.now() - began > maxRowMs) break
+      taken++
+      connection.isQueued = false
+      if (mayHandle(connection)) handleFirst(connection)
+      else if (mayParse(connection)) parseSome(connection)
+      proceed(connection)
+    }
+    queue = queue.slice(taken)
+    isScheduled = queue.length > 0
+    if (isScheduled) setImmediate(takeSteps)
+  }
+
+  function handleFirst(connection: Connection): void {
+    const [first] = connection.exchanges
+    if (!first) return
+    connection.isHandling = true
+    first.response.once('close', () => {
+      connection.isHandling = false
+      connection.exchanges.shift()
+      proceed(connection)
+    })
+    handle?.(first.request, first.response)
+  }
+
+  function parseSome(connection: Connection): void {
+    const { unparsed } = connection
+    connection.unparsed = unparsed.subarray(stepBytes)
+    if (unparsed.length > 0) connection.parse(unparsed.subarray(0, stepBytes))
+    if (connection.unparsed.length > 0 || !connections.has(connection.socket)) return
+    connection.unparsed = empty
+    if (connection.isWanted) connection.read()
+  }
+}
+
+function mayHandle({ socket, exchanges, isHandling }: Connection): boolean {
+  return exchanges.length > 0 && !isHandling && !socket.destroyed
+}
+
+/** Only what belongs to a request that has begun comes before its answer. */
+function mayParse({ socket, unparsed, exchanges, isWanted }: Connection): boolean {
+  if (unparsed.length === 0 || !isWanted || socket.destroyed) return false
+  return exchanges.at(-1)?.request.complete !== true
+}
+
+const empty = Buffer.alloc(0)

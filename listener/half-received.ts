@@ -1,0 +1,97 @@
+/** Beyond a number of pieces that is always fine, one for so many bytes. */
+const usualPieceBytes = 64
+
+/**
+ * Whether something arrives in pieces so small that taking them costs far more than they bring: no client writes a
+ * request or a packet byte by byte, and each byte alone costs a node as much as a kilobyte.
+ */
+export function isTooFine(pieces: number, bytes: number, freePieces: number): boolean {
+  return pieces > freePieces + bytes / usualPieceBytes
+}
+
+export type HalfReceived = ReturnType<typeof createHalfReceived>
+
+/** Bytes that are copied together until they are whole. */
+export type Collected = ReturnType<HalfReceived['collect']>
+
+/**
+ * Counts the bytes of requests and packets that have not arrived completely, of all connections together. Above
+ * `limitBytes` the one that has been on its way for longest ends: who sends at a usual pace is through long before.
+ * `freePieces`: so many pieces are fine for anything, however small they are.
+ */
+export function createHalfReceived(limitBytes: number, freePieces: number) {
+  /** In the order in which they began. */
+  const under = new Map<object, { bytes: number; end: () => void }>()
+  let total = 0
+
+  return {
+    hold,
+
+    /** Collects bytes of something that is on its way. `end` is called when it has to end for the sake of others. */
+    collect(end: () => void) {
+      const place = hold(end)
+      let buffer: Buffer = empty
+      let length = 0
+      let pieces = 0
+      return {
+        get length(): number {
+          return length
+        },
+
+        /** What is there so far. */
+        bytes: (): Buffer => buffer.subarray(0, length),
+
+        /** Adds a piece of what will be `expected` bytes long, as far as known. False: the pieces are too small. */
+        add(piece: Buffer, expected: number): boolean {
+          const needed = length + piece.length
+          if (needed > buffer.length) {
+            // Announced bytes cost nothing before they come.
+            const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(expected, 2 * buffer.length)))
+            buffer.copy(larger, 0, 0, length)
+            place.grow(larger.length - buffer.length)
+            buffer = larger
+          }
+          piece.copy(buffer, length)
+          length = needed
+          pieces++
+          return !isTooFine(pieces, length, freePieces)
+        },
+
+        /** Counts it no longer: it is whole, or given up. */
+        free: place.free,
+      }
+    },
+  }
+
+  /** A place for the bytes of something that is on its way, wherever they are kept. */
+  function hold(end: () => void) {
+    const key = {}
+    return {
+      grow(bytes: number): void {
+        const entry = under.get(key)
+        if (entry) entry.bytes += bytes
+        else under.set(key, { bytes, end })
+        total += bytes
+        if (total > limitBytes) makeRoom(key)
+      },
+      free: () => free(key),
+    }
+  }
+
+  function free(key: object): void {
+    total -= under.get(key)?.bytes ?? 0
+    under.delete(key)
+  }
+
+  function makeRoom(forWhom: object): void {
+    for (const [key, { end }] of under) {
+      if (total <= limitBytes) return
+      // What is too large alone is bounded by its own limit.
+      if (key === forWhom) continue
+      free(key)
+      end()
+    }
+  }
+}
+
+const empty = Buffer.alloc(0)

@@ -1,0 +1,70 @@
+import t from 'tap'
+import { createHalfReceived, isTooFine } from '../../listener/half-received.ts'
+
+t.test('what comes in pieces is one buffer, however it was cut', async (t) => {
+  const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, index) => index % 251))
+  for (const size of [1, 7, 1000, 10_000]) {
+    for (const expected of [0, 10, 10_000, 1_000_000]) {
+      const collected = createHalfReceived(1_000_000, 10_000).collect(() => t.fail('there is room'))
+      for (let at = 0; at < bytes.length; at += size) collected.add(bytes.subarray(at, at + size), expected)
+      t.ok(collected.bytes().equals(bytes), `${size} bytes at a time, ${expected} expected`)
+      t.equal(collected.length, bytes.length)
+    }
+  }
+})
+
+t.test('announced bytes take no room before they come, and pieces are not kept', async (t) => {
+  const room = createHalfReceived(1000, 1000)
+  let ended = 0
+  const first = room.collect(() => ended++)
+  const second = room.collect(() => ended++)
+  first.add(Buffer.alloc(400), 1_000_000)
+  second.add(Buffer.alloc(400), 1_000_000)
+  t.equal(ended, 0)
+  const piece = Buffer.from('a')
+  const third = room.collect(() => t.fail('it is the youngest'))
+  third.add(piece, 100)
+  piece.write('b')
+  t.equal(third.bytes().toString(), 'a')
+})
+
+t.test('without room the one that is on its way for longest ends', async (t) => {
+  const room = createHalfReceived(1000, 1000)
+  const ended: string[] = []
+  const [old, middle, young] = ['old', 'middle', 'young'].map((name) => room.hold(() => ended.push(name)))
+  old?.grow(300)
+  middle?.grow(300)
+  young?.grow(300)
+  middle?.grow(150)
+  t.same(ended, ['old'])
+  middle?.free()
+  young?.grow(600)
+  t.same(ended, ['old'], 'what is whole takes no room')
+  young?.grow(500)
+  t.same(ended, ['old'], 'alone it is bounded by its own limit')
+  const next = room.hold(() => ended.push('next'))
+  next.grow(1)
+  t.same(ended, ['old', 'young'])
+  young?.free()
+  next.grow(998)
+  t.same(ended, ['old', 'young'], 'what has ended is not counted, nor taken off twice')
+})
+
+t.test('thousands of tiny pieces are too fine, some of them are not', async (t) => {
+  const table: [pieces: number, bytes: number, expected: boolean][] = [
+    [1, 1, false],
+    [1000, 1000, false],
+    [5000, 5000, true],
+    [400_000, 400_000, true],
+    // Of the smallest TCP segments.
+    [800, 400_000, false],
+    [8000, 400_000, false],
+  ]
+  for (const [pieces, bytes, expected] of table) {
+    t.equal(isTooFine(pieces, bytes, 4096), expected, `${pieces} pieces of ${bytes} bytes`)
+  }
+  const collected = createHalfReceived(1_000_000, 4096).collect(() => {})
+  let added = 0
+  while (collected.add(Buffer.of(1), 400_000)) added++
+  t.ok(added < 5000, `${added} bytes`)
+})
