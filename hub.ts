@@ -124,6 +124,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       publishRate: config.publishRate,
       queueLimit: config.queueLimit,
       sessionExpiryMs: config.sessionExpiry * 1000,
+      maxSessionsPerCredential: config.maxSessionsPerCredential,
     },
     clock,
     log,
@@ -221,7 +222,11 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       status: createStatus({ config, store, feed, metrics, certificates, broker }),
       feed,
       clients: { list: broker.clients, disconnect: broker.disconnect },
-      sessions: { list: broker.sessionList, drop: broker.dropSession },
+      sessions: {
+        list: broker.sessionList,
+        drop: broker.dropSession,
+        persistentOf: broker.sessions.persistentOf,
+      },
       retained: { list: broker.retainedList, clear: broker.retained.clear },
       check: ({ payload, institution, cls }) =>
         pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),

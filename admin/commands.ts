@@ -21,7 +21,12 @@ export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
     lookup(id: string): Awaitable<unknown>
   }
   clients: { list(): Awaitable<unknown>; disconnect(clientId: string): Awaitable<boolean> }
-  sessions: { list(): Awaitable<unknown>; drop(clientId: string): Awaitable<boolean> }
+  sessions: {
+    list(): Awaitable<unknown>
+    drop(clientId: string): Awaitable<boolean>
+    /** How many a credential has that outlive their connections. */
+    persistentOf(username: string): number
+  }
   retained: { list(filter: string): Awaitable<unknown[]>; clear(topic: string): Awaitable<boolean> }
   check(request: { payload: Buffer; institution: string; cls?: EventClass }): Awaitable<unknown>
   config(): Awaitable<unknown>
@@ -65,8 +70,8 @@ export function createCommands(parts: CommandParts): Commands {
       await audit.record({ who, action: 'credentials.add', target: username, detail })
       return shownOnce(issued)
     },
-    'credentials.list': async () => credentials.list(),
-    'credentials.show': async (args) => existing(text(args, 'username')),
+    'credentials.list': async () => credentials.list().map(withSessions),
+    'credentials.show': async (args) => withSessions(existing(text(args, 'username'))),
     'credentials.rotate': async (args, who) => {
       const { username } = existing(text(args, 'username'))
       const seconds = optionalNumber(args, 'revokeAfter')
@@ -151,6 +156,10 @@ export function createCommands(parts: CommandParts): Commands {
       await parts.catchUp().catch(() => undefined)
       return command(args, who)
     }
+  }
+
+  function withSessions(credential: Credential): Credential & { sessions: number } {
+    return { ...credential, sessions: sessions.persistentOf(credential.username) }
   }
 
   function existing(username: string): Credential {

@@ -4,11 +4,12 @@ import type { Nodes } from '../nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { createLoginLimit } from './limits.ts'
 import type { Link, Links } from './link.ts'
 import type { Outbox } from './outbox.ts'
-import { isElsewhere, type Session } from './session.ts'
-import { ForeignSession, type Sessions } from './sessions.ts'
+import { ForeignSession, isElsewhere, type Session, TooManySessions } from './session.ts'
+import type { Sessions } from './sessions.ts'
 import type { createWills } from './wills.ts'
 
 /** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
@@ -35,6 +36,7 @@ export function createAdmission(parts: {
   const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures, store)
   const turns = createTurns()
+  const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   calls.serve('take-over', async (asked) => {
     const clientId = String(asked)
     const processing = [...(sessions.get(clientId)?.processing.values() ?? [])]
@@ -71,11 +73,14 @@ export function createAdmission(parts: {
         if (!sessions.admits(clientId, principal)) {
           return refuse(link, 'client-id', returnCodes.identifierRejected, username)
         }
+        const clean = connection.request?.clean ?? true
+        if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
         await takeOver(clientId)
         await takeOverElsewhere(clientId)
         await begin(link, clientId, principal)
         isIn = !connection.destroyed
       } catch (error) {
+        if (error instanceof TooManySessions) return refuseOneMore(link, principal)
         if (!(error instanceof ForeignSession)) throw error
         return refuse(link, 'client-id', returnCodes.identifierRejected, username)
       } finally {
@@ -139,6 +144,15 @@ export function createAdmission(parts: {
     const session = sessions.get(clientId)
     if (!session?.node || !isElsewhere(session) || !nodes.isLiving(session.node)) return
     await calls.ask(session.node, 'take-over', clientId)
+  }
+
+  /** A client that makes a session at each start is not to fill the log as well. */
+  function refuseOneMore({ connection }: Link, { username }: Principal): number {
+    metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
+    const { remoteAddress, request } = connection
+    const sessionsOf = sessions.persistentOf(username)
+    tooManySessions(username, { clientId: request?.clientId, username, remoteAddress, sessions: sessionsOf })
+    return returnCodes.serverUnavailable
   }
 
   function refuse(link: Link, reason: string, returnCode: number, username: string | undefined): number {

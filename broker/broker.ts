@@ -14,8 +14,10 @@ import { createInertEmitter, createPersistence } from './aedes-parts.ts'
 import { MqttConnection } from './connection.ts'
 import type { ArrivedPublish, ConnectionLimits, CutReason } from './connection-events.ts'
 import { createDistribution, type Routes } from './distribution.ts'
+import { openHubTime } from './hub-time.ts'
 import { createPublishRate } from './limits.ts'
 import { createLinks, type Link } from './link.ts'
+import { createMoments } from './moments.ts'
 import { createOperating } from './operating.ts'
 import { openOutbox } from './outbox.ts'
 import { createReceiving } from './receiving.ts'
@@ -48,6 +50,8 @@ export interface BrokerLimits extends ConnectionLimits {
   queueLimit: number
   /** How long an offline session is kept, milliseconds. */
   sessionExpiryMs: number
+  /** Persistent sessions of one credential. */
+  maxSessionsPerCredential: number
 }
 
 /** Between two looks for expired retained messages and sessions. */
@@ -69,6 +73,8 @@ export async function createBroker(parts: {
   access: Access
   limits: BrokerLimits
   clock: () => number
+  /** A clock that only runs on, milliseconds; that of the process unless told otherwise. */
+  monotonic?: () => number
   log: Log
   metrics: Metrics
 }) {
@@ -82,11 +88,20 @@ export async function createBroker(parts: {
   const sequences = createSequences(clock, nodes.slot)
   const { queueLimit, sessionExpiryMs: expiryMs } = limits
   const outbox = await openOutbox({ store, clock, sequences, queueLimit, mayReceive, log, metrics })
-  const sessions = await openSessions({ store, outbox, routes, nodes, clock, expiryMs })
+  const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
+  const sessions = await openSessions({
+    ...{ store, outbox, routes, nodes, clock, hubTime, expiryMs },
+    maxPerCredential: limits.maxSessionsPerCredential,
+  })
   followSessions({ store, sessions, outbox, nodes, log })
-  const retained = await openRetained(store, clock)
-  const distribution = createDistribution({ store, retained, outbox, routes, mayReceive, clock, metrics })
-  const replay = createReplay({ store, retained, outbox, mayReceive, live: distribution, log, metrics })
+  const moments = createMoments()
+  const retained = await openRetained(store, clock, moments)
+  const distribution = createDistribution({
+    ...{ store, retained, outbox, routes, mayReceive, moments, clock, metrics },
+  })
+  const replay = createReplay({
+    ...{ store, retained, outbox, mayReceive, moments, live: distribution, log, metrics },
+  })
   const subscribing = createSubscribing({
     ...{ sessions, replay, access, log, metrics },
     maxSubscriptions: limits.maxSubscriptions,
@@ -166,7 +181,9 @@ export async function createBroker(parts: {
   aedes.on('clientError', (client, error) => cutFor(client, error))
 
   const sweepTimer = setInterval(() => {
-    Promise.all([retained.sweep(), sessions.sweep()]).catch((error: unknown) => {
+    hubTime.checkClock()
+    const saved = nodes.isLeader() ? hubTime.save() : undefined
+    Promise.all([retained.sweep(), sessions.sweep(), saved]).catch((error: unknown) => {
       metrics.storeFailures.inc()
       log.error({ err: error }, 'expired messages and sessions not removed')
     })
@@ -174,11 +191,12 @@ export async function createBroker(parts: {
   sweepTimer.unref()
 
   return {
-    ...createOperating({ sessions, retained, links, nodes, calls, expiryMs }),
+    ...createOperating({ sessions, retained, links, nodes, calls }),
     distribute: distribution.distribute,
     announce: distribution.announce,
     retained,
     sessions,
+    hubTime,
     /** Sets what happens with publishes; call it before the first connection. */
     start: receiving.start,
 
@@ -197,7 +215,10 @@ export async function createBroker(parts: {
           if (link.session) await subscribing.unsubscribe(link.session, request)
         },
         cut: (reason, detail) => logCut(connection, reason, detail),
-        dropped: () => metrics.messagesDropped.inc({ reason: 'slow' }),
+        dropped: () => {
+          metrics.messagesDropped.inc({ reason: 'slow' })
+          replay.dropped(connection)
+        },
         publishing: (resume) => publishRate.enter(connection.principal?.username ?? '', resume),
       })
       const link = links.add(connection)
@@ -225,6 +246,9 @@ export async function createBroker(parts: {
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
       for (const { connection } of links.open) connection.destroy()
       await unfinished.settled()
+      if (nodes.isLeader()) {
+        await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
+      }
       sessions.close()
       await outbox.close()
     },
@@ -256,6 +280,10 @@ export async function createBroker(parts: {
     const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
     log[level]({ clientId: request?.clientId, remoteAddress, reason, detail }, 'connection closed')
   }
+}
+
+function monotonicNow(): number {
+  return performance.now()
 }
 
 function refusal(returnCode: number): AuthenticateError {

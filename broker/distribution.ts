@@ -1,6 +1,7 @@
 import type { Message } from '../event/message.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Moments } from './moments.ts'
 import type { Outbox } from './outbox.ts'
 import { createPortions, type Portion } from './portions.ts'
 import type { Planned } from './queues.ts'
@@ -15,21 +16,15 @@ import { lowerQos, type Publish, preparePublish } from './wire.ts'
 interface Delivery {
   message: Message
   publish: Publish
-  /** The queues that take it. */
+  /** The queues that take it, and when they did. */
   planned: Map<Session, Planned>
+  plannedAt: number
   /** New subscribers get it. */
   isShown: boolean
   /** Where it is what they get: how to take it back. */
   takeBack: (() => Promise<void>) | undefined
   /** It is on its way to those for whom nothing is stored. */
   isLive: boolean
-}
-
-/** A message on its way to those for whom nothing is stored. */
-export interface Sending {
-  payload: Buffer
-  /** It is certain who gets it: whoever is subscribed and connected at this moment. */
-  isStarted: boolean
 }
 
 /** Where nodes tell each other what they distribute. */
@@ -58,16 +53,17 @@ export function createDistribution(parts: {
   routes: Routes
   /** Second line of the ACL, asked once per message and set of permissions. */
   mayReceive: (session: Session, topic: string) => boolean
+  moments: Moments
   clock: () => number
   metrics: Metrics
 }) {
-  const { store, retained, outbox, routes, mayReceive, clock, metrics } = parts
+  const { store, retained, outbox, routes, mayReceive, moments, clock, metrics } = parts
   const isShared = store.watch !== undefined
   /** To those for whom nothing is stored, and from queues: their orders have nothing to do with each other. */
   const live = createPortions()
   const queued = createPortions()
-  /** By topic. */
-  const sending = new Map<string, Sending[]>()
+  /** Payloads by topic, those that wait included. */
+  const sending = new Map<string, Buffer[]>()
   /** Batches that nobody has got anything of yet, in the order of their commits. */
   const held = new Set<readonly Delivery[]>()
   store.watch?.(channel, (change) => {
@@ -84,12 +80,13 @@ export function createDistribution(parts: {
      */
     async distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
       const now = clock()
+      const plannedAt = moments.next()
       const { grantedElsewhere } = routes
       const changes: Change[] = [...alongside]
       const batch = messages.map((message): Delivery => {
         const publish = preparePublish(message.topic, message.payload)
         const planned = planQueues(message, changes)
-        return { message, publish, planned, isShown: false, takeBack: undefined, isLive: false }
+        return { message, publish, planned, plannedAt, isShown: false, takeBack: undefined, isLive: false }
       })
       changes.push(...retained.changes(messages, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
@@ -117,8 +114,8 @@ export function createDistribution(parts: {
       void live.deliver(messages.map((message) => toldPortion({ ...message, qos: 0 })))
     },
 
-    /** Messages of a topic on their way to those for whom nothing is stored, oldest first. */
-    sending: (topic: string): readonly Sending[] => sending.get(topic) ?? [],
+    /** Payloads on their way to those for whom nothing is stored, oldest first. */
+    sending: (topic: string): readonly Buffer[] => sending.get(topic) ?? [],
 
     /** Resolves when all that is on its way to them now has been sent. */
     sent: async (): Promise<void> => live.ended(),
@@ -194,7 +191,7 @@ export function createDistribution(parts: {
   function show(delivery: Delivery, now: number): void {
     if (delivery.isShown) return
     delivery.isShown = true
-    delivery.takeBack = retained.show(delivery.message, now)
+    delivery.takeBack = retained.show(delivery.message, now, delivery.plannedAt)
   }
 
   /** What those get for whom nothing is stored. */
@@ -227,12 +224,11 @@ export function createDistribution(parts: {
     isQueued: (session: Session) => boolean,
   ): Portion {
     const { topic, payload, qos } = message
-    const own: Sending = { payload, isStarted: false }
     const all = sending.get(topic) ?? []
     sending.set(topic, all)
-    all.push(own)
+    all.push(payload)
     function* send() {
-      own.isStarted = true
+      retained.sent(topic, payload)
       const recipients = recipientsOf(message, isQueued)
       metrics.deliveries.inc(recipients.length)
       yield* sendToEach(recipients, publish, qos)

@@ -28,10 +28,8 @@ export function createOperating(parts: {
   links: Links
   nodes: Nodes
   calls: Calls
-  /** Offline sessions are forgotten after this time, milliseconds. */
-  expiryMs: number
 }) {
-  const { sessions, retained, links, nodes, calls, expiryMs } = parts
+  const { sessions, retained, links, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
@@ -48,7 +46,10 @@ export function createOperating(parts: {
     async sessionList(): Promise<SessionView[]> {
       const others = await calls.askOthers('session-figures', null)
       const views = new Map(
-        [...sessions.values()].map((session) => [session.clientId, toSessionView(session, expiryMs, nodes)]),
+        [...sessions.values()].map((session) => [
+          session.clientId,
+          toSessionView(session, sessions.expiresAt(session), nodes),
+        ]),
       )
       for (const { clientId, dropped, inFlight } of others.flatMap(([, all]) => all as SessionFigures[])) {
         const view = views.get(clientId)

@@ -1,5 +1,6 @@
 import type { Message } from '../event/message.ts'
 import { type Change, keepsStored, type Order, type Store } from '../store/store.ts'
+import { createMoments, type Moments } from './moments.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 import { bodyPrefix, createRetainedBodies } from './retained-bodies.ts'
 
@@ -16,6 +17,18 @@ export interface RetainedValue {
   payload: Buffer
   /** Id of the stored payload where others have the same. */
   body?: string
+  /** Since the start of this node, the moments when it went out live. Who was subscribed by then has it. */
+  live?: LiveMoments
+}
+
+/** Absent: not yet, or not in this way. */
+export interface LiveMoments {
+  /** This node took it into the queues of persistent sessions. */
+  planned?: number
+  /** Another node did so before, and this one heard of it. */
+  heard?: number
+  /** It went out to those for whom nothing is stored. */
+  sent?: number
 }
 
 /** Values side by side on one topic: a publisher that invents names without end must fill nobody's memory. */
@@ -30,7 +43,7 @@ export const farFutureMs = 10 * 60 * 1000
  * Several slots may live on one topic (control states by name); the one shown is the newest still valid,
  * so that a state whose time has come gives way without anybody publishing.
  */
-export async function openRetained(store: Store, clock: () => number) {
+export async function openRetained(store: Store, clock: () => number, moments: Moments = createMoments()) {
   const root = createNode()
   /** Pushed out of memory, not out of the store yet. */
   let pushedOut: Place[] = []
@@ -42,7 +55,7 @@ export async function openRetained(store: Store, clock: () => number) {
     else if ('del' in change) bodies.removed(change.del)
   })
   store.watch?.(prefix, (change) => {
-    if ('put' in change) adoptStored(change.value)
+    if ('put' in change) adoptStored(change.value, { heard: moments.next() })
     else if ('del' in change) {
       const { topic, slot } = placeOf(change.del)
       const value = nodeOf(topic)?.slots.get(slot)
@@ -59,7 +72,7 @@ export async function openRetained(store: Store, clock: () => number) {
       for (const message of kept) {
         const value = toValue(message)
         if (!value) continue
-        const { payload, ...header } = value
+        const { payload, live: _live, ...header } = value
         const record = value.body === undefined ? encodeRecord(header, payload) : encodeRecord(header)
         changes.push({ put: keyOf(value), value: record, order: orderAt(value.time, now) })
       }
@@ -70,13 +83,21 @@ export async function openRetained(store: Store, clock: () => number) {
      * Shows a stored message; the same rule as in the store, applied in the same order. Returns how to take it back
      * when it could not be stored after all: what is stored is shown again, unless there is something newer.
      */
-    show(message: Message, now: number): (() => Promise<void>) | undefined {
-      const value = toValue(message)
+    show(message: Message, now: number, planned: number): (() => Promise<void>) | undefined {
+      const value = toValue(message, { planned })
       if (!value) return undefined
       const shown = nodeOf(value.topic)?.slots.get(value.slot)
       if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
       keep(value)
       return () => takeBack(value)
+    },
+
+    /** This payload goes out on its topic now, to those for whom nothing is stored. */
+    sent(topic: string, payload: Buffer): void {
+      const moment = moments.next()
+      for (const value of nodeOf(topic)?.slots.values() ?? []) {
+        if (value.payload.equals(payload)) value.live = { ...value.live, sent: moment }
+      }
     },
 
     /** The topics that hold a value and match `filter`. */
@@ -146,18 +167,21 @@ export async function openRetained(store: Store, clock: () => number) {
   }
 
   /** False where its body is gone: nothing referred to it as far as the nodes knew. */
-  function adoptStored(stored: Buffer): boolean {
-    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload'>>(stored)
+  function adoptStored(stored: Buffer, live?: LiveMoments): boolean {
+    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload' | 'live'>>(stored)
     // With a copy of the payload, or the whole chunk read from the store would stay in memory.
     const whole = header.body === undefined ? Buffer.from(payload) : bodies.payloadOf(header.body)
-    if (whole) keep({ ...header, payload: whole })
+    if (whole) keep({ ...header, payload: whole, ...(live && { live }) })
     return whole !== undefined
   }
 
-  function toValue({ topic, payload, qos, retained }: Message): RetainedValue | undefined {
+  function toValue(
+    { topic, payload, qos, retained }: Message,
+    live: LiveMoments = {},
+  ): RetainedValue | undefined {
     if (!retained) return undefined
     const body = bodies.idOf(payload)
-    return { topic, qos, payload, ...retained, ...(body !== undefined && { body }) }
+    return { topic, qos, payload, ...retained, ...(body !== undefined && { body }), live }
   }
 
   function nodeOf(topic: string): Node | undefined {

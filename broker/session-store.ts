@@ -21,16 +21,19 @@ export interface SessionRecord {
   /** The node its client is connected to. */
   node?: string
   disconnectedAt?: number
+  offlineAt?: number
   /** Of a persistent session. */
   subscriptions: [filter: string, qos: Qos][]
 }
 
 export function recordChange(session: Session): Change {
-  const { clientId, clean, permission, principal, createdAt, claimedAt, node, disconnectedAt } = session
+  const { clientId, clean, permission, principal, createdAt, claimedAt, node, disconnectedAt, offlineAt } =
+    session
   const record: SessionRecord = {
     ...{ clientId, clean, permission, principal, createdAt, claimedAt },
     ...(node !== undefined && { node }),
     ...(disconnectedAt !== undefined && { disconnectedAt }),
+    ...(offlineAt !== undefined && { offlineAt }),
     subscriptions: clean ? [] : [...session.subscriptions],
   }
   return { put: recordKey(clientId), value: JSON.stringify(record) }
@@ -62,4 +65,9 @@ export function identityOf({ createdAt }: Pick<Session, 'createdAt'>): string {
 
 export function incomingKey(clientId: string, packetId: number): string {
   return `${incomingPrefix}${encodeURIComponent(clientId)}/${packetId}`
+}
+
+/** Whether a later session of the same client id writes the same key. */
+export function isReused(change: Change): boolean {
+  return 'del' in change && (change.del.startsWith(recordPrefix) || change.del.startsWith(incomingPrefix))
 }

@@ -29,6 +29,8 @@ export interface Session {
   outgoing: Outgoing | undefined
   /** When the last connection ended, milliseconds since the epoch. */
   disconnectedAt: number | undefined
+  /** The same as the hub counts its time (`hub-time.ts`); undefined: connected, or not known yet. */
+  offlineAt: number | undefined
   /** Messages of a persistent session that are not acknowledged, oldest first, by sequence. */
   readonly queue: Map<number, QueueEntry>
   /** Messages sent and not finished, by packet identifier. */
@@ -78,6 +80,7 @@ export function createSession(of: {
     owner: undefined,
     connection: undefined,
     disconnectedAt: undefined,
+    offlineAt: undefined,
     queue: new Map(),
     latest: new Map(),
     waiting: 0,
@@ -123,3 +126,9 @@ export function markSent(session: Session, entry: QueueEntry): number {
   if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
   return packetId
 }
+
+/** Another node has let somebody in under this client id who has other permissions. */
+export class ForeignSession extends Error {}
+
+/** The credential has as many persistent sessions as it may have. */
+export class TooManySessions extends Error {}

@@ -3,18 +3,22 @@ import type { Nodes } from '../nodes/nodes.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { MqttConnection } from './connection.ts'
 import type { Routes } from './distribution.ts'
+import type { HubTime } from './hub-time.ts'
 import type { Outbox } from './outbox.ts'
 import { createOwed } from './owed.ts'
-import { createSession, detach, isElsewhere, type Session } from './session.ts'
-import { loadSessions } from './session-loading.ts'
+import { createRecordCommits } from './record-commits.ts'
 import {
-  incomingKey,
-  incomingPrefix,
-  recordChange,
-  recordKey,
-  recordPrefix,
-  type SessionRecord,
-} from './session-store.ts'
+  createSession,
+  detach,
+  ForeignSession,
+  isElsewhere,
+  type Session,
+  TooManySessions,
+} from './session.ts'
+import { createSessionExpiry } from './session-expiry.ts'
+import { loadSessions } from './session-loading.ts'
+import { createRegister } from './session-register.ts'
+import { incomingKey, isReused, recordChange, recordKey, type SessionRecord } from './session-store.ts'
 import type { Qos } from './wire.ts'
 
 export type Sessions = Awaited<ReturnType<typeof openSessions>>
@@ -31,35 +35,36 @@ export async function openSessions(parts: {
   routes: Routes
   nodes: Nodes
   clock: () => number
+  hubTime: HubTime
   /** Offline sessions are forgotten after this time, milliseconds. */
   expiryMs: number
+  /** Persistent sessions of one credential. */
+  maxPerCredential: number
 }) {
-  const { store, outbox, routes, nodes, clock, expiryMs } = parts
-  const sessions = new Map<string, Session>()
-  /** One text for all sessions of the same permissions: comparing them is comparing addresses. */
-  const permissions = new Map<string, string>()
-  const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
+  const { store, outbox, routes, nodes, clock, maxPerCredential } = parts
+  const sessions = createRegister()
+  const expiry = createSessionExpiry(parts)
+  const storeRecord = createRecordCommits(store, sessions.isCurrent)
   /** Claims on their way into the store, and the foreign one that was there first. */
   const claiming = new Map<Session, SessionRecord | undefined>()
   const owed = createOwed({ store, changesFor })
   await loadSessions({
     ...{ store, outbox, nodes, adopt, now: clock() },
-    get: (clientId) => sessions.get(clientId),
+    get: sessions.get,
   })
 
   return {
-    get: (clientId: string) => sessions.get(clientId),
-    values: () => sessions.values(),
+    get: sessions.get,
+    values: sessions.values,
+    persistentOf: sessions.persistentOf,
+    expiresAt: expiry.expiresAt,
 
-    /** Whether a principal may use this client id now. */
-    admits(clientId: string, principal: Principal): boolean {
-      const session = sessions.get(clientId)
-      return session === undefined || session.permission === permissionKey(principal)
-    },
+    admits,
+    hasRoom,
 
     /**
      * The session of a client that logs in: resumed, or new. Nobody else may own it at this moment, and
-     * `admits` has said yes. Rejects when it cannot be stored.
+     * `admits` has said yes. Rejects when it cannot be stored, or the credential has too many.
      */
     async claim(
       clientId: string,
@@ -67,20 +72,23 @@ export async function openSessions(parts: {
       principal: Principal,
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
+      // Another node may have let somebody in meanwhile.
+      if (!admits(clientId, principal)) throw new ForeignSession()
       const existing = sessions.get(clientId)
-      if (existing && !existing.clean && !clean) return resume(existing, principal, owner)
+      if (existing && isResumed(existing, clean)) return resume(existing, principal, owner)
+      if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
       const removed = existing ? remove(existing) : []
-      const permission = shared(permissionKey(principal))
+      const permission = sessions.permission(permissionKey(principal))
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
       own(session, owner, existing?.claimedAt)
-      sessions.set(clientId, session)
+      sessions.add(session)
       claiming.set(session, undefined)
       try {
         await commitRemoval(removed, isStored(session) ? [recordChange(session)] : [])
         await yieldToFirst(session)
       } catch (error) {
         // Nobody was told of it; unless the next log-in has it already.
-        if (session.owner === owner && sessions.get(clientId) === session) sessions.delete(clientId)
+        if (session.owner === owner) sessions.delete(session)
         if (isStored(session)) owed.add(clientId)
         throw error
       } finally {
@@ -105,38 +113,23 @@ export async function openSessions(parts: {
       routesOf(session, qos).remove(filter, session)
     },
 
-    /** Stores what a persistent session is subscribed to now; changes in quick succession share a commit. */
+    /** Stores what a persistent session is subscribed to now. */
     async storeSubscriptions(session: Session): Promise<void> {
-      if (session.clean) return
-      const underway = storing.get(session)
-      if (!underway) return storeRecord(session)
-      underway.next ??= Promise.allSettled([underway.current]).then(() => storeRecord(session))
-      return underway.next
+      if (!session.clean) await storeRecord(session)
     },
 
     /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
       detach(session)
-      session.node = undefined
-      session.disconnectedAt = clock()
-      if (sessions.get(session.clientId) !== session) return
-      try {
-        await store.commit(session.clean ? remove(session) : [recordChange(session)])
-      } catch (error) {
-        if (isStored(session)) owed.add(session.clientId)
-        throw error
-      }
+      expiry.goOffline(session)
+      if (!sessions.isCurrent(session)) return
+      await orOwed(session, store.commit(session.clean ? remove(session) : [recordChange(session)]))
     },
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
     async drop(session: Session): Promise<void> {
-      try {
-        await commitRemoval(remove(session))
-      } catch (error) {
-        if (isStored(session)) owed.add(session.clientId)
-        throw error
-      }
+      await orOwed(session, commitRemoval(remove(session)))
     },
 
     /** Of another node, or of one that is gone: as the store has it. */
@@ -144,7 +137,7 @@ export async function openSessions(parts: {
 
     /** Another node has removed it. */
     forget(session: Session): void {
-      sessions.delete(session.clientId)
+      sessions.delete(session)
       leaveRoutes(session)
       outbox.forgetAll(session)
     },
@@ -172,8 +165,7 @@ export async function openSessions(parts: {
       const changes: Change[] = []
       for (const session of [...sessions.values()]) {
         if (session.node === undefined || session.owner || nodes.isLiving(session.node)) continue
-        session.node = undefined
-        session.disconnectedAt = clock()
+        expiry.goOffline(session)
         if (nodes.isLeader()) changes.push(...(session.clean ? remove(session) : [recordChange(session)]))
       }
       await store.commit(changes)
@@ -182,11 +174,12 @@ export async function openSessions(parts: {
     /** Forgets sessions that have been offline for too long. Returns how many. */
     async sweep(): Promise<number> {
       if (!nodes.isLeader()) return 0
-      const limit = clock() - expiryMs
-      const expired = [...sessions.values()].filter(
-        ({ disconnectedAt }) => (disconnectedAt ?? Infinity) <= limit,
-      )
-      await commitRemoval([...expired.flatMap(remove), ...outbox.abandonedChanges()])
+      const all = [...sessions.values()]
+      const expired = all.filter(expiry.hasExpired)
+      const unsettled = all.filter(expiry.isUnsettled)
+      for (const session of unsettled) expiry.settle(session)
+      const removed = [...expired.flatMap(remove), ...outbox.abandonedChanges()]
+      await commitRemoval(removed, unsettled.filter(isStored).map(recordChange))
       return expired.length
     },
 
@@ -200,6 +193,32 @@ export async function openSessions(parts: {
     session.claimedAt = Math.max(claimedBefore + 1, clock())
   }
 
+  /** Whether a principal may use this client id now. */
+  function admits(clientId: string, principal: Principal): boolean {
+    const session = sessions.get(clientId)
+    const isFree = session === undefined || expiry.hasExpired(session)
+    return isFree || session.permission === permissionKey(principal)
+  }
+
+  function isResumed(existing: Session, clean: boolean): boolean {
+    return !existing.clean && !clean && !expiry.hasExpired(existing)
+  }
+
+  /** Whether the credential may have this session: one more, unless it is there already. */
+  function hasRoom(clientId: string, clean: boolean, { username }: Principal): boolean {
+    const existing = sessions.get(clientId)
+    if (clean || (existing && isResumed(existing, clean))) return true
+    const isReplaced = existing !== undefined && !existing.clean && existing.principal.username === username
+    return sessions.persistentOf(username) - (isReplaced ? 1 : 0) < maxPerCredential
+  }
+
+  async function orOwed(session: Session, stored: Promise<void>): Promise<void> {
+    await stored.catch((error) => {
+      if (isStored(session)) owed.add(session.clientId)
+      throw error
+    })
+  }
+
   /** What makes the stored record of a client id right. That of another node's client is its own business. */
   function changesFor(clientId: string): Change[] {
     const session = sessions.get(clientId)
@@ -207,26 +226,8 @@ export async function openSessions(parts: {
     if (session.owner) return isStored(session) ? [recordChange(session)] : []
     if (isElsewhere(session) && session.node !== nodes.self) return []
     session.node = undefined
-    session.disconnectedAt ??= clock()
+    expiry.settle(session)
     return session.clean ? remove(session) : [recordChange(session)]
-  }
-
-  function shared(permission: string): string {
-    const known = permissions.get(permission)
-    if (known === undefined) permissions.set(permission, permission)
-    return known ?? permission
-  }
-
-  function storeRecord(session: Session): Promise<void> {
-    const isKnown = sessions.get(session.clientId) === session
-    const current = store.commit(isKnown ? [recordChange(session)] : [])
-    const underway = { current }
-    storing.set(session, underway)
-    const over = () => {
-      if (storing.get(session) === underway && !('next' in underway)) storing.delete(session)
-    }
-    current.then(over, over)
-    return current
   }
 
   async function resume(
@@ -234,9 +235,10 @@ export async function openSessions(parts: {
     principal: Principal,
     owner: MqttConnection,
   ): Promise<{ session: Session; resumed: boolean }> {
-    session.principal = principal
+    sessions.setPrincipal(session, principal)
     own(session, owner, session.claimedAt)
     session.disconnectedAt = undefined
+    session.offlineAt = undefined
     claiming.set(session, undefined)
     try {
       await store.commit([recordChange(session)])
@@ -244,8 +246,7 @@ export async function openSessions(parts: {
       // Refused: offline as before, or it would never expire.
       if (session.owner === owner) {
         detach(session)
-        session.node = undefined
-        session.disconnectedAt = clock()
+        expiry.goOffline(session)
         owed.add(session.clientId)
       }
       throw error
@@ -280,7 +281,7 @@ export async function openSessions(parts: {
     const first = claiming.get(session)
     if (!first) return
     await store.commit([{ put: recordKey(session.clientId), value: JSON.stringify(first) }])
-    sessions.delete(session.clientId)
+    sessions.delete(session)
     adopt(first)
     throw new ForeignSession()
   }
@@ -293,12 +294,15 @@ export async function openSessions(parts: {
       outbox.forgetAll(known)
     }
     const session =
-      known && isSame ? known : createSession({ ...record, permission: shared(record.permission) })
-    session.principal = record.principal
+      known && isSame
+        ? known
+        : createSession({ ...record, permission: sessions.permission(record.permission) })
+    sessions.setPrincipal(session, record.principal)
     session.node = record.node
     session.disconnectedAt = record.disconnectedAt
+    session.offlineAt = record.offlineAt
     session.claimedAt = record.claimedAt
-    sessions.set(session.clientId, session)
+    sessions.add(session)
     // Of a log-in here that was given up.
     if (session.node === nodes.self && !session.owner) owed.add(session.clientId)
     const filters = new Map(record.subscriptions)
@@ -328,7 +332,7 @@ export async function openSessions(parts: {
 
   /** Takes a session out in memory; the changes take it out of the store. */
   function remove(session: Session): Change[] {
-    sessions.delete(session.clientId)
+    sessions.delete(session)
     leaveRoutes(session)
     const queued = outbox.clear(session)
     if (session.clean) return nodes.isShared ? [{ del: recordKey(session.clientId) }] : []
@@ -337,12 +341,4 @@ export async function openSessions(parts: {
     }))
     return [{ del: recordKey(session.clientId) }, ...queued, ...incoming]
   }
-}
-
-/** Another node has let somebody in under this client id who has other permissions. */
-export class ForeignSession extends Error {}
-
-/** Whether a later session of the same client id writes the same key. */
-function isReused(change: Change): boolean {
-  return 'del' in change && (change.del.startsWith(recordPrefix) || change.del.startsWith(incomingPrefix))
 }

@@ -33,6 +33,7 @@ export function createSubscribing(parts: {
       const { connection } = session
       const denials: Denial[] = []
       const granted = new Set<string>()
+      const since = replay.granting(session)
       const returnCodes = filters.map(({ filter, qos }) => {
         const reason = grant(session, filter, qos)
         if (reason === undefined) {
@@ -46,7 +47,7 @@ export function createSubscribing(parts: {
       // Where nothing is stored the answer goes out before the first message of the subscription.
       if (!session.clean && !(await stored(session, 'subscription not stored'))) return
       connection?.send(encodeSuback(packetId, returnCodes))
-      replay.start(session, granted)
+      replay.start(session, granted, since)
     },
 
     /** Never rejects. */

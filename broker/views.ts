@@ -54,7 +54,7 @@ export interface SessionView {
 }
 
 /** A session as operators see it. */
-export function toSessionView(session: Session, expiryMs: number, nodes: Nodes): SessionView {
+export function toSessionView(session: Session, expiresAt: number | undefined, nodes: Nodes): SessionView {
   const { disconnectedAt } = session
   const [oldest] = session.queue.keys()
   return {
@@ -65,7 +65,7 @@ export function toSessionView(session: Session, expiryMs: number, nodes: Nodes):
     node: session.node === undefined ? null : nodes.nameOf(session.node),
     createdAt: new Date(session.createdAt).toISOString(),
     disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
-    expiresAt: disconnectedAt === undefined ? null : new Date(disconnectedAt + expiryMs).toISOString(),
+    expiresAt: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
     subscriptions: [...session.subscriptions.keys()],
     queued: session.queue.size,
     inFlight: session.inFlight.size,

@@ -99,6 +99,7 @@ const credentialColumns = [
   ['INSTITUTIONS', 'institutions'],
   ['CLASSES', 'classes'],
   ['ALLOWED', 'filters'],
+  ['SESSIONS', 'sessions'],
   ['CREATED', 'createdAt'],
   ['REVOKED AT', 'revokeAt'],
 ] as const

@@ -1,5 +1,6 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
+import { visible, visibleJson } from '../telemetry/visible.ts'
 
 /** A column of a list: its heading and where the value is, a path such as `publisher.title`. */
 export type Column = readonly [heading: string, path: string]
@@ -45,25 +46,9 @@ export function createPrinter(output: { isTTY?: boolean }) {
   }
 }
 
-/**
- * One JSON value. What JSON leaves as it is but a terminal would act upon (C1, direction marks) is
- * escaped as well: the value stays the same.
- */
+/** One JSON value, without anything that a terminal would act upon. */
 export function toJson(value: unknown): string {
-  return JSON.stringify(value ?? null, null, 2).replace(unprintable, (character) =>
-    character === '\n' ? character : [...units(character)].map((unit) => `\\u${hex(unit, 4)}`).join(''),
-  )
-}
-
-/**
- * Makes control, formatting and other invisible characters visible: client ids are chosen by
- * strangers and must not move the cursor of the operator who lists them.
- */
-export function visible(text: string): string {
-  return text.replace(unprintable, (character) => {
-    const code = character.codePointAt(0) ?? 0
-    return code <= 0xff ? `\\x${hex(code, 2)}` : `\\u{${hex(code, 4)}}`
-  })
+  return visibleJson(JSON.stringify(value ?? null, null, 2))
 }
 
 /** The value at a path of property names. */
@@ -75,9 +60,6 @@ export function valueAt(value: unknown, path: string): unknown {
       value,
     )
 }
-
-// Every control, format, line-separating, unassigned-to-text and lone surrogate character.
-const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu
 
 /** Aligned by cli-table3, with two spaces between the columns and no lines. */
 function aligned(rows: readonly (readonly string[])[]): string {
@@ -126,12 +108,4 @@ function flatten(value: unknown, path = ''): [path: string, leaf: unknown][] {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function* units(text: string): Iterable<number> {
-  for (let index = 0; index < text.length; index++) yield text.charCodeAt(index)
-}
-
-function hex(code: number, digits: number): string {
-  return code.toString(16).padStart(digits, '0')
 }

@@ -44,6 +44,7 @@ const defaults = {
   queueLimit: 1_000, // messages per offline session
   workQueueLimit: 10_000, // messages per webhook or plugin target
   sessionExpiry: 604_800, // seconds
+  maxSessionsPerCredential: 20_000, // persistent ones
   proxyProtocol: false,
   logLevel: 'info',
   plugins: [],
@@ -108,6 +109,7 @@ const settings = {
   queueLimit: whole(1),
   workQueueLimit: whole(2),
   sessionExpiry: whole(1),
+  maxSessionsPerCredential: whole(1),
   proxyProtocol: flag(),
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
 }

@@ -15,7 +15,7 @@ export function mask(name: string, value: unknown): unknown {
 }
 
 // Not every `key`: `tlsKey` is the path of one.
-const secretName = /password|passwd|secret|token|credential|authorization|api[-_]?key|^key$/i
+const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
 /** Works on broken URLs too: they are shown when they are refused. Rather a letter too many than a password. */
 function maskUrl(text: string): string {

@@ -29,7 +29,7 @@ const folders: Record<string, string[]> = {
     ...['users', 'push', 'work', 'lifecycle'],
   ],
   admin: ['event', 'store', 'telemetry', 'config', 'acl', 'lifecycle'],
-  cli: ['event', 'acl', 'config', 'users', 'lifecycle'],
+  cli: ['event', 'telemetry', 'acl', 'config', 'users', 'lifecycle'],
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */

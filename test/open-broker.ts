@@ -11,6 +11,8 @@ const { values } = parseArgs({
     log: { type: 'string' },
     // Paho's suite wants one filter to be refused: `--deny test/nosubscribe`
     deny: { type: 'string', default: '' },
+    // For suites that restart the broker: where it keeps what it stores.
+    directory: { type: 'string' },
   },
 })
 
@@ -23,6 +25,7 @@ const broker = await startPlainBroker({
   },
   limits: { maxPacketBytes: largestPacket, maxConnectBytes: largestPacket },
   ...(values.log && { logLevel: values.log }),
+  ...(values.directory && { directory: values.directory }),
 })
 process.stdout.write(`listening on 127.0.0.1:${broker.port}\n`)
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -36,6 +36,8 @@ export async function startPlainBroker(
     logLevel?: string
     directory?: string
     wrapStore?: (store: Store) => Store
+    clock?: () => number
+    monotonic?: () => number
   } = {},
 ) {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'plain-broker-'))
@@ -64,9 +66,11 @@ export async function startPlainBroker(
       publishRate: 0,
       queueLimit: 10_000,
       sessionExpiryMs: 3_600_000,
+      maxSessionsPerCredential: 20_000,
       ...options.limits,
     },
-    clock: Date.now,
+    clock: options.clock ?? Date.now,
+    ...(options.monotonic && { monotonic: options.monotonic }),
     log: pino({ level: options.logLevel ?? 'debug' }, { write }),
     metrics,
   })

@@ -30,7 +30,7 @@ async function start(t: Parameters<typeof temporaryDirectory>[0]) {
     },
     async publish(message: Message) {
       await store.commit(retained.changes([message], time))
-      retained.show(message, time)
+      retained.show(message, time, 0)
     },
     shown: () => retained.current('radio/x/control')?.payload.toString(),
   }
@@ -91,7 +91,7 @@ t.test('the payload of an event for several livestreams is stored once', async (
   const payload = Buffer.alloc(100_000, 'x')
   const messages = messagesOf(payload)
   await store.commit(retained.changes(messages, now))
-  for (const message of messages) retained.show(message, now)
+  for (const message of messages) retained.show(message, now, 0)
   t.equal((await keysBelow(store, 'retained-body/')).length, 1)
   for await (const [key, value] of store.range('retained/')) t.ok(value.length < 500, key)
   await retained.sweep()
@@ -104,7 +104,7 @@ t.test('a stored payload goes when no livestream shows it any more', async (t) =
   const { store, retained } = await start(t)
   const publish = async (messages: Message[]) => {
     await store.commit(retained.changes(messages, now))
-    for (const message of messages) retained.show(message, now)
+    for (const message of messages) retained.show(message, now, 0)
   }
   await publish(messagesOf(Buffer.from('first')))
   await publish(messagesOf(Buffer.from('late'), now - 1))
@@ -133,10 +133,10 @@ t.test('a value whose successor could not be stored comes back, however late', a
   const { store, retained } = await start(t)
   const first = messagesOf(Buffer.from('first'))
   await store.commit(retained.changes(first, now))
-  for (const message of first) retained.show(message, now)
+  for (const message of first) retained.show(message, now, 0)
   const second = messagesOf(Buffer.from('second'), now + 1)
   retained.changes(second, now)
-  const takeBack = second.map((message) => retained.show(message, now))
+  const takeBack = second.map((message) => retained.show(message, now, 0))
   await retained.sweep()
   for (const back of takeBack) await back?.()
   for (let sweep = 0; sweep < 3; sweep++) await retained.sweep()
@@ -155,7 +155,7 @@ t.test('another node shows what several livestreams share, and both may sweep', 
   storeB.start()
   const publish = async (messages: Message[]) => {
     await storeA.commit(a.changes(messages, now))
-    for (const message of messages) a.show(message, now)
+    for (const message of messages) a.show(message, now, 0)
     const shown = () => b.current(messages.at(-1)?.topic ?? '')?.payload.toString()
     while (shown() !== messages[0]?.payload.toString()) await nextTurn()
   }

@@ -62,13 +62,19 @@ t.test(
 
 t.test('a log-in that cannot be stored is answered with 3, and leaves no trace', async (t) => {
   const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { sessionExpiryMs: 0 } })
+  let passed = 0
+  const broker = await openBroker(t, {
+    wrapStore: store.wrap,
+    limits: { sessionExpiryMs: 60_000 },
+    monotonic: () => passed,
+  })
   for (const before of ['new', 'kept']) {
     store.fail(touches('session/'))
     const refused = await rawClient(t, broker.port)
     t.equal((await refused.connect({ clientId: 'c', clean: false })).returnCode, 3, before)
     await refused.closed()
     store.heal()
+    passed += 60_000
     if (before === 'new') t.equal(broker.broker.sessions.get('c'), undefined)
     else t.equal(await broker.broker.sessions.sweep(), 1, 'it expires as before')
     const client = await rawClient(t, broker.port)

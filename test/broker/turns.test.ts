@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createDistribution } from '../../broker/distribution.ts'
+import { createMoments } from '../../broker/moments.ts'
 import type { Session } from '../../broker/session.ts'
 import { createSubscriptions } from '../../broker/subscriptions.ts'
 import { sendToEach } from '../../broker/unstored.ts'
@@ -131,7 +132,7 @@ t.test('who subscribes on another node meanwhile is not late: the event was reta
   const queued: string[] = []
   const fakes = {
     store: { watch: () => {}, commit: () => nextTurn() },
-    retained: { change: () => [{ put: 'retained', value: '' }], show: () => undefined },
+    retained: { change: () => [{ put: 'retained', value: '' }], show: () => undefined, sent: () => {} },
     outbox: {
       ...{ nextSequence: () => 1, sendPlanned: () => {}, finished: { take: () => [] } },
       bodyChange: () => ({ put: 'body', value: '' }),
@@ -140,7 +141,12 @@ t.test('who subscribes on another node meanwhile is not late: the event was reta
         return { planned: { session }, changes: [] }
       },
     },
-    ...{ mayReceive: () => true, clock: Date.now, metrics: { deliveries: { inc: () => {} } } },
+    ...{
+      mayReceive: () => true,
+      moments: createMoments(),
+      clock: Date.now,
+      metrics: { deliveries: { inc: () => {} } },
+    },
   }
   const { distribute } = createDistribution({ ...(fakes as object), routes } as Parameters<
     typeof createDistribution

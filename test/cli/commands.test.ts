@@ -216,7 +216,7 @@ async function start(t: Test) {
     catchUp: async () => undefined,
     feed: { status: () => ({}), refresh: ({ force }) => ({ ok: true, force }), lookup: () => [] },
     clients: { list: () => [], disconnect: known },
-    sessions: { list: () => [], drop: async (clientId) => known(clientId) },
+    sessions: { list: () => [], drop: async (clientId) => known(clientId), persistentOf: () => 0 },
     retained: { list: (filter) => [filter], clear: async (topic) => known(topic) },
     ...{ users, keys, lifecycle },
     queues: {

@@ -31,6 +31,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     queueLimit: 1000,
     workQueueLimit: 10_000,
     sessionExpiry: 604800,
+    maxSessionsPerCredential: 20000,
     proxyProtocol: false,
     logLevel: 'info',
     plugins: [],
@@ -61,6 +62,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_OUTGOING_BUFFER', '4096', 'outgoingBuffer', 4096],
     ['HUB_QUEUE_LIMIT', '10', 'queueLimit', 10],
     ['HUB_SESSION_EXPIRY', '60', 'sessionExpiry', 60],
+    ['HUB_MAX_SESSIONS_PER_CREDENTIAL', '5', 'maxSessionsPerCredential', 5],
     ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
     ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
   ]

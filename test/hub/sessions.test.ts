@@ -269,3 +269,70 @@ onEachStore('20,000 track events leave two messages per livestream in an offline
   )
   t.equal(new Set(again.received.all.map(({ topic }) => topic)).size, livestreams.length * 2)
 })
+
+onEachStore(
+  'a session whose time has run out is new on every node, and after a restart',
+  async (t, store, driver) => {
+    const settings = { ...store, HUB_SESSION_EXPIRY: '1' }
+    const hub = await startTestHub(t, settings)
+    const login = await hub.subscriber('radio/#')
+    const publisher = await hub.publisher([institution])
+    for (const clientId of ['elsewhere', 'restarted']) {
+      const app = await connect(t, hub, login, { clientId, clean: false })
+      await app.client.subscribeAsync('radio/#', { qos: 1 })
+      await app.client.endAsync()
+    }
+    const studio = await connectPublisher(t, hub, publisher, institution)
+    await studio.publish(control(livestream))
+    const other = driver === 'redis' ? await startTestHub(t, settings) : hub
+    const ends = async () => {
+      const sessions = await other.ask<{ expiresAt: string | null }[]>('sessions.list')
+      return sessions.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [Date.parse(expiresAt)]))
+    }
+    await other.until(async () => (await ends()).every((end) => end < Date.now()))
+    t.equal((await ends()).length, 2, 'they have not been swept up yet')
+    const isKept = async (node: typeof hub, clientId: string) => {
+      const { client, received } = await connect(t, node, login, { clientId, clean: false })
+      const sessions =
+        await node.ask<{ clientId: string; subscriptions: string[]; queued: number }[]>('sessions.list')
+      t.match(
+        sessions.find((session) => session.clientId === clientId),
+        { subscriptions: [], queued: 0 },
+      )
+      t.same(received.all, [])
+      await client.endAsync()
+    }
+    await isKept(other, 'elsewhere')
+    await hub.close()
+    const restarted = await startTestHub(t, settings, hub.home)
+    await isKept(restarted, 'restarted')
+  },
+)
+
+onEachStore(
+  'persistent sessions of a credential are bounded, counted and shown',
+  async (t, store, driver) => {
+    const settings = { ...store, HUB_MAX_SESSIONS_PER_CREDENTIAL: '2' }
+    const hub = await startTestHub(t, settings)
+    const other = driver === 'redis' ? await startTestHub(t, settings) : hub
+    const login = await hub.subscriber('radio/#')
+    await other.until(async () => (await other.ask<unknown[]>('credentials.list')).length === 1)
+    const open = (node: typeof hub, clientId: string, clean = false) =>
+      connect(t, node, login, { clientId, clean })
+    const first = await open(hub, '1')
+    await open(hub, '2')
+    await other.until(async () => (await other.ask<unknown[]>('sessions.list')).length === 2)
+    await t.rejects(open(other, '3'), { code: 3 })
+    await open(other, 'clean', true)
+    await first.client.endAsync()
+    await open(other, '1')
+    t.match(await other.ask('credentials.list'), [{ username: login.username, sessions: 2 }])
+    t.match(await hub.ask('credentials.show', { username: login.username }), { sessions: 2 })
+    const { counters } = await other.ask<{ counters: Record<string, number> }>('status')
+    t.equal(counters['hub_connections_refused_total{reason=too-many-sessions}'], 1)
+    t.match(
+      other.lines.filter(({ msg }) => msg === 'too many persistent sessions of one credential'),
+      [{ username: login.username, clientId: '3' }],
+    )
+  },
+)

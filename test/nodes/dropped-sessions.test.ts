@@ -3,6 +3,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import type { Principal } from '../../acl/principal.ts'
 import type { MqttConnection } from '../../broker/connection.ts'
+import { openHubTime } from '../../broker/hub-time.ts'
 import { openOutbox } from '../../broker/outbox.ts'
 import { followSessions } from '../../broker/replica.ts'
 import type { Session } from '../../broker/session.ts'
@@ -83,8 +84,10 @@ async function openNodes(t: Test, count: number) {
         ...{ store, clock: Date.now, sequences, queueLimit: 100, log, metrics },
         mayReceive: () => true,
       })
+      const monotonic = () => performance.now()
+      const hubTime = await openHubTime({ store, log, clock: Date.now, monotonic })
       const sessions = await openSessions({
-        ...{ store, outbox, nodes, clock: Date.now, expiryMs: 3_600_000 },
+        ...{ store, outbox, nodes, hubTime, clock: Date.now, expiryMs: 3_600_000, maxPerCredential: 1_000 },
         routes: { ...routes, grantedElsewhere: 0 },
       })
       followSessions({ store, sessions, outbox, nodes, log })

@@ -1,0 +1,45 @@
+/** Every control, format, line-separating and private character, and every lone surrogate. */
+const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu
+
+/**
+ * Makes control, formatting and other invisible characters visible: client ids are chosen by
+ * strangers and must not move the cursor of the operator who reads them.
+ */
+export function visible(text: string): string {
+  return text.replace(unprintable, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return code <= 0xff ? `\\x${hex(code, 2)}` : `\\u{${hex(code, 4)}}`
+  })
+}
+
+/**
+ * JSON text whose value stays the same: what JSON leaves as it is but a terminal would act upon (C1, direction marks)
+ * is escaped as well. Line ends between values stay.
+ */
+export function visibleJson(json: string): string {
+  if (!beyondAscii.test(json)) return json
+  return json.replace(unprintable, (character) =>
+    character === '\n' ? character : [...units(character)].map((unit) => `\\u${hex(unit, 4)}`).join(''),
+  )
+}
+
+/** One line of JSON for a printer that shows the text in it as it is: there it reads as `visible` has it. */
+export function legibleJson(line: string): string {
+  return visibleJson(line).replace(escapes, (escaped) => {
+    if (escaped === '\\n' || escaped === '\\t') return escaped // of stacks
+    const text: string = JSON.parse(`"${escaped}"`)
+    return JSON.stringify(visible(text)).slice(1, -1)
+  })
+}
+
+const beyondAscii = /[^\n -~]/
+/** Each with the second half of a surrogate pair. */
+const escapes = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\./g
+
+function* units(text: string): Iterable<number> {
+  for (let index = 0; index < text.length; index++) yield text.charCodeAt(index)
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0')
+}
