@@ -24,9 +24,10 @@ import type { Nodes } from './nodes/nodes.ts'
 import { openStore } from './open-store.ts'
 import { maxSockets, socketsWithin } from './push/sockets.ts'
 import { checkWebhookUrl } from './push/webhook-url.ts'
-import { createHealth, createStatus, version } from './status.ts'
+import { createHealth, createStatus, createStoreCheck, version } from './status.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { createFamiliar } from './users/familiar.ts'
 import { createEventRate } from './users/limiter.ts'
 import { createLogIn } from './users/log-in.ts'
 import { createPasswords } from './users/passwords.ts'
@@ -86,8 +87,9 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   )
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
-  const { store, nodes, join: joinNodes } = await openStore(config, log, onGap)
+  const { store, nodes, state: storeState, join: joinNodes } = await openStore(config, log, onGap)
   open.store = store
+  const checkStore = createStoreCheck({ store, state: storeState, clock })
   open.nodes = nodes
 
   const feed = await createFeedSource({
@@ -135,6 +137,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   let publicUrl = config.publicUrl ?? ''
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
   const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
+  const familiar = await createFamiliar({ store, clock })
   const tokens = createTokens({
     ...{ keys, users, clock },
     issuer: () => publicUrl,
@@ -198,12 +201,12 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       maxPacketBytes: config.maxPacket,
       maxConnectBytes: config.maxConnectPacket,
       feed: feed.current,
-      logIn: createLogIn({ store, users, failures: config.loginFailures }),
+      logIn: createLogIn({ store, users, familiar, failures: config.loginFailures }),
       resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
       subscriptions: deliveries.subscriptions,
       deliveries,
       checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: publicUrl }),
-      health: createHealth({ store, feed, clock }),
+      health: createHealth({ checkStore, state: storeState, feed }),
     }),
   )
   open.bridge = bridge
@@ -219,15 +222,20 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
         clock,
         nodes.isShared ? { store, node: nodes.name } : undefined,
       ),
-      status: createStatus({ config, store, feed, metrics, certificates, broker }),
+      status: createStatus({ config, checkStore, feed, metrics, certificates, broker }),
       feed,
-      clients: { list: broker.clients, disconnect: broker.disconnect },
+      clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
       sessions: {
         list: broker.sessionList,
+        exists: broker.hasSession,
         drop: broker.dropSession,
         persistentOf: broker.sessions.persistentOf,
       },
-      retained: { list: broker.retainedList, clear: broker.retained.clear },
+      retained: {
+        list: broker.retainedList,
+        exists: (topic) => broker.retained.current(topic) !== undefined,
+        clear: broker.retained.clear,
+      },
       check: ({ payload, institution, cls }) =>
         pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
       config: () => maskedConfig(config),
@@ -236,7 +244,12 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       keys,
       lifecycle,
       queues: deliveries,
-      catchUp: () => store.commit(nodes.isShared ? [{ tell: 'caught up', value: '' }] : []),
+      store: storeState,
+      catchUp() {
+        const problem = storeState.unreachable()
+        if (problem !== undefined) return Promise.reject(new Error(problem))
+        return store.commit(nodes.isShared ? [{ tell: 'caught up', value: '' }] : [])
+      },
     }),
     log,
   })

@@ -5,9 +5,11 @@ import { expected } from './config/expected.ts'
 import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
 import { nodeName } from './status.ts'
-import { openEmbeddedStore } from './store/embedded.ts'
+import { type Damage, openEmbeddedStore } from './store/embedded.ts'
 import { openRedisStore } from './store/redis.ts'
 import { redisSettingProblems } from './store/redis-settings.ts'
+import { acceptReplacement, replacementOf } from './store/repair.ts'
+import type { StoreState } from './store/state.ts'
 import type { Store } from './store/store.ts'
 import { watched } from './store/watched.ts'
 import type { Log } from './telemetry/log.ts'
@@ -16,6 +18,7 @@ import type { Log } from './telemetry/log.ts'
 export interface OpenStore {
   store: Store
   nodes: Nodes
+  state: StoreState
   /** Begins to follow the other nodes, and joins them; call it when everything is loaded. */
   join(): Promise<void>
 }
@@ -33,11 +36,13 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
   const { project, stage, dataDir, redisUrl: url, redis } = config
   const server = { ...(url !== undefined && { url }), ...redis }
   const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
+  let problem: string | undefined
   const store = watched(
     await expected(setting, value, 'a Redis that answers', () =>
       openRedisStore({
         ...{ server, project, stage },
         onConnection(state) {
+          problem = state.up ? undefined : `Redis is not reachable (${state.reason})`
           if (state.up) log.info('Redis is back')
           else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
         },
@@ -52,6 +57,7 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
     return {
       store,
       nodes,
+      state: { unreachable: () => problem, replaced: () => undefined, accept: async () => undefined },
       async join() {
         store.startWatching(onGap)
         await nodes.join()
@@ -66,13 +72,32 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
 async function openOwn({ dataDir }: Config, log: Log): Promise<OpenStore> {
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
+  const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
   // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
   await chmod(directory, 0o700)
-  const store = await openEmbeddedStore(directory, (movedTo, err) => {
+  let replaced = await replacementOf(directory)
+  const state: StoreState = {
+    unreachable: () => undefined,
+    replaced: () => replaced,
+    async accept() {
+      await acceptReplacement(directory)
+      replaced = undefined
+    },
+  }
+  return { store, nodes: createOnlyNode(nodeName), state, join: async () => undefined }
+}
+
+function tell(damage: Damage, log: Log): void {
+  if (damage.outcome === 'cut') {
+    log.error({ bytes: damage.bytes }, 'part of the log of the store cannot be read, and is left out')
+  } else if (damage.outcome === 'repaired') {
+    const { error: err, movedTo, entries } = damage
+    log.error({ err, movedTo, entries }, 'the store was damaged: it is repaired, entries may be missing')
+  } else {
+    const { error: err, movedTo, reason } = damage
     log.fatal(
-      { err, movedTo },
+      { err, movedTo, reason },
       'the store was damaged: it is moved aside, and the node starts with an empty one',
     )
-  })
-  return { store, nodes: createOnlyNode(nodeName), join: async () => undefined }
+  }
 }

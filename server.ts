@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { loadConfig } from './config/config.ts'
+import { version } from './config/version.ts'
 import { type Hub, startHub } from './hub.ts'
 import { createLog } from './telemetry/log.ts'
 import { welcomeText } from './welcome.ts'
@@ -11,9 +12,11 @@ const shutdownMs = 9_500
 /** Between two attempts to start again, milliseconds. */
 const longestWaitMs = 5_000
 
-await main()
+await main(process.argv.slice(2))
 
-async function main(): Promise<void> {
+async function main(argv: readonly string[]): Promise<void> {
+  // Whoever asks something gets an answer, and never a node.
+  if (argv.length > 0) process.exit(answer(argv))
   const loaded = loadConfig(process.env, process.cwd())
   if ('problems' in loaded) {
     for (const problem of loaded.problems) process.stderr.write(`${problem}\n`)
@@ -108,6 +111,28 @@ async function main(): Promise<void> {
       }
     }
   }
+}
+
+/** Answers arguments; the exit code. A node has none: its settings are variables. */
+function answer(argv: readonly string[]): number {
+  const strange = argv.find((argument) => !['--help', '-h', '--version'].includes(argument))
+  if (strange !== undefined) {
+    const hint = 'add --help to see how a node is started'
+    process.stderr.write(`hub: unknown argument ${JSON.stringify(strange.slice(0, 100))}: ${hint}\n`)
+    return 2
+  }
+  process.stdout.write(argv.includes('--version') ? `${version}\n` : helpText())
+  return 0
+}
+
+function helpText(): string {
+  return `Usage: hub [--help | --version]
+
+Starts a node of the now-playing hub, which runs until SIGTERM or Ctrl-C.
+Its settings are environment variables (HUB_HOST, HUB_MQTT_PORT, HUB_HTTPS_PORT, HUB_DATA_DIR, …),
+or in the JSON file that HUB_CONFIG names. All of them: docs/operators.md, Configuration.
+hubctl operates a running node: hubctl --help
+`
 }
 
 /** One line: the message, and those of its causes. */

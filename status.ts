@@ -1,11 +1,15 @@
-import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Broker } from './broker/broker.ts'
 import type { Certificates } from './certs/certificates.ts'
 import type { Config } from './config/config.ts'
+import { version } from './config/version.ts'
+import type { Replacement } from './store/repair.ts'
+import type { StoreState } from './store/state.ts'
 import type { Store } from './store/store.ts'
 import { daysUntil, type Metrics } from './telemetry/metrics.ts'
 import type { FeedSource } from './validator/feed-source.ts'
+
+export { version }
 
 /** What operators call this node. */
 export const nodeName = `${hostname()}:${process.pid}`
@@ -13,19 +17,19 @@ export const nodeName = `${hostname()}:${process.pid}`
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
   config: Config
-  store: Store
+  checkStore: StoreCheck
   feed: FeedSource
   metrics: Metrics
   certificates: Certificates
   broker: Broker
 }) {
-  const { config, store, feed, metrics, certificates, broker } = parts
+  const { config, checkStore, feed, metrics, certificates, broker } = parts
   return async () => ({
     node: nodeName,
     version,
     stage: config.stage,
     uptime: Math.round(process.uptime()),
-    store: store.driver,
+    store: await checkStore(statusWaitMs),
     feed: feed.status(),
     connections: broker.connectionCount(),
     budget: metrics.budget.summary(),
@@ -38,41 +42,53 @@ export function createStatus(parts: {
   })
 }
 
-/**
- * Whether the node can do its work: the store takes what it is given, and there is a feed. The store is
- * asked at most every few seconds, however many load balancers ask.
- */
-export function createHealth(parts: { store: Store; feed: FeedSource; clock: () => number }) {
-  const { store, feed, clock } = parts
-  let probe: { at: number; isWell: Promise<boolean> } | undefined
+/** Whether the node can do its work: the store takes what it is given and is the one it was, and there is a feed. */
+export function createHealth(parts: { checkStore: StoreCheck; state: StoreState; feed: FeedSource }) {
+  const { checkStore, state, feed } = parts
   return async () => {
-    if (probe === undefined || clock() - probe.at >= healthIntervalMs) probe = { at: clock(), isWell: ask() }
-    return { store: await probe.isWell, feed: feed.current() !== undefined }
+    const { ok } = await checkStore(healthWaitMs)
+    const store = state.replaced() ? ('replaced' as const) : ok
+    return { store, feed: feed.current() !== undefined }
+  }
+}
+
+export type StoreCheck = ReturnType<typeof createStoreCheck>
+
+/**
+ * What is wrong with the store, found out within the time given. It is asked at most every few seconds, however
+ * many load balancers ask.
+ */
+export function createStoreCheck(parts: { store: Store; state: StoreState; clock: () => number }) {
+  const { store, state, clock } = parts
+  const { driver } = store
+  let probe: { at: number; problem: Promise<string | undefined> } | undefined
+  return async (waitMs: number) => {
+    const replaced = state.replaced()
+    const problem = state.unreachable() ?? (await asked(waitMs)) ?? (replaced && replacedProblem(replaced))
+    return { driver, ok: problem === undefined, problem: problem ?? null }
   }
 
-  async function ask(): Promise<boolean> {
-    const written = store.commit([{ put: 'health/probe', value: String(clock()) }]).then(
-      () => true,
-      () => false,
+  function asked(waitMs: number): Promise<string | undefined> {
+    if (probe === undefined || clock() - probe.at >= probeIntervalMs) probe = { at: clock(), problem: ask() }
+    const late = new Promise<string>((resolve) => {
+      setTimeout(resolve, waitMs, `it has not answered for ${waitMs} ms`).unref()
+    })
+    return Promise.race([probe.problem, late])
+  }
+
+  function ask(): Promise<string | undefined> {
+    return store.commit([{ put: 'health/probe', value: String(clock()) }]).then(
+      () => undefined,
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
     )
-    const late = new Promise<boolean>((resolve) => setTimeout(resolve, healthTimeoutMs, false).unref())
-    return Promise.race([written, late])
   }
 }
 
-const healthIntervalMs = 3_000
-const healthTimeoutMs = 2_000
-
-/** The release, from the package beside the code or, in `dist/`, above it. */
-export const version = readVersion()
-
-function readVersion(): string {
-  for (const path of ['./package.json', '../package.json']) {
-    try {
-      return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version
-    } catch {
-      // not here: this is the compiled tree
-    }
-  }
-  return 'unknown'
+function replacedProblem({ at, movedTo }: Replacement): string {
+  return `it was damaged and replaced by an empty one at ${at} (the damaged one: ${movedTo}); hubctl store accept goes on with this one`
 }
+
+const probeIntervalMs = 3_000
+const healthWaitMs = 2_000
+/** `hubctl` answers within two seconds. */
+const statusWaitMs = 1_000

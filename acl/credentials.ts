@@ -77,11 +77,17 @@ export async function createCredentials(parts: {
   })
 
   return {
-    /** Makes a credential, or says what is wrong with the request. */
-    async add(request: CredentialRequest): Promise<IssuedCredential | { error: string }> {
+    /**
+     * Makes a credential, or says what is wrong with the request. `first` is called with it before it is stored;
+     * when that rejects there is none.
+     */
+    async add(
+      request: CredentialRequest,
+      first?: (credential: Credential) => Promise<void>,
+    ): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return inTurn(() => issue(permissions))
+      return inTurn(() => issue(permissions, first))
     },
 
     /**
@@ -108,17 +114,18 @@ export async function createCredentials(parts: {
 
     /**
      * Makes a new credential with the same permissions and label. The old one keeps working for
-     * `revokeAfterMs`, or until somebody revokes it (service.md §5 Rotation).
+     * `revokeAfterMs`, or until somebody revokes it (service.md §5 Rotation). `first` as for `add`.
      */
     async rotate(
       username: string,
       options: { revokeAfterMs?: number } = {},
+      first?: (next: Credential, revokeAt: string | undefined) => Promise<void>,
     ): Promise<RotatedCredential | { error: string }> {
       const { revokeAfterMs } = options
       if (revokeAfterMs !== undefined && !(revokeAfterMs > 0 && revokeAfterMs <= maxRevokeAfterMs)) {
         return { error: 'revokeAfter must be more than nothing and at most 3650 days' }
       }
-      return inTurn(() => replace(username, revokeAfterMs))
+      return inTurn(() => replace(username, revokeAfterMs, first))
     },
 
     /** Ends a credential now. False when there is none of that name. */
@@ -142,7 +149,10 @@ export async function createCredentials(parts: {
     },
   }
 
-  async function issue(permissions: Permissions): Promise<IssuedCredential> {
+  async function issue(
+    permissions: Permissions,
+    first?: (credential: Credential) => Promise<void>,
+  ): Promise<IssuedCredential> {
     const now = clock()
     const password = randomBytes(32).toString('base64url')
     const salt = randomBytes(16).toString('base64url')
@@ -156,6 +166,7 @@ export async function createCredentials(parts: {
       createdAt: new Date(now).toISOString(),
     }
     const hash = digest(salt, password).toString('base64url')
+    await first?.(credential)
     await collection.put(credential.username, { ...credential, salt, hash })
     const warning = warnAbout(permissions.institutions)
     return { credential, password, ...(warning === undefined ? {} : { warning }) }
@@ -164,12 +175,13 @@ export async function createCredentials(parts: {
   async function replace(
     username: string,
     revokeAfterMs: number | undefined,
+    first?: (next: Credential, revokeAt: string | undefined) => Promise<void>,
   ): Promise<RotatedCredential | { error: string }> {
     const old = collection.get(username)
     if (old === undefined || hasEnded(old))
       return { error: `there is no credential ${JSON.stringify(username)}` }
-    const issued = await issue(old)
     const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
+    const issued = await issue(old, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
     if (ending !== old) {
       await collection.put(username, ending)
       scheduleRevocation(ending)

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Store } from '../store/store.ts'
+import { failure, isRefusal, reasonOf, refusal } from './socket.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 
@@ -15,6 +16,9 @@ export interface AuditEntry {
   /** Where it was done, if there can be several nodes. */
   node?: string
 }
+
+/** Writes the entry of a change: to be called when it is decided and nothing is changed yet. */
+export type First = (target: string, detail: unknown) => Promise<void>
 
 const prefix = 'audit/'
 /** Entries that nodes share. Each keeps its own in its file for as long as operators like. */
@@ -36,21 +40,30 @@ export function createAudit(
   let recordedHere = 0
 
   return {
-    /** Appends an entry. When it resolves the entry survives power loss. */
-    record(entry: Omit<AuditEntry, 'at'>): Promise<void> {
-      const { who, action, target, detail } = entry
-      const at = new Date(clock()).toISOString()
-      const line = JSON.stringify({
-        ...{ at, who, action, target },
-        detail: detail ?? null,
-        ...(shared && { node: shared.node }),
-      })
-      const recorded = last.then(async () => {
-        await append(path, line)
-        await share(at, line)
-      })
-      last = recorded.catch(() => undefined)
-      return recorded
+    record,
+
+    /**
+     * Makes a change that calls `first` before it changes anything. Without an entry nothing is changed, and a
+     * change that fails afterwards gets a second entry that says so.
+     */
+    async change<T>(who: string, action: string, work: (first: First) => Promise<T>): Promise<T> {
+      let written: { target: string; detail: unknown } | undefined
+      try {
+        return await work(async (target, detail) => {
+          await record({ who, action, target, detail }).catch((cause: unknown) => {
+            throw refusal(`nothing was changed: the audit log cannot be written (${reasonOf(cause)})`)
+          })
+          written = { target, detail }
+        })
+      } catch (error) {
+        if (written === undefined) throw error
+        const { target } = written
+        const noted = await record({ who, action, target, detail: { failed: reasonOf(error) } }).then(
+          () => 'as the audit log says',
+          (cause: unknown) => `and the audit log cannot say so (${reasonOf(cause)})`,
+        )
+        throw isRefusal(error) ? error : failure(`${whatFailed(error)}, ${noted}; ${seeLog}`, error)
+      }
     },
 
     /** All entries that can be read, oldest first. */
@@ -64,6 +77,23 @@ export function createAudit(
     },
   }
 
+  /** Appends an entry. When it resolves the entry survives power loss. */
+  function record(entry: Omit<AuditEntry, 'at'>): Promise<void> {
+    const { who, action, target, detail } = entry
+    const at = new Date(clock()).toISOString()
+    const line = JSON.stringify({
+      ...{ at, who, action, target },
+      detail: detail ?? null,
+      ...(shared && { node: shared.node }),
+    })
+    const recorded = last.then(async () => {
+      await append(path, line)
+      await share(at, line)
+    })
+    last = recorded.catch(() => undefined)
+    return recorded
+  }
+
   async function share(at: string, line: string): Promise<void> {
     if (!shared) return
     const { store, limit = sharedEntries } = shared
@@ -72,6 +102,15 @@ export function createAudit(
     const surplus = (await sharedLines(store)).slice(0, -limit)
     if (surplus.length > 0) await store.commit(surplus.map(([key]) => ({ del: key })))
   }
+}
+
+const seeLog = 'the log of the node says why'
+
+function whatFailed(error: unknown): string {
+  const isUnknown = error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT'
+  return isUnknown
+    ? 'the store did not answer: it is not known whether the change was made'
+    : 'the change failed'
 }
 
 /** By time. */

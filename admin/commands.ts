@@ -5,7 +5,7 @@ import { accepted, optionalNumber, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
-import { type Commands, refusal } from './socket.ts'
+import { type Commands, reasonOf, refusal } from './socket.ts'
 
 type Awaitable<T> = T | Promise<T>
 
@@ -20,22 +20,38 @@ export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
     /** Undefined, null or an empty list: nothing has this id. */
     lookup(id: string): Awaitable<unknown>
   }
-  clients: { list(): Awaitable<unknown>; disconnect(clientId: string): Awaitable<boolean> }
+  clients: {
+    list(): Awaitable<unknown>
+    exists(clientId: string): boolean
+    disconnect(clientId: string): Awaitable<boolean>
+  }
   sessions: {
     list(): Awaitable<unknown>
+    exists(clientId: string): boolean
     drop(clientId: string): Awaitable<boolean>
     /** How many a credential has that outlive their connections. */
     persistentOf(username: string): number
   }
-  retained: { list(filter: string): Awaitable<unknown[]>; clear(topic: string): Awaitable<boolean> }
+  retained: {
+    list(filter: string): Awaitable<unknown[]>
+    exists(topic: string): boolean
+    clear(topic: string): Awaitable<boolean>
+  }
   check(request: { payload: Buffer; institution: string; cls?: EventClass }): Awaitable<unknown>
   config(): Awaitable<unknown>
+  store: {
+    replaced(): { at: string; movedTo: string } | undefined
+    accept(): Promise<void>
+  }
   /** Resolves when this node knows what other nodes have done until now; rejects when it cannot know. */
   catchUp(): Promise<void>
 }
 
 /** Commands that ask the node about itself only. */
 const aboutItself: ReadonlySet<string> = new Set(['status', 'config'])
+
+/** Longest wait for what other nodes have done, milliseconds: `hubctl` answers within two seconds. */
+const catchUpMs = 1_500
 
 /** Everything the admin socket can be asked (design.md §4). Every change is written to the audit log. */
 export function createCommands(parts: CommandParts): Commands {
@@ -56,18 +72,20 @@ export function createCommands(parts: CommandParts): Commands {
     audit: async () => audit.list(),
 
     'credentials.add': async (args, who) => {
-      const issued = accepted(
-        await credentials.add({
-          role: text(args, 'role'),
-          label: text(args, 'label'),
-          institutions: texts(args, 'institutions'),
-          classes: texts(args, 'classes'),
-          filters: texts(args, 'filters'),
-        }),
-      )
-      const { username, role, institutions, filters, classes } = issued.credential
-      const detail = { role, institutions, filters, classes }
-      await audit.record({ who, action: 'credentials.add', target: username, detail })
+      const request = {
+        role: text(args, 'role'),
+        label: text(args, 'label'),
+        institutions: texts(args, 'institutions'),
+        classes: texts(args, 'classes'),
+        filters: texts(args, 'filters'),
+      }
+      const issued = await audit.change(who, 'credentials.add', async (first) => {
+        return accepted(
+          await credentials.add(request, ({ username, role, institutions, filters, classes }) =>
+            first(username, { role, institutions, filters, classes }),
+          ),
+        )
+      })
       return shownOnce(issued)
     },
     'credentials.list': async () => credentials.list().map(withSessions),
@@ -75,27 +93,37 @@ export function createCommands(parts: CommandParts): Commands {
     'credentials.rotate': async (args, who) => {
       const { username } = existing(text(args, 'username'))
       const seconds = optionalNumber(args, 'revokeAfter')
-      const rotated = accepted(
-        await credentials.rotate(username, seconds === undefined ? {} : { revokeAfterMs: seconds * 1000 }),
-      )
-      const revokeAt = rotated.revokeAt ?? null
-      const detail = { replacedBy: rotated.credential.username, revokeAt }
-      await audit.record({ who, action: 'credentials.rotate', target: username, detail })
-      return { ...shownOnce(rotated), replaces: rotated.replaces, revokeAt }
+      const options = seconds === undefined ? {} : { revokeAfterMs: seconds * 1000 }
+      const rotated = await audit.change(who, 'credentials.rotate', async (first) => {
+        return accepted(
+          await credentials.rotate(username, options, (next, revokeAt) =>
+            first(username, { replacedBy: next.username, revokeAt: revokeAt ?? null }),
+          ),
+        )
+      })
+      return { ...shownOnce(rotated), replaces: rotated.replaces, revokeAt: rotated.revokeAt ?? null }
     },
     'credentials.revoke': async (args, who) => {
-      const username = text(args, 'username')
-      if (!(await credentials.revoke(username))) throw unknown('credential', username)
-      await audit.record({ who, action: 'credentials.revoke', target: username, detail: null })
+      const { username } = existing(text(args, 'username'))
+      await audit.change(who, 'credentials.revoke', async (first) => {
+        await first(username, null)
+        if (!(await credentials.revoke(username))) throw unknown('credential', username)
+      })
       return { username, revoked: true }
     },
 
     'feed.status': async () => feed.status(),
     'feed.refresh': async (args, who) => {
       const force = args.force === true
-      const result = await feed.refresh({ force })
-      await audit.record({ who, action: 'feed.refresh', target: 'feed', detail: { force, result } })
-      return result
+      return audit.change(who, 'feed.refresh', async (first) => {
+        await first('feed', { force })
+        const result = await feed.refresh({ force })
+        const { ok, problem } = Object(result)
+        if (ok === false) {
+          await audit.record({ who, action: 'feed.refresh', target: 'feed', detail: { failed: problem } })
+        }
+        return result
+      })
     },
     'feed.lookup': async (args) => {
       const id = text(args, 'id')
@@ -109,25 +137,45 @@ export function createCommands(parts: CommandParts): Commands {
     'clients.list': async () => clients.list(),
     'clients.disconnect': async (args, who) => {
       const clientId = text(args, 'clientId')
-      if (!(await clients.disconnect(clientId))) throw unknown('connected client', clientId)
-      await audit.record({ who, action: 'clients.disconnect', target: clientId, detail: null })
+      if (!clients.exists(clientId)) throw unknown('connected client', clientId)
+      await audit.change(who, 'clients.disconnect', async (first) => {
+        await first(clientId, null)
+        if (!(await clients.disconnect(clientId))) throw unknown('connected client', clientId)
+      })
       return { clientId, disconnected: true }
     },
 
     'sessions.list': async () => sessions.list(),
     'sessions.drop': async (args, who) => {
       const clientId = text(args, 'clientId')
-      if (!(await sessions.drop(clientId))) throw unknown('session', clientId)
-      await audit.record({ who, action: 'sessions.drop', target: clientId, detail: null })
+      if (!sessions.exists(clientId)) throw unknown('session', clientId)
+      await audit.change(who, 'sessions.drop', async (first) => {
+        await first(clientId, null)
+        if (!(await sessions.drop(clientId))) throw unknown('session', clientId)
+      })
       return { clientId, dropped: true }
     },
 
     'retained.list': async (args) => retained.list(args.filter === undefined ? '#' : text(args, 'filter')),
     'retained.clear': async (args, who) => {
       const topic = text(args, 'topic')
-      if (!(await retained.clear(topic))) throw unknown('retained message on', topic)
-      await audit.record({ who, action: 'retained.clear', target: topic, detail: null })
+      if (!retained.exists(topic)) throw unknown('retained message on', topic)
+      await audit.change(who, 'retained.clear', async (first) => {
+        await first(topic, null)
+        if (!(await retained.clear(topic))) throw unknown('retained message on', topic)
+      })
       return { topic, cleared: true }
+    },
+
+    'store.accept': async (_args, who) => {
+      const replaced = parts.store.replaced()
+      if (!replaced) throw refusal('the store was not replaced: there is nothing to accept')
+      const { at, movedTo } = replaced
+      await audit.change(who, 'store.accept', async (first) => {
+        await first(movedTo, { at })
+        await parts.store.accept()
+      })
+      return { accepted: true, at, movedTo }
     },
 
     ...createHttpsCommands(parts),
@@ -149,17 +197,31 @@ export function createCommands(parts: CommandParts): Commands {
     ]),
   )
 
-  /** What was done with one node is there for the next command to another. */
+  /** What was done with one node is there for the next command to another. Without the store it is not known. */
   function caughtUp(command: Commands[string]): Commands[string] {
     return async (args, who) => {
-      // Without the store, the last that is known is better than nothing.
-      await parts.catchUp().catch(() => undefined)
+      const problem = await whyNotCaughtUp()
+      if (problem !== undefined) {
+        throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
+      }
       return command(args, who)
     }
   }
 
   function withSessions(credential: Credential): Credential & { sessions: number } {
     return { ...credential, sessions: sessions.persistentOf(credential.username) }
+  }
+
+  async function whyNotCaughtUp(): Promise<string | undefined> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<string>((resolve) => {
+      timer = setTimeout(resolve, catchUpMs, `no answer within ${catchUpMs} ms`)
+    })
+    try {
+      return await Promise.race([parts.catchUp().then(() => undefined, reasonOf), late])
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   function existing(username: string): Credential {

@@ -1,6 +1,7 @@
-import type { Lifecycle, TrackReport } from '../lifecycle/lifecycle.ts'
+import type { Lifecycle } from '../lifecycle/lifecycle.ts'
 import { isTrack } from '../lifecycle/track.ts'
 import type { SigningKeys } from '../users/signing-keys.ts'
+import type { User } from '../users/user.ts'
 import type { ResetToken, Users } from '../users/users.ts'
 import { accepted, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
@@ -25,57 +26,71 @@ export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit })
         institution: text(args, 'institution'),
         permissions: texts(args, 'permissions'),
       }
-      const added = accepted(await users.add(request))
-      const { userId, institutionId, permissions } = added.user
-      const detail = { userId, institutionId, permissions }
-      await audit.record({ who, action: 'users.add', target: added.user.email, detail })
+      const added = await audit.change(who, 'users.add', async (first) => {
+        return accepted(
+          await users.add(request, ({ userId, email, institutionId, permissions }) =>
+            first(email, { userId, institutionId, permissions }),
+          ),
+        )
+      })
       const { warning } = added
       return warning === undefined ? shownOnce(added) : { ...shownOnce(added), warning }
     },
     'users.list': async () => users.list(),
     'users.remove': async (args, who) => {
       const email = text(args, 'email')
-      const userId = await users.remove(email)
-      if (userId === undefined) throw unknown('user', email)
-      await audit.record({ who, action: 'users.remove', target: email, detail: { userId } })
+      const { userId } = existing(email)
+      await audit.change(who, 'users.remove', async (first) => {
+        await first(email, { userId })
+        if ((await users.remove(email)) === undefined) throw unknown('user', email)
+      })
       return { email, userId, removed: true }
     },
     'users.reset-password': async (args, who) => {
       const email = text(args, 'email')
-      const reset = await users.issueReset(email, 'operator')
-      if (!reset) throw unknown('user', email)
-      const detail = { userId: reset.user.userId, expiresAt: reset.expiresAt }
-      await audit.record({ who, action: 'users.reset-password', target: reset.user.email, detail })
+      const { userId, email: known } = existing(email)
+      const reset = await audit.change(who, 'users.reset-password', async (first) => {
+        await first(known, { userId })
+        const issued = await users.issueReset(email, 'operator')
+        if (!issued) throw unknown('user', email)
+        return issued
+      })
       return shownOnce(reset)
     },
 
     'keys.list': async () => keys.list(),
     'keys.rotate': async (args, who) => {
       const dropOld = args.dropOld === true
-      const key = await keys.rotate({ dropOld })
-      await audit.record({ who, action: 'keys.rotate', target: key.kid, detail: { dropOld } })
+      const key = await audit.change(who, 'keys.rotate', (first) =>
+        keys.rotate({ dropOld, first: (kid) => first(kid, { dropOld }) }),
+      )
       return { ...key, dropOld }
     },
 
     'lifecycle.status': async () => lifecycle.status(),
     'lifecycle.announce': async (args, who) => {
       const request = { track: text(args, 'track'), sunset: text(args, 'sunset'), link: text(args, 'link') }
-      const report = accepted(await lifecycle.announce(request))
-      await audit.record({
-        who,
-        action: 'lifecycle.announce',
-        target: report.track,
-        detail: standing(report),
+      return audit.change(who, 'lifecycle.announce', async (first) => {
+        const { track, sunset, link } = request
+        await first(track, { state: 'deprecated', sunset, link })
+        return accepted(await lifecycle.announce(request))
       })
-      return report
     },
     'lifecycle.retire': async (args, who) => {
       const track = text(args, 'track')
       if (!isTrack(track)) throw refusal(`there is no track ${JSON.stringify(track)}`)
-      const report = accepted(await lifecycle.retire(track))
-      await audit.record({ who, action: 'lifecycle.retire', target: track, detail: standing(report) })
-      return report
+      return audit.change(who, 'lifecycle.retire', async (first) => {
+        const { sunset, link } = lifecycle.of(track)
+        await first(track, { state: 'gone', sunset, link })
+        return accepted(await lifecycle.retire(track))
+      })
     },
+  }
+
+  function existing(email: string): User {
+    const user = users.find(email)
+    if (!user) throw unknown('user', email)
+    return user
   }
 
   /** The answer that carries the token, this once (design.md §4). */
@@ -83,8 +98,4 @@ export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit })
     const { email, userId } = user
     return { email, userId, resetToken: token, resetUrl: resetUrl(token), expiresAt }
   }
-}
-
-function standing({ state, sunset, link }: TrackReport) {
-  return { state, sunset, link }
 }

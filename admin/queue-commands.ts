@@ -27,12 +27,15 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
       const closed = queues.whyClosed(name)
       if (closed !== undefined) throw refusal(`nothing is replayed: ${closed}`)
       const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
-      if (messageId !== undefined && !queues.deadLetters(name).some((letter) => idOf(letter) === messageId)) {
+      const letters = queues.deadLetters(name)
+      if (messageId !== undefined && !letters.some((letter) => idOf(letter) === messageId)) {
         throw unknown('dead letter', messageId)
       }
-      const replayed = await queues.replay(name, messageId)
-      const detail = { messageId: messageId ?? null, replayed }
-      await audit.record({ who, action: 'queues.replay', target: name, detail })
+      const replayed = await audit.change(who, 'queues.replay', async (first) => {
+        const replayed = messageId === undefined ? letters.length : 1
+        await first(name, { messageId: messageId ?? null, replayed })
+        return queues.replay(name, messageId)
+      })
       return { name, replayed }
     },
   }

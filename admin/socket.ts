@@ -24,6 +24,23 @@ export function refusal(message: string): Error {
   return error
 }
 
+/** An error in one line, for the one who asked. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Whether a command will not do what it was asked. */
+export function isRefusal(error: unknown): error is Error {
+  return error instanceof Error && error.name === refusalName
+}
+
+/** Thrown by a command that could not do what it was asked: the message is for the one who asked, the cause for the log. */
+export function failure(message: string, cause: unknown): Error {
+  const error = new Error(message, { cause })
+  error.name = failureName
+  return error
+}
+
 /**
  * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`, answered by `{ result }` or
  * `{ error: { code, message } }`. Who may open the file (mode 0600) may do everything.
@@ -79,14 +96,16 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
     try {
       return { status: 200, body: { result: (await command(call.args, call.who)) ?? null } }
     } catch (err) {
-      if (err instanceof Error && err.name === refusalName) return fault(409, 'refused', err.message)
+      if (isRefusal(err)) return fault(409, 'refused', err.message)
       log.error({ err, command: name, who: call.who }, 'an admin command failed')
-      return fault(500, 'internal', 'the node could not do it; its log says why')
+      const isTold = err instanceof Error && err.name === failureName
+      return fault(500, 'internal', isTold ? err.message : 'the node could not do it; its log says why')
     }
   }
 }
 
 const refusalName = 'Refusal'
+const failureName = 'Failure'
 
 interface Reply {
   status: number

@@ -3,7 +3,7 @@ import type { Route } from './route.ts'
 import { Health, ServiceInfo } from './schemas.ts'
 
 /** What is well and what is not. */
-export type HealthCheck = () => Promise<{ store: boolean; feed: boolean }>
+export type HealthCheck = () => Promise<{ store: boolean | 'replaced'; feed: boolean }>
 
 /** Health and metrics, for load balancers and Prometheus. */
 export function healthRoutes(parts: {
@@ -30,11 +30,15 @@ export function healthRoutes(parts: {
       summary: 'Whether the node can do its work',
       answers: {
         200: { description: 'It can', schema: Health },
-        503: { description: 'The store or the livestream feed is missing', schema: Health },
+        503: {
+          description:
+            'The store is missing or was replaced by an empty one, or the livestream feed is missing',
+          schema: Health,
+        },
       },
       async handle() {
         const { store, feed } = await health()
-        const isWell = store && feed
+        const isWell = store === true && feed
         return { status: isWell ? 200 : 503, body: { status: isWell ? 'ok' : 'unavailable', store, feed } }
       },
     },

@@ -237,7 +237,7 @@ export const ServiceInfo = Type.Object(
 export const Health = Type.Object(
   {
     status: Type.Union([Type.Literal('ok'), Type.Literal('unavailable')]),
-    store: Type.Boolean(),
+    store: Type.Union([Type.Boolean(), Type.Literal('replaced')]),
     feed: Type.Boolean(),
   },
   { $id: 'Health', title: 'Health', examples: [examples.health] },

@@ -67,6 +67,13 @@ export function createOperating(parts: {
       })
     },
 
+    isConnected(clientId: string): boolean {
+      const session = sessions.get(clientId)
+      return session?.owner !== undefined || session?.node !== undefined
+    },
+
+    hasSession: (clientId: string): boolean => sessions.get(clientId) !== undefined,
+
     /** Closes the connection of a client id. False when it is not connected. */
     async disconnect(clientId: string): Promise<boolean> {
       const node = nodeOf(sessions.get(clientId))

@@ -124,6 +124,13 @@ export const commands: readonly Command[] = [
   ...queueCommands,
   ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
   {
+    words: 'store accept',
+    summary: 'a damaged store was replaced by an empty one: go on with that',
+    asks: 'store.accept',
+    print: (result, printer) =>
+      printer.sentence('Accepted the new store. The damaged one stays at', valueAt(result, 'movedTo')),
+  },
+  {
     words: 'audit',
     summary: 'who changed what',
     asks: 'audit',

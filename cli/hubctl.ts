@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
 import { Command as Commander, CommanderError, Option } from 'commander'
+import { version } from '../config/version.ts'
 import { type Command, type Input, isUsage, usage } from './command.ts'
 import { commands } from './commands.ts'
 import { type CallFailure, call, defaultSocket } from './connection.ts'
@@ -13,12 +14,12 @@ async function main(argv: readonly string[]): Promise<number> {
   let code = 0
   const program = createProgram(async (command, input, socketPath) => {
     code = await run(command, input, { socketPath, json })
-  })
+  }).version(json ? toJson({ version }) : version, '--version', 'print the release')
   try {
     await program.parseAsync(argv, { from: 'user' })
     return code
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return 0 // help was asked for
+    if (error instanceof CommanderError && error.exitCode === 0) return 0 // help or the release was asked for
     if (!(error instanceof CommanderError) && !isUsage(error)) throw error
     fail({ code: 'usage', message: describe(error) }, json)
     return 2

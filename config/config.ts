@@ -3,8 +3,9 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type, { type Static, type TObject } from 'typebox'
-import { parseJson } from '../event/json.ts'
+import { readJson } from './json-file.ts'
 import { mask, show } from './mask.ts'
+import { nearest } from './nearest.ts'
 import { type RedisConfig, redis } from './redis.ts'
 import { crossProblems } from './rules.ts'
 import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
@@ -105,7 +106,7 @@ const settings = {
   incomingWindow: whole(1, 65_535),
   loginFailures: whole(0),
   publishRate: whole(0),
-  outgoingBuffer: whole(1),
+  outgoingBuffer: whole(65_536), // less than a TLS record and an event would cut off who reads well
   queueLimit: whole(1),
   workQueueLimit: whole(2),
   sessionExpiry: whole(1),
@@ -194,13 +195,9 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
       problems: [`HUB_CONFIG: ${show('', path)}, expected a readable JSON file (${reason})`],
     }
   }
-  const parsed = parseJson(content)
-  if ('errors' in parsed) {
-    // The parser quotes the text around a mistake, which may be a password.
-    const problems = parsed.errors.map(({ path: place, message }) => {
-      return `HUB_CONFIG: ${path} at ${place}: ${message.replace(/, (?:\.\.\.)?".*/s, '')}`
-    })
-    return { layer: {}, problems }
+  const parsed = readJson(content)
+  if ('problems' in parsed) {
+    return { layer: {}, problems: parsed.problems.map((problem) => `HUB_CONFIG: ${path}, ${problem}`) }
   }
   return check(parsed.value, fileLayer, (place) => `${place} in ${path}`)
 }
@@ -237,9 +234,9 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   const { keyword, params, data, parentSchema } = error
   const place = error.instancePath.split('/').slice(1)
   if (keyword === 'additionalProperties') {
-    const known = Object.keys(parentSchema?.properties ?? {}).map((key) => label(key).split(' ')[0])
+    const known = Object.keys(parentSchema?.properties ?? {}).map((key) => label(key).split(' ')[0] ?? key)
     // Without its value: nobody knows whether that is a secret.
-    return `${label([...place, params.additionalProperty].join('.'))}: unknown, expected one of ${known.join(', ')}`
+    return `${label([...place, params.additionalProperty].join('.'))}: unknown, expected ${expectedName(params.additionalProperty, known)}`
   }
   if (keyword === 'required') {
     const expected = parentSchema?.properties?.[params.missingProperty]?.description
@@ -248,6 +245,15 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   const name = place.findLast((segment) => !/^\d+$/.test(segment)) ?? ''
   return `${label(place.join('.'))}: ${show(name, data)}, expected ${parentSchema?.description}`
 }
+
+/** What may stand in place of an unknown name. A list as long as all settings would be read by nobody. */
+function expectedName(name: string, known: readonly string[]): string {
+  const inFile = Object.keys(fileSettings).find((key) => variableName(key) === name)
+  if (inFile !== undefined && !(inFile in settings)) return `${inFile} in the file that HUB_CONFIG names`
+  return known.length > shortList ? `${nearest(name, known)}, the nearest` : `one of ${known.join(', ')}`
+}
+
+const shortList = 10
 
 /** Fills in what follows from other settings. */
 function complete(merged: Merged, cwd: string): Config {
@@ -295,6 +301,9 @@ const ajv = new Ajv({
 })
 const fileLayer = layerSchema(fileSettings)
 const environmentLayer = layerSchema(settings)
+
+/** Every variable that is read. */
+export const variableNames: readonly string[] = ['HUB_CONFIG', ...Object.keys(settings).map(variableName)]
 
 const settingNames = new Map(
   Object.keys(settings).map((key) => [variableName(key), key as keyof typeof settings]),

@@ -4,6 +4,8 @@ import { type RedisConfig, redisProblems } from './redis.ts'
 /** The settings that have to do with each other. */
 interface Settings {
   stage?: string
+  mqttPort?: number
+  httpsPort?: number
   pushAllowPrivate?: boolean
   publicUrl?: string
   redisUrl?: string
@@ -19,6 +21,9 @@ export function crossProblems(merged: Settings): string[] {
   const problems: string[] = []
   if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {
     problems.push('HUB_PUSH_ALLOW_PRIVATE: true, expected false on stage prod')
+  }
+  if (merged.mqttPort !== 0 && merged.mqttPort === merged.httpsPort) {
+    problems.push(`HUB_HTTPS_PORT: ${show('', merged.httpsPort)}, expected another port than HUB_MQTT_PORT`)
   }
   const isShared = merged.redisUrl !== undefined || merged.redis !== undefined
   if (isShared && merged.publicUrl === undefined) {

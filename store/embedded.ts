@@ -1,8 +1,11 @@
-import { readdir, rename } from 'node:fs/promises'
-import { Level } from 'level'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ClassicLevel } from 'classic-level'
 import { createGroupCommit, type Pending } from './group-commit.ts'
+import { finishMending, type Mending, mend } from './repair.ts'
 import { type Change, keepsStored, type StateChange, type Store } from './store.ts'
 import { contentOf, encode, keysBelow, timeOf } from './stored-value.ts'
+import { checkTables } from './table.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -10,13 +13,13 @@ import { contentOf, encode, keysBelow, timeOf } from './stored-value.ts'
  * Waiting commits are written together as one synced batch (group commit), so that the cost of the
  * disk is shared under load and an acknowledgement still means "on disk".
  * Rejects with a readable reason when the directory cannot be opened. With `onDamaged` a directory whose
- * content cannot be read is moved aside instead, and an empty store takes its place.
+ * content cannot be read is repaired instead, or an empty store takes its place.
  */
 export async function openEmbeddedStore(
   directory: string,
-  onDamaged?: (movedTo: string, error: unknown) => void,
+  onDamaged?: (damage: Damage) => void,
 ): Promise<Store> {
-  const db = await openOrReplace(directory, onDamaged).catch((error: unknown) => {
+  const db = await openOrMend(directory, onDamaged).catch((error: unknown) => {
     throw openFailure(directory, error)
   })
   const commits = createGroupCommit(write)
@@ -119,34 +122,52 @@ export async function openEmbeddedStore(
   }
 }
 
-async function openOrReplace(
+/** What was wrong with a store, and what was done about it. */
+export type Damage =
+  | (Mending & { error: unknown })
+  /** LevelDB left out a part of its log that it cannot read. A power failure may leave one as well, at the end. */
+  | { outcome: 'cut'; bytes: number }
+
+async function openOrMend(
   directory: string,
-  onDamaged: ((movedTo: string, error: unknown) => void) | undefined,
-): Promise<Level<string, Buffer>> {
+  onDamaged: ((damage: Damage) => void) | undefined,
+): Promise<ClassicLevel<string, Buffer>> {
+  if (!onDamaged) return openLevel(directory, false)
+  await finishMending(directory)
   try {
-    if (onDamaged) await checkFiles(directory)
-    return await openLevel(directory, onDamaged !== undefined)
+    await checkFiles(directory)
+    await checkTables(directory)
+    const db = await openLevel(directory, true)
+    const bytes = await droppedBytes(directory)
+    if (bytes > 0) onDamaged({ outcome: 'cut', bytes })
+    return db
   } catch (error) {
-    if (!onDamaged || !isDamage(error)) throw error
-    const movedTo = `${directory}.damaged-${new Date().toISOString().replace(/[:.]/g, '-')}`
-    await rename(directory, movedTo)
-    const replacement = await openLevel(directory, false)
-    onDamaged(movedTo, error)
-    return replacement
+    if (!isDamage(error)) throw error
+    const mending = await mend(directory)
+    const db = await openLevel(directory, false)
+    onDamaged({ ...mending, error })
+    return db
   }
 }
 
-async function openLevel(directory: string, readAll: boolean): Promise<Level<string, Buffer>> {
-  const db = new Level<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
+async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
+  const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
   await db.open()
   try {
-    // Damage inside a table shows only when it is read.
+    // What a table holds shows only when it is read.
     if (readAll) for await (const _ of db.iterator());
   } catch (error) {
     await db.close()
     throw error
   }
   return db
+}
+
+/** What LevelDB left out when it opened, according to its own log: it does not say so otherwise. */
+async function droppedBytes(directory: string): Promise<number> {
+  const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
+  const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]
+  return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
 /** LevelDB takes a directory without CURRENT for a new one, and deletes what else it finds there. */
@@ -170,6 +191,7 @@ const brokenFile =
   /^IO error: .*(MANIFEST-\d+|\d+\.(ldb|sst|log)): (No such file or directory|Invalid argument)$/
 
 function openFailure(directory: string, error: unknown): Error {
+  if (error instanceof Error && error.message.startsWith('the store in ')) return error
   const cause = error instanceof Error ? (error.cause ?? error) : error
   const isLocked = cause instanceof Error && 'code' in cause && cause.code === 'LEVEL_LOCKED'
   if (isLocked) return new Error(`the store in ${directory} is in use by another process`)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { commands } from '../cli/commands.ts'
 import { createPrinter } from '../cli/print.ts'
-import { loadConfig, sampleFeedPath } from '../config/config.ts'
+import { loadConfig, sampleFeedPath, variableNames } from '../config/config.ts'
 import { errorTable } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
 import { eventSchemas } from '../event/schema.ts'
@@ -50,10 +50,7 @@ test('shell examples keep no options in a variable: zsh does not split it into w
 
 test('configuration', async (t) => {
   // A wrong key is answered with the list of all right ones.
-  const refused = loadConfig({ HUB_NOTHING: 'x' }, root)
-  const known = 'problems' in refused ? found(refused.problems.join(), /\b(HUB_[A-Z_]+)/g) : new Set<string>()
-  known.delete('HUB_NOTHING')
-  known.add('HUB_CONFIG')
+  const known = new Set(variableNames)
   t.same(sorted(found(operators, /`(HUB_[A-Z_]+)`/g)), sorted(known))
   for (const name of found(all, /\b(HUB_[A-Z_]+)/g)) t.ok(known.has(name), `${name} exists`)
 

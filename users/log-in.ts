@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
-import ipaddr from 'ipaddr.js'
 import type { Store } from '../store/store.ts'
-import { createLimiter } from './limiter.ts'
+import type { Familiar } from './familiar.ts'
+import { createLimiter, type Limiter } from './limiter.ts'
+import { type Origin, originOf } from './origin.ts'
+import type { Asker } from './passwords.ts'
 import type { User } from './user.ts'
 import type { Users } from './users.ts'
 
@@ -17,96 +19,128 @@ const windowSeconds = 60
 /** Mails per account and hour. More would be a nuisance made by strangers. */
 const mailsPerHour = 3
 
+/** A limit, and what it counts of this attempt. */
+type Count = readonly [limiter: Limiter, key: string]
+
 /**
- * Log-in with e-mail address and password, throttled per address it comes from and per account
- * (design.md §9). Accounts that do not exist are throttled all the same: nothing tells them apart.
+ * Log-in with e-mail address and password, throttled by where it comes from, and by account and where it comes
+ * from (design.md §9): failures elsewhere do not lock an account. Accounts that do not exist are throttled all
+ * the same: nothing tells them apart.
  */
 export function createLogIn(parts: {
   /** Where other nodes hear of failures; absent: there are none. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
-  /** Failures per address and minute, half as many per account; 0: no limit. */
+  /** From where people have logged in before; absent: everybody is a stranger. */
+  familiar?: Familiar
+  /** Failures per address and minute, half as many per account from there; 0: no limit. */
   failures: number
 }) {
-  const { store, users, failures } = parts
-  const window = { seconds: windowSeconds }
-  const perAddress = createLimiter(store, 'login-address', { points: Math.max(failures, 1), ...window })
-  const perAccount = createLimiter(store, 'login-account', {
-    points: Math.max(Math.ceil(failures / 2), 1),
-    ...window,
-  })
-  const mails = createLimiter(store, 'reset-mail', { points: mailsPerHour, seconds: 3600 })
+  const { store, users, familiar, failures } = parts
+  const limiter = (name: string, points: number, seconds = windowSeconds) =>
+    createLimiter(store, name, { points: Math.max(Math.ceil(points), 1), seconds })
+  const perAddress = limiter('login-address', failures)
+  const perNetwork = limiter('login-network', 5 * failures)
+  const perAccountAndAddress = limiter('login-account', failures / 2)
+  const perAccountAndNetwork = limiter('login-account-network', failures)
+  /** Over all places nobody has logged in from: many of them together must not guess without end. */
+  const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
+  const mails = limiter('reset-mail', mailsPerHour, 3600)
 
   return {
     async logIn(email: string, password: string, from: string): Promise<LogInResult> {
-      const address = networkOf(from)
+      const origin = originOf(from)
       const account = keyOf(email)
-      // Taken before the password is checked and given back after a success: otherwise as many could be
-      // tried as fit into the time one check takes.
-      const retryAfter = await take(address, account)
-      if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
-      const user = await users.authenticate(email, password).catch(async (error: unknown) => {
-        await giveBack(address, account)
-        throw error
-      })
-      if (!user) return wrong(address, account)
-      await giveBack(address, account)
-      return { user }
+      const counts: Count[] = [
+        ...countsOf(origin),
+        [perAccountAndAddress, `${account} ${origin.address}`],
+        [perAccountAndNetwork, `${account} ${origin.network}`],
+        ...(familiarity(origin) === 'strange' ? [[perAccountOfStrangers, account] as const] : []),
+      ]
+      return attempt(counts, origin, () => users.authenticate(email, password, askerOf(origin)))
     },
 
     /** Sets a password by a one-time token; wrong tokens count like wrong passwords. */
     async useReset(token: string, password: string, from: string): Promise<LogInResult> {
-      const address = networkOf(from)
-      const retryAfter = await take(address)
-      if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
-      const user = await users.setPassword(token, password)
-      if (!user) return wrong(address)
-      await giveBack(address)
-      return { user }
+      const origin = originOf(from)
+      return attempt(countsOf(origin), origin, () => users.setPassword(token, password, askerOf(origin)))
     },
 
     /** Whether a link may be mailed; seconds to wait when the address has asked for too many. */
     async mayAskForMail(email: string, from: string): Promise<{ retryAfter: number } | { mailNow: boolean }> {
-      const [asker, account] = [`mail ${networkOf(from)}`, keyOf(email)]
-      const retryAfter = await take(asker)
+      const origin = originOf(from)
+      const asked = countsOf(origin).map(([limiter, key]): Count => [limiter, `mail ${key}`])
+      const retryAfter = await take(asked)
       if (retryAfter !== undefined) return { retryAfter }
-      perAddress.tellOthers(asker)
-      if ((await mails.take(account)) !== undefined) return { mailNow: false }
-      mails.tellOthers(account)
+      keep(asked)
+      // What strangers ask for must not use up what its owner may.
+      const account = keyOf(email)
+      const place = familiarity(origin) === 'strange' ? '' : ` ${origin.network}`
+      if ((await mails.take(account + place)) !== undefined) return { mailNow: false }
+      mails.tellOthers(account + place)
       return { mailNow: true }
     },
   }
 
-  async function take(address: string, account?: string): Promise<number | undefined> {
-    if (failures === 0) return undefined
-    const wait = await perAddress.take(address)
-    if (wait !== undefined || account === undefined) return wait
-    const accountWait = await perAccount.take(account)
-    if (accountWait !== undefined) await perAddress.giveBack(address)
-    return accountWait
+  function countsOf({ address, network }: Origin): Count[] {
+    return [
+      [perAddress, address],
+      [perNetwork, network],
+    ]
   }
 
-  async function giveBack(address: string, account?: string): Promise<void> {
-    if (failures === 0) return
-    await perAddress.giveBack(address)
-    if (account !== undefined) await perAccount.giveBack(account)
+  function familiarity(origin: Origin) {
+    return familiar?.of(origin) ?? 'strange'
   }
 
-  function wrong(address: string, account?: string): LogInResult {
-    if (failures > 0) {
-      perAddress.tellOthers(address)
-      if (account !== undefined) perAccount.tellOthers(account)
+  function askerOf(origin: Origin): Asker {
+    return { from: origin.address, familiarity: familiarity(origin) }
+  }
+
+  async function attempt(
+    counts: readonly Count[],
+    origin: Origin,
+    work: () => Promise<User | undefined>,
+  ): Promise<LogInResult> {
+    // Taken before the password is checked and given back after a success: otherwise as many could be
+    // tried as fit into the time one check takes.
+    const retryAfter = await take(counts)
+    if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
+    const user = await work().catch(async (error: unknown) => {
+      await giveBack(counts)
+      throw error
+    })
+    if (!user) {
+      keep(counts)
+      return { refused: 'wrong' }
     }
-    return { refused: 'wrong' }
+    await giveBack(counts)
+    // A log-in needs no store, and so does not wait for this.
+    familiar?.remember(origin).catch(() => undefined)
+    return { user }
   }
-}
 
-/** Whom the limits count: an IPv4 address, or an IPv6 network, because that is what one subscriber line has. */
-function networkOf(address: string): string {
-  if (!ipaddr.isValid(address)) return address
-  // `process` turns an IPv4 address in IPv6 clothes into what it is.
-  const parsed = ipaddr.process(address)
-  return parsed instanceof ipaddr.IPv6 ? `${parsed.parts.slice(0, 4).join(':')}::/64` : parsed.toString()
+  /** One point of each, or of none: then the seconds until there is one. */
+  async function take(counts: readonly Count[]): Promise<number | undefined> {
+    if (failures === 0) return undefined
+    for (const [index, [limiter, key]] of counts.entries()) {
+      const wait = await limiter.take(key)
+      if (wait === undefined) continue
+      await giveBack(counts.slice(0, index))
+      return wait
+    }
+    return undefined
+  }
+
+  async function giveBack(counts: readonly Count[]): Promise<void> {
+    if (failures === 0) return
+    for (const [limiter, key] of counts) await limiter.giveBack(key)
+  }
+
+  function keep(counts: readonly Count[]): void {
+    if (failures === 0) return
+    for (const [limiter, key] of counts) limiter.tellOthers(key)
+  }
 }
 
 /** Of fixed length, so that nobody fills the memory with addresses. */

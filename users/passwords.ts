@@ -1,5 +1,7 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { type Asker, createHashingQueue } from './hashing-queue.ts'
 
+export type { Asker }
 export type Passwords = ReturnType<typeof createPasswords>
 
 /** Shortest and longest password a user may choose, characters. */
@@ -9,8 +11,10 @@ export const passwordLength = { min: 10, max: 1024 }
 const work = { logN: 15, r: 8, p: 3 }
 /** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many log in. */
 const concurrency = 1
-/** Beyond this the hub is too busy to answer in time. */
-const defaultMaxWaiting = 50
+/** Beyond this the hub is too busy to answer in time; as many of each rank. */
+const defaultMaxWaiting = 30
+/** Whoever says nothing about itself waits with those who are known. */
+const inHouse: Asker = { from: '', familiarity: 'address' }
 
 /** Thrown when so many passwords wait to be checked that nobody would be served in time. */
 export class TooBusy extends Error {
@@ -19,14 +23,14 @@ export class TooBusy extends Error {
 
 /** Passwords chosen by people: scrypt, one at a time (design.md §5). */
 export function createPasswords({ maxWaiting = defaultMaxWaiting } = {}) {
-  const waiting: (() => void)[] = []
+  const queue = createHashingQueue(maxWaiting)
   let running = 0
 
   return {
     /** The salted hash of a password, with its work factors. */
-    async hash(password: string): Promise<string> {
+    async hash(password: string, asker = inHouse): Promise<string> {
       const salt = randomBytes(16)
-      const key = await inTurn(() => derive(password, salt, work))
+      const key = await inTurn(asker, () => derive(password, salt, work))
       return [
         'scrypt',
         work.logN,
@@ -38,27 +42,30 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting } = {}) {
     },
 
     /** Whether a password fits. Without a hash it costs the same time and does not. */
-    async verify(password: string, stored: string | undefined): Promise<boolean> {
+    async verify(password: string, stored: string | undefined, asker = inHouse): Promise<boolean> {
       const { salt, key, factors } = parse(stored ?? nobody) ?? parse(nobody) ?? unreadable
-      const actual = await inTurn(() => derive(password, salt, factors))
+      const actual = await inTurn(asker, () => derive(password, salt, factors))
       return stored !== undefined && actual.length === key.length && timingSafeEqual(actual, key)
     },
   }
 
-  async function inTurn<T>(task: () => Promise<T>): Promise<T> {
-    if (running >= concurrency) {
-      if (waiting.length >= maxWaiting) throw new TooBusy('too many passwords wait to be checked')
-      await new Promise<void>((resolve) => waiting.push(resolve))
-    } else {
-      running++
-    }
+  async function inTurn<T>(asker: Asker, task: () => Promise<T>): Promise<T> {
+    if (running >= concurrency) await placeFor(asker)
+    else running++
     try {
       return await task()
     } finally {
-      const next = waiting.shift()
-      if (next) next()
+      const next = queue.next()
+      if (next) next.start()
       else running--
     }
+  }
+
+  function placeFor(asker: Asker): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const sendAway = () => reject(new TooBusy('too many passwords wait to be checked'))
+      if (!queue.add(asker, { start: resolve, sendAway })) sendAway()
+    })
   }
 }
 

@@ -52,11 +52,14 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
     list: (): SigningKeyView[] =>
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
-    /** Makes a new key that signs from now on. `dropOld`: what the others signed is refused at once. */
-    rotate: ({ dropOld = false } = {}): Promise<SigningKeyView> =>
+    /**
+     * Makes a new key that signs from now on. `dropOld`: what the others signed is refused at once. `first` is
+     * called with its name before it is stored; when that rejects there is none.
+     */
+    rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inTurn(async () => {
         const old = [...collection.values()]
-        const made = await make()
+        const made = await make(first)
         signing = made
         const replacedAt = new Date(clock()).toISOString()
         for (const key of old) {
@@ -74,7 +77,7 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       .at(-1)
   }
 
-  async function make(): Promise<StoredKey> {
+  async function make(first?: Rotation['first']): Promise<StoredKey> {
     const pair = await generateKeyPair(algorithm, { modulusLength: 2048, extractable: true })
     const kid = randomUUID()
     const key: StoredKey = {
@@ -84,6 +87,7 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       privateJwk: await exportJWK(pair.privateKey),
       publicJwk: { ...(await exportJWK(pair.publicKey)), kid, use: 'sig', alg: algorithm },
     }
+    await first?.(kid)
     await collection.put(kid, key)
     return key
   }
@@ -91,6 +95,11 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
   function isKept({ replacedAt }: StoredKey): boolean {
     return replacedAt === null || Date.parse(replacedAt) + keepMs > clock()
   }
+}
+
+interface Rotation {
+  dropOld?: boolean
+  first?: (kid: string) => Promise<void>
 }
 
 function shown({ kid, createdAt, replacedAt }: StoredKey): SigningKeyView {

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createCollection } from '../store/collection.ts'
 import type { Store } from '../store/store.ts'
 import { createTurns } from '../store/turns.ts'
-import type { Passwords } from './passwords.ts'
+import type { Asker, Passwords } from './passwords.ts'
 import { checkUserRequest, normalEmail, type User, type UserRequest } from './user.ts'
 
 export type Users = Awaited<ReturnType<typeof createUsers>>
@@ -47,8 +47,14 @@ export async function createUsers(parts: {
   const inOrder = createTurns(store, 'user')
 
   return {
-    /** Makes a user without a password, and the token to choose one; or says what is wrong. */
-    async add(request: UserRequest): Promise<(ResetToken & { warning?: string }) | { error: string }> {
+    /**
+     * Makes a user without a password, and the token to choose one; or says what is wrong. `first` is called with
+     * the user before it is stored; when that rejects there is none.
+     */
+    async add(
+      request: UserRequest,
+      first?: (user: User) => Promise<void>,
+    ): Promise<(ResetToken & { warning?: string }) | { error: string }> {
       const checked = checkUserRequest(request)
       if ('error' in checked) return checked
       return inOrder(async () => {
@@ -61,6 +67,7 @@ export async function createUsers(parts: {
           generation: 0,
           resets: [],
         }
+        await first?.(shown(user))
         const reset = await storeReset(user, 'operator')
         idByEmail.set(user.email, user.userId)
         const { institutionId } = user
@@ -92,11 +99,11 @@ export async function createUsers(parts: {
       }),
 
     /** Uses a token up and sets the password; every token of the user is void then. Undefined: not a valid token. */
-    async setPassword(token: string, password: string): Promise<User | undefined> {
+    async setPassword(token: string, password: string, asker?: Asker): Promise<User | undefined> {
       const hash = digest(token)
       // Looked up before the expensive part, and again when it is our turn: a token works once.
       if (!byReset(hash)) return undefined
-      const passwordHash = await passwords.hash(password)
+      const passwordHash = await passwords.hash(password, asker)
       return inOrder(async () => {
         const found = byReset(hash)
         if (!found) return undefined
@@ -114,9 +121,9 @@ export async function createUsers(parts: {
     },
 
     /** The user behind e-mail address and password. An unknown address costs as much time as a wrong password. */
-    async authenticate(email: string, password: string): Promise<User | undefined> {
+    async authenticate(email: string, password: string, asker?: Asker): Promise<User | undefined> {
       const stored = byEmail(email)
-      const fits = await passwords.verify(password, stored?.passwordHash)
+      const fits = await passwords.verify(password, stored?.passwordHash, asker)
       // Removed or changed while the password was checked: then it is not this user any more.
       if (!fits || !stored || collection.get(stored.userId)?.generation !== stored.generation)
         return undefined
@@ -124,6 +131,11 @@ export async function createUsers(parts: {
     },
 
     has: (email: string): boolean => byEmail(email) !== undefined,
+
+    find(email: string): User | undefined {
+      const stored = byEmail(email)
+      return stored && shown(stored)
+    },
 
     /** The user of a token: its id, and the generation of its password when the token was made. */
     current(userId: string, generation: number): User | undefined {

@@ -1,7 +1,8 @@
-import { appendFile, readFile, rename, stat } from 'node:fs/promises'
+import { appendFile, readFile, rename, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { createAudit } from '../../admin/audit.ts'
+import { refusal } from '../../admin/socket.ts'
 
 const clock = () => Date.parse('2026-03-01T12:00:00Z')
 const entry = { who: 'kim', action: 'credentials.add', target: 'pub-a-1', detail: { role: 'publisher' } }
@@ -57,4 +58,73 @@ t.test('what cannot be written is told, and the next entry is tried again', asyn
   const audit = createAudit(path, clock)
   await t.rejects(audit.record(entry), { code: 'ENOENT' })
   await t.rejects(audit.record(entry), { code: 'ENOENT' })
+})
+
+t.test('a change has its entry before it, and a second one when it fails', async (t) => {
+  const path = join(t.testdir(), 'audit.log')
+  const audit = createAudit(path, clock)
+  const made = await audit.change('kim', 'credentials.add', async (first) => {
+    await first('pub-a-1', null)
+    t.match(await audit.list(), [{ target: 'pub-a-1' }], 'written when the change begins')
+    return 'made'
+  })
+  t.equal(made, 'made')
+  await t.rejects(
+    audit.change('kim', 'credentials.revoke', async (first) => {
+      await first('pub-a-1', null)
+      throw new Error('the disk is full')
+    }),
+    { name: 'Failure', message: 'the change failed, as the audit log says; the log of the node says why' },
+  )
+  const noAnswer = Object.assign(new Error('Redis did not answer'), { code: 'ETIMEDOUT' })
+  await t.rejects(
+    audit.change('kim', 'keys.rotate', async (first) => {
+      await first('kid', null)
+      throw noAnswer
+    }),
+    { message: /^the store did not answer: it is not known whether the change was made, as the audit log/ },
+  )
+  t.match((await audit.list()).slice(1), [
+    { action: 'credentials.revoke', target: 'pub-a-1', detail: null },
+    { action: 'credentials.revoke', target: 'pub-a-1', detail: { failed: 'the disk is full' } },
+    { action: 'keys.rotate', detail: null },
+    { action: 'keys.rotate', detail: { failed: 'Redis did not answer' } },
+  ])
+})
+
+t.test('a refusal before the entry leaves none, one after it is told in its own words', async (t) => {
+  const audit = createAudit(join(t.testdir(), 'audit.log'), clock)
+  const refused = { name: 'Refusal', message: 'there is no session "x"' }
+  await t.rejects(
+    audit.change('kim', 'sessions.drop', async () => {
+      throw refusal('there is no session "x"')
+    }),
+    refused,
+  )
+  t.strictSame(await audit.list(), [])
+  await t.rejects(
+    audit.change('kim', 'sessions.drop', async (first) => {
+      await first('x', null)
+      throw refusal('there is no session "x"')
+    }),
+    refused,
+  )
+  t.match(await audit.list(), [{ target: 'x' }, { detail: { failed: 'there is no session "x"' } }])
+})
+
+t.test('without its entry a change is not made', async (t) => {
+  const path = join(t.testdir(), 'audit.log')
+  await symlink('/dev/full', path)
+  let isMade = false
+  await t.rejects(
+    createAudit(path, clock).change('kim', 'credentials.add', async (first) => {
+      await first('pub-a-1', null)
+      isMade = true
+    }),
+    {
+      name: 'Refusal',
+      message: /^nothing was changed: the audit log cannot be written \(ENOSPC: no space left on device/,
+    },
+  )
+  t.equal(isMade, false)
 })

@@ -215,9 +215,14 @@ async function start(t: Test) {
     config: () => ({}),
     catchUp: async () => undefined,
     feed: { status: () => ({}), refresh: ({ force }) => ({ ok: true, force }), lookup: () => [] },
-    clients: { list: () => [], disconnect: known },
-    sessions: { list: () => [], drop: async (clientId) => known(clientId), persistentOf: () => 0 },
-    retained: { list: (filter) => [filter], clear: async (topic) => known(topic) },
+    clients: { list: () => [], exists: known, disconnect: known },
+    sessions: {
+      list: () => [],
+      exists: known,
+      drop: async (clientId) => known(clientId),
+      persistentOf: () => 0,
+    },
+    retained: { list: (filter) => [filter], exists: known, clear: async (topic) => known(topic) },
     ...{ users, keys, lifecycle },
     queues: {
       list: () => [{ name: 'known' }],
@@ -227,6 +232,7 @@ async function start(t: Test) {
       replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),
     },
     resetUrl: (token) => `https://hub.example/#${token}`,
+    store: { replaced: () => undefined, accept: async () => undefined },
     check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
   }
   const commands = createCommands(parts)

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -236,6 +236,12 @@ t.test('help is no failure', async (t) => {
     t.equal(code, 0)
     t.match(stdout, /Usage: hubctl/)
   }
+})
+
+t.test('--version answers without a node', async (t) => {
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  t.strictSame(await hubctl(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.strictSame(JSON.parse((await hubctl(['--json', '--version'])).stdout), { version })
 })
 
 t.test('lists are aligned tables, or a sentence when empty', async (t) => {

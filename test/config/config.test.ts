@@ -59,7 +59,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_MAX_CONNECTIONS_PER_ADDRESS', '0', 'maxConnectionsPerAddress', 0],
     ['HUB_LOGIN_FAILURES', '0', 'loginFailures', 0],
     ['HUB_PUBLISH_RATE', '0', 'publishRate', 0],
-    ['HUB_OUTGOING_BUFFER', '4096', 'outgoingBuffer', 4096],
+    ['HUB_OUTGOING_BUFFER', '65536', 'outgoingBuffer', 65_536],
     ['HUB_QUEUE_LIMIT', '10', 'queueLimit', 10],
     ['HUB_SESSION_EXPIRY', '60', 'sessionExpiry', 60],
     ['HUB_MAX_SESSIONS_PER_CREDENTIAL', '5', 'maxSessionsPerCredential', 5],
@@ -212,9 +212,39 @@ t.test('unknown keys are refused, in the file and in the environment', async (t)
       'HUB_PLUGINS: unknown',
     ].map((problem) => `${problem}`),
   )
-  t.match(problems[0], /expected one of stage, project, dataDir/)
-  t.match(problems[3], /expected one of HUB_STAGE, HUB_PROJECT/)
+  t.match(problems[0], /: unknown, expected mqttPort, the nearest$/)
+  t.match(problems[1], /: unknown, expected stage, the nearest$/)
+  t.match(problems[2], /: unknown, expected one of host, port, secure, user, password, from$/)
+  t.match(problems[4], /: unknown, expected plugins in the file that HUB_CONFIG names$/)
   t.notMatch(problems.join(), /geheim/)
+})
+
+t.test('of an unknown variable the nearest one is named, and no other', async (t) => {
+  const pairs = [
+    ['HUB_MQT_PORT', 'HUB_MQTT_PORT'],
+    ['HUB_HTTP_PORT', 'HUB_HTTPS_PORT'],
+    ['HUB_DATADIR', 'HUB_DATA_DIR'],
+    ['HUB_LOGLEVEL', 'HUB_LOG_LEVEL'],
+    ['HUB_QUEUE_LIMITS', 'HUB_QUEUE_LIMIT'],
+  ] as const
+  for (const [wrong, meant] of pairs) {
+    t.strictSame(problemsOf({ [wrong]: 'geheim' }), [`${wrong}: unknown, expected ${meant}, the nearest`])
+  }
+  const [problem = ''] = problemsOf({ [`HUB_${'X'.repeat(10_000)}`]: 'geheim' })
+  t.equal(problem.match(/HUB_[A-Z_]+/g)?.length, 2)
+})
+
+t.test('a buffer that one event fills is refused', async (t) => {
+  t.strictSame(problemsOf({ HUB_OUTGOING_BUFFER: '65535' }), [
+    'HUB_OUTGOING_BUFFER: 65535, expected a whole number, 65536 or greater',
+  ])
+})
+
+t.test('two equal ports are said so, in one line', async (t) => {
+  const said = ['HUB_HTTPS_PORT: 8883, expected another port than HUB_MQTT_PORT']
+  t.strictSame(problemsOf({ HUB_HTTPS_PORT: '8883' }), said, 'also where one is the default')
+  t.strictSame(problemsOf({ HUB_CONFIG: file(t, { mqttPort: 8883, httpsPort: 8883 }) }), said)
+  t.strictSame(problemsOf({ HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }), [], '0: two free ones')
 })
 
 t.test('all problems are reported at once, one line each', async (t) => {
@@ -236,8 +266,7 @@ t.test('a file that cannot be read is one problem', async (t) => {
   t.match(problemsOf({ HUB_CONFIG: 'missing.json' }), [
     /^HUB_CONFIG: "\/srv\/hub\/missing\.json", expected a readable JSON file/,
   ])
-  t.match(problemsOf({ HUB_CONFIG: text(t, '{"a":1') }), [/^HUB_CONFIG: .*hub\.json at \.: .*JSON/])
-  t.match(problemsOf({ HUB_CONFIG: text(t, '[]') }), [/expected an object/])
+  t.match(problemsOf({ HUB_CONFIG: text(t, '[]') }), [/^HUB_CONFIG: .*hub\.json, expected an object$/])
   t.match(problemsOf({ HUB_CONFIG: text(t, '{"mqttPort":1,"mqttPort":2}') }), [/at \.mqttPort: .*twice/])
   t.notMatch(problemsOf({ HUB_CONFIG: text(t, '{"smtp":{"password":"geheim"x}}') }), [/geheim/])
 })

@@ -19,6 +19,8 @@ interface Sent {
   body?: unknown
   token?: string | undefined
   headers?: Record<string, string>
+  /** Loopback address to come from. */
+  from?: string
 }
 
 /** The HTTPS API of a node. Every answer is checked against the description the node gives of itself. */
@@ -54,12 +56,12 @@ export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) 
   const agent = new Agent({ keepAlive: true, ca: readFileSync(hub.caPath), maxSockets: 16 })
   t.teardown(() => agent.destroy())
   return (method: string, path: string, how: Sent = {}): Promise<Answer> => {
-    const { body, token, headers = {} } = how
+    const { body, token, headers = {}, from } = how
     const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
     return new Promise((resolve, reject) => {
       const sent = request(
         {
-          host: 'localhost',
+          ...(from === undefined ? { host: 'localhost' } : { host: '127.0.0.1', localAddress: from }),
           port: hub.httpsPort,
           path,
           method,

@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { institutions } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
 import { startMailServer } from '../users/mail-server.ts'
 import { writeConfig } from '../users/write-config.ts'
 import { addUser, openApi, password } from './api.ts'
@@ -137,6 +139,48 @@ t.test('log-in is throttled per address and per account', async (t) => {
   t.equal((await api.call('POST', '/auth/reset', { body: reset })).status, 429)
   const { counters } = await hub.ask<{ counters: Record<string, number> }>('status')
   t.equal(counters['hub_logins_total{outcome=throttled}'], 4)
+})
+
+onEachStore('wrong passwords from elsewhere do not lock the owner out', async (t, store) => {
+  const home = await temporaryDirectory(t)
+  const before = await startTestHub(t, { ...store, HUB_LOGIN_FAILURES: '6' }, home)
+  const { email } = await addUser(before, await openApi(t, before), own)
+  await before.close()
+  const hub = await startTestHub(t, { ...store, HUB_LOGIN_FAILURES: '6' }, home)
+  const api = await openApi(t, hub)
+  const logIn = (secret: string, from: string) =>
+    api.call('POST', '/auth/login', { body: { email, password: secret }, from })
+  for (const network of [1, 2, 3]) {
+    for (const status of [401, 401, 401, 429]) {
+      t.equal((await logIn('wrong', `127.0.${network}.1`)).status, status)
+    }
+  }
+  t.equal((await logIn(password, '127.0.0.1')).status, 200, 'from where the owner always comes')
+  t.equal((await logIn(password, '127.0.0.2')).status, 200, 'with another address there')
+  t.equal((await logIn(password, '127.0.4.1')).status, 200, 'from a new place')
+  t.equal((await logIn(password, '127.0.1.1')).status, 429, 'from where it was guessed')
+})
+
+t.test('however many strangers guess, who has logged in before is served next', async (t) => {
+  const { hub, api } = await start(t)
+  const { email } = await addUser(hub, api, own)
+  let answered = 0
+  const guesses = Array.from({ length: 45 }, async (_, index) => {
+    const body = { email: `nobody-${index}@radio.example`, password: 'guess' }
+    await api.raw('POST', '/auth/login', { body, from: `127.0.${1 + (index % 15)}.1` })
+    answered++
+  })
+  // One is being checked, the others wait or have been sent away.
+  while (answered === 0) await setImmediate()
+  const known = api.call('POST', '/auth/login', { body: { email, password } }).then(({ status }) => {
+    t.equal(status, 200)
+    return answered
+  })
+  const sentAway = 45 - 31
+  t.ok((await known) <= sentAway + 10, `${await known} of 45 strangers were answered before`)
+  const fresh = await api.call('POST', '/auth/login', { body: { email, password }, from: '127.0.99.1' })
+  t.equal(fresh.status, 200, 'a place that is new gets its turn as well')
+  await Promise.all(guesses)
 })
 
 t.test('many right log-ins at once are none too many', async (t) => {

@@ -64,7 +64,7 @@ onEachStore('status tells what the node does', async (t, store, driver) => {
     version: '3.0.0-beta.1',
     stage: 'test',
     uptime: Number,
-    store: driver,
+    store: { driver, ok: true, problem: null },
     feed: { items: Number, loadedAt: /Z$/, ok: true },
     connections: 1,
     budget: { count: 1, p50: Number, p99: Number },

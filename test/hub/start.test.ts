@@ -1,12 +1,41 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { compiledServer } from '../compiled-server.ts'
 import { freePort } from '../redis-server.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+
+t.test('who asks the program something gets an answer, and no node', async (t) => {
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  const home = await temporaryDirectory(t)
+  const server = await compiledServer()
+  const hub = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [server, ...args], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: 'wrong' },
+      encoding: 'utf8',
+    })
+    return { status, stdout, stderr }
+  }
+  t.match(hub('--help'), { status: 0, stdout: /^Usage: hub /, stderr: '' })
+  t.strictSame(hub('--version'), { status: 0, stdout: `${version}\n`, stderr: '' })
+  const refusal = 'hub: unknown argument "--prot": add --help to see how a node is started\n'
+  t.strictSame(hub('--prot', '--help'), { status: 2, stdout: '', stderr: refusal })
+  t.match(hub('start'), { status: 2, stdout: '', stderr: /^hub: unknown argument "start".*\n$/ })
+  t.match(hub(''), { status: 2, stdout: '' })
+  const npm = spawnSync('npm', ['start', '--silent', '--', '--version'], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    encoding: 'utf8',
+  })
+  t.match(npm, { status: 0, stdout: `${version}\n` })
+  t.notOk(existsSync(join(home, 'data')), 'nothing was made')
+})
 
 t.test('SIGTERM to npm start stops the node behind it', async (t) => {
   const home = await temporaryDirectory(t)

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -117,37 +116,6 @@ t.test('a place that cannot hold a store is named with the reason', async (t) =>
     message: `the store in ${directory} cannot be opened`,
     cause: { code: 'EEXIST' },
   })
-})
-
-t.test('a damaged directory is moved aside, where somebody is told', async (t) => {
-  const damages: [what: string, damage: (find: (name: RegExp) => string) => void][] = [
-    ['CURRENT is garbage', (find) => writeFileSync(find(/^CURRENT$/), 'garbage')],
-    ['CURRENT is missing', (find) => rmSync(find(/^CURRENT$/))],
-    ['the manifest is garbage', (find) => writeFileSync(find(/^MANIFEST/), Buffer.alloc(5000, 'q'))],
-    ['the manifest is missing', (find) => rmSync(find(/^MANIFEST/))],
-    ['a table is missing', (find) => rmSync(find(/ldb$/))],
-    ['a table is garbage', (find) => writeFileSync(find(/ldb$/), Buffer.alloc(3000, 'q'))],
-    ['a table is cut', (find) => truncateSync(find(/ldb$/), 100)],
-  ]
-  for (const [index, [what, damage]] of damages.entries()) {
-    const directory = join(t.testdir(), `${index}`, 'store')
-    mkdirSync(join(directory, '..'), { recursive: true })
-    for (let round = 0; round < 2; round++) {
-      const store = await openEmbeddedStore(directory, () => t.fail('nothing is damaged yet'))
-      for (let key = 0; key < 200; key++)
-        void store.commit([{ put: `k/${key}`, value: Buffer.alloc(500, what) }])
-      await store.close()
-    }
-    damage((name) => join(directory, readdirSync(directory).find((file) => name.test(file)) ?? ''))
-    const moved: string[] = []
-    const store = await openEmbeddedStore(directory, (movedTo) => moved.push(movedTo))
-    t.equal(moved.length, 1, what)
-    t.ok(existsSync(moved[0] ?? ''), 'what is left is kept')
-    await store.commit([{ put: 'a/b', value: 'c' }])
-    t.equal(`${await store.get('a/b')}`, 'c')
-    t.equal(await store.get('k/1'), undefined)
-    await store.close()
-  }
 })
 
 t.test('a directory in use is not damaged', async (t) => {

@@ -1,0 +1,199 @@
+import { constants } from 'node:fs'
+import {
+  chmod,
+  cp,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  statfs,
+  writeFile,
+} from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { ClassicLevel } from 'classic-level'
+import { markDamagedBlocks } from './table.ts'
+
+/** A store that stayed lost, and an empty one in its place that nobody has accepted yet. */
+export interface Replacement {
+  at: string
+  /** Where the damaged one is. */
+  movedTo: string
+  /** Why it could not be repaired. */
+  reason: string
+}
+
+/** What was done about a damaged store. */
+export type Mending =
+  | { outcome: 'repaired'; movedTo: string; entries: number }
+  | ({ outcome: 'replaced' } & Replacement)
+
+/*
+ * Beside the directory of a store stand, for a moment or for good: `.repairing`, a copy that LevelDB works on;
+ * `.repaired`, a copy that is whole, about to take the place; `.replaced`, the note of a replacement; and
+ * `.damaged-<time>`, what was found. A crash between any two steps leaves something that `finishMending` goes on with.
+ */
+
+/** Ends what a crash interrupted. To be called before the store is opened. */
+export async function finishMending(directory: string): Promise<void> {
+  await rm(`${directory}.repairing`, { recursive: true, force: true })
+  if (!(await exists(`${directory}.repaired`))) return
+  // Empty: the damaged one had been moved aside already.
+  const isMovedAside = (await readdir(directory).catch(() => [])).length === 0
+  if (!isMovedAside) return rm(`${directory}.repaired`, { recursive: true, force: true })
+  await rmdir(directory).catch(() => undefined)
+  await rename(`${directory}.repaired`, directory)
+  await sync(dirname(directory))
+}
+
+/**
+ * Puts a repaired copy in the place of a damaged store, or an empty directory where nothing can be saved. What was
+ * found is kept. Rejects where there is no room for a copy: with some, it might be saved.
+ */
+export async function mend(directory: string): Promise<Mending> {
+  const at = new Date().toISOString()
+  const movedTo = `${directory}.damaged-${at.replace(/[:.]/g, '-')}`
+  const saved = await repairedCopy(directory)
+  if ('entries' in saved) {
+    await rename(directory, movedTo)
+    await rename(`${directory}.repaired`, directory)
+    await sync(dirname(directory))
+    return { outcome: 'repaired', movedTo, entries: saved.entries }
+  }
+  const replacement = { at, movedTo, reason: saved.reason }
+  // Noted before: an empty store that nobody calls one would pass for a healthy node.
+  await writeNote(directory, replacement)
+  await rename(directory, movedTo)
+  await sync(dirname(directory))
+  return { outcome: 'replaced', ...replacement }
+}
+
+/** The replacement of this store that nobody has accepted yet. */
+export async function replacementOf(directory: string): Promise<Replacement | undefined> {
+  const text = await readFile(`${directory}.replaced`, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (text === undefined) return undefined
+  try {
+    const { at, movedTo, reason } = JSON.parse(text)
+    return { at: String(at), movedTo: String(movedTo), reason: String(reason) }
+  } catch {
+    // That it is there says enough.
+    return { at: 'unknown', movedTo: 'unknown', reason: 'unknown' }
+  }
+}
+
+/** The store as it is now is the one to go on with. */
+export async function acceptReplacement(directory: string): Promise<void> {
+  await rm(`${directory}.replaced`, { force: true })
+  await sync(dirname(directory))
+}
+
+/** LevelDB's repair on a copy, which is then at `.repaired`; or why that is not to be had. */
+async function repairedCopy(directory: string): Promise<{ entries: number } | { reason: string }> {
+  const copy = `${directory}.repairing`
+  await makeRoom(directory)
+  try {
+    await rm(copy, { recursive: true, force: true })
+    await rm(`${directory}.repaired`, { recursive: true, force: true })
+    // Where the file system can share the blocks of two files, it takes neither time nor room.
+    await cp(directory, copy, { recursive: true, mode: constants.COPYFILE_FICLONE })
+    await chmod(copy, 0o700)
+    await markDamagedBlocks(copy)
+    await ClassicLevel.repair(copy)
+    const entries = await countEntries(copy)
+    if (entries === 0) return await given('nothing readable was left in it')
+    // What LevelDB put aside there is in what was found as well.
+    await rm(join(copy, 'lost'), { recursive: true, force: true })
+    for (const name of await readdir(copy)) await sync(join(copy, name))
+    await sync(copy)
+    await rename(copy, `${directory}.repaired`)
+    await sync(dirname(directory))
+    return { entries }
+  } catch (error) {
+    if (isFull(error)) throw noRoom(directory, error)
+    return given(reasonOf(error))
+  }
+
+  async function given(reason: string): Promise<{ reason: string }> {
+    await rm(copy, { recursive: true, force: true })
+    return { reason }
+  }
+}
+
+/** Reads all of it: LevelDB repairs what it can and says nothing about the rest. */
+async function countEntries(directory: string): Promise<number> {
+  const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
+  await db.open()
+  try {
+    let entries = 0
+    for await (const [key, stored] of db.iterator()) {
+      // Every key is a path, and every value has its event time before it.
+      if (!key.includes('/') || key.includes('\uFFFD') || stored.length < 8) {
+        throw new Error('what is left is no store of the hub')
+      }
+      entries++
+    }
+    return entries
+  } finally {
+    await db.close()
+  }
+}
+
+/** LevelDB goes on without what it finds no room for: there has to be enough beforehand. */
+async function makeRoom(directory: string): Promise<void> {
+  const names = await readdir(directory, { recursive: true })
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size))
+  const needed = 2 * sizes.reduce((sum, size) => sum + size, 0) + 16 * 1024 * 1024
+  const { bavail, bsize } = await statfs(directory)
+  if (bavail * bsize < needed) {
+    throw noRoom(directory, new Error(`${needed} bytes are needed, ${bavail * bsize} are free`))
+  }
+}
+
+function noRoom(directory: string, cause: unknown): Error {
+  return new Error(`the store in ${directory} is damaged, and there is no room to repair a copy of it`, {
+    cause,
+  })
+}
+
+function isFull(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && (cause.code === 'ENOSPC' || cause.code === 'EDQUOT')) return true
+    if (/No space left on device|Disk quota exceeded/.test(cause.message)) return true
+  }
+  return false
+}
+
+async function writeNote(directory: string, replacement: Replacement): Promise<void> {
+  const draft = `${directory}.replaced.new`
+  await writeFile(draft, `${JSON.stringify(replacement)}\n`, { mode: 0o600 })
+  await sync(draft)
+  await rename(draft, `${directory}.replaced`)
+  await sync(dirname(directory))
+}
+
+/** What was written, or the names of a directory, survive power loss. */
+async function sync(path: string): Promise<void> {
+  const file = await open(path)
+  try {
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`
+}

@@ -1,0 +1,72 @@
+import { rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { AuditEntry } from '../../admin/audit.ts'
+import { connect, connectPublisher } from '../clients.ts'
+import { playing, playingTopic, station } from '../events.ts'
+import { startTestHub } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
+
+const livestream = station(0, 0)
+const institution = livestream.institution.id
+
+onEachStore('no change is made that the audit log cannot take', async (t, store) => {
+  const hub = await startTestHub(t, store)
+  const login = await hub.publisher([institution])
+  const { username } = login
+  const publisher = await connectPublisher(t, hub, login, institution)
+  await publisher.publish(playing(livestream))
+  const kept = { clientId: 'kept', clean: false }
+  await connect(t, hub, await hub.subscriber('radio/#'), kept)
+  const email = 'kim@radio.example'
+  await hub.ask('users.add', { email, institution })
+  await hub.ask('lifecycle.announce', {
+    track: 'push',
+    sunset: '2020-01-01',
+    link: 'https://hub.example/end',
+  })
+  const log = join(hub.home, 'data', 'audit.log')
+  const state = async () => {
+    const [sessions] = await hub.ask<{ clientId: string; connected: boolean }[]>('sessions.list')
+    return {
+      credentials: await hub.ask('credentials.list'),
+      users: await hub.ask('users.list'),
+      keys: await hub.ask('keys.list'),
+      lifecycle: await hub.ask('lifecycle.status'),
+      retained: await hub.ask('retained.list'),
+      connected: sessions?.connected,
+    }
+  }
+  const before = await state()
+  await rm(log)
+  // Writing to it is a full disk.
+  await symlink('/dev/full', log)
+  const changes: [command: string, args: Record<string, unknown>][] = [
+    ['credentials.add', { role: 'subscriber', label: 'x', filters: ['radio/#'] }],
+    ['credentials.rotate', { username, revokeAfter: 1 }],
+    ['credentials.revoke', { username }],
+    ['users.add', { email: 'sam@radio.example', institution }],
+    ['users.remove', { email }],
+    ['users.reset-password', { email }],
+    ['keys.rotate', { dropOld: true }],
+    ['lifecycle.announce', { track: 'publish', sunset: '2020-01-01', link: 'https://hub.example/end' }],
+    ['lifecycle.retire', { track: 'push' }],
+    ['retained.clear', { topic: playingTopic(livestream) }],
+    ['clients.disconnect', { clientId: 'kept' }],
+    ['sessions.drop', { clientId: 'kept' }],
+    ['feed.refresh', {}],
+  ]
+  const message = /^nothing was changed: the audit log cannot be written \(ENOSPC: no space left on device/
+  for (const [command, args] of changes) await t.rejects(hub.ask(command, args), { message }, command)
+  await rm(log)
+  t.same(await state(), before)
+
+  await hub.ask('credentials.revoke', { username })
+  await t.rejects(hub.ask('sessions.drop', { clientId: 'nobody' }), { message: /no session/ })
+  await t.rejects(hub.ask('lifecycle.retire', { track: 'publish' }), { message: /announced first/ })
+  const entries = await hub.ask<AuditEntry[]>('audit')
+  t.match(entries.slice(-3), [
+    { action: 'credentials.revoke', target: username, detail: null },
+    { action: 'lifecycle.retire', target: 'publish', detail: { state: 'gone' } },
+    { action: 'lifecycle.retire', target: 'publish', detail: { failed: 'publish must be announced first' } },
+  ])
+})
