@@ -1,5 +1,6 @@
 import { machine, summarize, toTables, writePage } from './report.ts'
 import type { Options, Scenario } from './scenario.ts'
+import { attacks } from './scenarios/attacks.ts'
 import { connect } from './scenarios/connect.ts'
 import { fanout } from './scenarios/fanout.ts'
 import { growth } from './scenarios/growth.ts'
@@ -20,6 +21,7 @@ const scenarios: Record<string, Scenario> = {
   growth,
   push,
   'slow-readers': slowReaders,
+  attacks,
 }
 
 const asked = readArguments(process.argv.slice(2))
@@ -34,9 +36,14 @@ const say = (line: string) => {
 const results: Record<string, unknown> = {}
 for (const { name, scenario, options } of asked.runs) {
   say(name)
-  const rows = summarize(await scenario.measure(options, asked.peers, say), scenario)
+  const samples = await scenario.measure(options, asked.peers, say, asked.only)
+  const rows = summarize(samples, scenario)
   results[name] = { options, rows }
   if (!asked.json) process.stdout.write(`\n${name}\n\n${toTables(rows, scenario)}\n\n`)
+  for (const line of scenario.outside?.(samples) ?? []) {
+    say(line)
+    process.exitCode = 1
+  }
   if (asked.page) writePage(name, scenario, rows, `npm run bench -- ${name}${asked.told}`)
 }
 if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), results })}\n`)
@@ -44,6 +51,8 @@ if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), res
 interface Asked {
   runs: { name: string; scenario: Scenario; options: Options }[]
   peers: string[]
+  /** Parts of a scenario; none: all. */
+  only: string[]
   json: boolean
   page: boolean
   /** The options as they were typed, for the page. */
@@ -53,7 +62,7 @@ interface Asked {
 function readArguments(args: readonly string[]): Asked | { problem: string } {
   const names: string[] = []
   const told: Record<string, number[]> = {}
-  const asked: Asked = { runs: [], peers: [], json: false, page: false, told: '' }
+  const asked: Asked = { runs: [], peers: [], only: [], json: false, page: false, told: '' }
   for (let index = 0; index < args.length; index++) {
     const argument = args[index] ?? ''
     const flag = argument.startsWith('--') ? argument.slice(2) : undefined
@@ -65,6 +74,7 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
       const value = args[++index] ?? ''
       asked.told += ` ${argument} ${value}`
       if (flag === 'peers') asked.peers = value.split(',')
+      else if (flag === 'only') asked.only = value.split(',')
       else told[flag] = value.split(',').map(Number)
     }
   }
@@ -73,6 +83,8 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
   for (const name of names.length > 0 ? names : Object.keys(scenarios)) {
     const scenario = Object.hasOwn(scenarios, name) ? scenarios[name] : undefined
     if (!scenario) return { problem: `${name} is unknown` }
+    const unknownPart = asked.only.find((part) => !scenario.parts?.includes(part))
+    if (unknownPart !== undefined) return { problem: `${name} has no part ${unknownPart}` }
     for (const [flag, values] of Object.entries(told)) {
       if (!Object.hasOwn(scenario.options, flag)) return { problem: `${name} has no --${flag}` }
       if (!values.every((value) => value >= 0)) return { problem: `--${flag} needs numbers, with commas` }
@@ -83,8 +95,9 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
 }
 
 function usageText(): string {
-  const lines = Object.entries(scenarios).map(([name, { options }]) => {
+  const lines = Object.entries(scenarios).map(([name, { options, parts }]) => {
     const flags = Object.entries(options).map(([flag, values]) => `--${flag} ${values.join(',')}`)
+    if (parts) flags.push(`--only ${parts.join(',')}`)
     return `  ${name.padEnd(14)}${flags.join(' ')}`
   })
   const peers = Object.keys(systems).join(',')

@@ -30,6 +30,8 @@ export async function startChild<Asked extends Commands>(program: string) {
   const path = fileURLToPath(new URL(program, import.meta.url))
   const child = spawn(process.execPath, [loader, ...profiling(basename(program, '.ts')), path], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // As JSON an infinite time would be none.
+    serialization: 'advanced',
   })
   const ask = asker<Asked>(child)
   return {

@@ -10,6 +10,7 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
 import { askable, profiling, usageOf } from './child.ts'
+import type { Bound } from './memory.ts'
 
 /** What `npm start` gives V8. */
 const { scripts } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
@@ -18,10 +19,12 @@ const v8Options: string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
 /** A node in a process and a directory of its own, with `env` on top of what a bench needs. */
-export async function startNode(env: Record<string, string> = {}) {
+export async function startNode(env: Record<string, string> = {}, bound?: Bound) {
   const server = await compiledServer()
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
-  const child = spawn(process.execPath, [...v8Options, ...askable, ...profiling('server'), server], {
+  const node = [process.execPath, ...v8Options, ...askable, ...profiling('server'), server]
+  const [program = '', ...args] = [...(bound?.command ?? []), ...node]
+  const child = spawn(program, args, {
     cwd: home,
     env: {
       PATH: process.env.PATH,
@@ -29,6 +32,7 @@ export async function startNode(env: Record<string, string> = {}) {
       HUB_MQTT_PORT: '0',
       HUB_HTTPS_PORT: '0',
       HUB_PUBLISH_RATE: '0',
+      ...bound?.env,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -81,6 +85,8 @@ export async function startNode(env: Record<string, string> = {}) {
     ca,
     pid: child.pid ?? 0,
     usage: usageOf(child),
+    /** Undefined while it runs; how it ended, a code or a signal, when it has. */
+    ended: () => child.exitCode ?? child.signalCode ?? undefined,
     async stop(): Promise<void> {
       child.kill('SIGTERM')
       await exited

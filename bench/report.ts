@@ -64,11 +64,13 @@ function median(values: readonly number[]): number {
 }
 
 /** The rows as Markdown tables: figures, then ratios. */
-export function toTables(rows: readonly Row[], { figures, compared }: Scenario): string {
+export function toTables(rows: readonly Row[], { figures, compared, yesNo = [] }: Scenario): string {
   const names = Object.keys(figures)
+  const cell = (name: string, { figures: { [name]: value } }: Row) =>
+    yesNo.includes(name) ? (value === 1 ? 'yes' : 'no') : format(value)
   const table = align([
     ['case', 'system', ...Object.values(figures)],
-    ...rows.map((row) => [row.case, row.system, ...names.map((name) => format(row.figures[name]))]),
+    ...rows.map((row) => [row.case, row.system, ...names.map((name) => cell(name, row))]),
   ])
   const ratios = rows.flatMap((row) =>
     Object.entries(row.ratios ?? {}).map(([system, of]) => [
@@ -84,6 +86,7 @@ export function toTables(rows: readonly Row[], { figures, compared }: Scenario):
 
 function format(value: number | undefined): string {
   if (value === undefined || Number.isNaN(value)) return '–'
+  if (value === Infinity) return '∞'
   if (Math.abs(value) >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString('en')
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
 }

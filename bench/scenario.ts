@@ -20,8 +20,19 @@ export interface Scenario {
   figures: Record<string, string>
   /** Figures whose ratios to the other systems are shown. */
   compared: readonly string[]
-  /** `peers`: the systems asked for. `say` shows how far it is. */
-  measure(options: Options, peers: readonly string[], say: (line: string) => void): Promise<Sample[]>
+  /** What `--only` can choose from, if anything. */
+  parts?: readonly string[]
+  /** Figures that are 1 for yes and 0 for no. */
+  yesNo?: readonly string[]
+  /** `peers`: the systems asked for. `say` shows how far it is. `only`: the parts asked for. */
+  measure(
+    options: Options,
+    peers: readonly string[],
+    say: (line: string) => void,
+    only: readonly string[],
+  ): Promise<Sample[]>
+  /** What is not as it must be, a line each: the command then ends with 1. */
+  outside?(samples: readonly Sample[]): string[]
 }
 
 /** The one value of an option. */

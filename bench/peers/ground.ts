@@ -10,10 +10,10 @@ export type Ground = Awaited<ReturnType<typeof prepareGround>>
 
 const institutionCount = 10
 
-/** What all peers of a run stand on: a directory, one certificate, one feed. */
-export async function prepareGround(livestreams = 60) {
+/** What all peers of a run stand on: a directory, one certificate (also for `hosts`), one feed. */
+export async function prepareGround(livestreams = 60, hosts: readonly string[] = []) {
   const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
-  const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'))
+  const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'), hosts)
   const feedPath = join(directory, 'feed.json')
   await writeFile(feedPath, JSON.stringify({ items: inventLivestreams(livestreams) }))
   return {

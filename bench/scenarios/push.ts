@@ -1,10 +1,10 @@
-import { request } from 'node:https'
 import type { MqttClient } from 'mqtt'
 import { percentile } from '../../telemetry/budget.ts'
 import { playing, station } from '../../test/events.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
-import { type BenchNode, startNode } from '../node.ts'
+import { startNode } from '../node.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
+import { logIn, subscribeWebhook } from '../user.ts'
 
 const livestream = station()
 
@@ -41,7 +41,8 @@ async function once(options: Parameters<Scenario['measure']>[0], run: number): P
   try {
     const publisher = await node.connect(livestream.institution.id)
     await publish(publisher, 'makes the topic')
-    const subscribe = await logIn(node)
+    const token = await logIn(node, livestream.institution.id)
+    const subscribe = (url: string) => subscribeWebhook(node, token, { url, topic: livestream.id })
     for (let index = 0; index < healthy; index++) await subscribe(webhooks.ok)
     await measure(publisher, listen, { events: 10, rate, expected: healthy }) // warm
     const alone = await measure(publisher, listen, { events, rate, expected: healthy })
@@ -109,41 +110,4 @@ async function measure(
 async function publish(publisher: MqttClient, playlistItemId: string): Promise<void> {
   const event = JSON.stringify(playing(livestream, { playlistItemId }))
   await publisher.publishAsync(`inbox/${livestream.institution.id}`, event, { qos: 1 })
-}
-
-/** A user's way to subscribe webhooks to the livestream. */
-async function logIn(node: BenchNode): Promise<(url: string) => Promise<void>> {
-  const [email, password] = ['bench@radio.example', 'correct horse battery']
-  const institution = livestream.institution.id
-  const added = { email, institution, permissions: [] }
-  const { resetToken } = await node.ask<{ resetToken: string }>('users.add', added)
-  await post(node, '/auth/reset', { token: resetToken, password })
-  const { token } = await post(node, '/auth/login', { email, password })
-  return async (url) => {
-    const wanted = { type: 'PUBSUB', method: 'PUSH', url, contact: email, topic: livestream.id }
-    await post(node, '/subscriptions', wanted, String(token))
-  }
-}
-
-function post(
-  { httpsPort, ca }: BenchNode,
-  path: string,
-  body: object,
-  token?: string,
-): Promise<Record<string, unknown>> {
-  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      { host: 'localhost', port: httpsPort, path, method: 'POST', ca, headers },
-      async (answer) => {
-        const chunks: Buffer[] = []
-        for await (const chunk of answer) chunks.push(chunk)
-        const text = Buffer.concat(chunks).toString()
-        if ((answer.statusCode ?? 500) < 300) resolve(JSON.parse(text))
-        else reject(new Error(`${path}: ${answer.statusCode} ${text}`))
-      },
-    )
-    sent.on('error', reject)
-    sent.end(JSON.stringify(body))
-  })
 }

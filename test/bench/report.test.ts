@@ -33,3 +33,15 @@ t.test('the tables are Markdown, the ratios in one of their own', async (t) => {
   t.match(figures, /^\| case +\| system \| CPU, µs \| lost \|\n\| -+ \| -+ \| -+: \| -+: \|\n/)
   t.match(ratios, /\| ten subscribers \| hub ÷ other \| 1\.50 \|$/)
 })
+
+t.test('yes and no, and what never came', async (t) => {
+  const figures = { lost: 'lost', survived: 'survived' }
+  const rows = summarize(
+    [{ case: 'attacked', system: 'hub', run: 1, figures: { lost: Infinity, survived: 0 } }],
+    { ...scenario, figures, compared: [] },
+  )
+  t.match(
+    toTables(rows, { ...scenario, figures, yesNo: ['survived'] }),
+    /\| attacked +\| hub +\| +∞ \| +no \|$/,
+  )
+})

@@ -1,0 +1,185 @@
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import type { Livestream } from '../../validator/feed.ts'
+import type { Login } from '../load/packets.ts'
+
+/** What an attacker knows of a node: where it listens, and what one institution may do there. */
+export interface Target {
+  mqttPort: number
+  httpsPort: number
+  /** PEM. */
+  ca: string
+  /** Certificate and key of servers that the node trusts, paths. */
+  server: { cert: string; key: string }
+  livestreams: readonly Livestream[]
+  publisher: Login
+  subscriber: Login
+  /** Of a user of that institution. */
+  token: string
+}
+
+/** How hard an attack is: all attacks are bounded. */
+export interface Force {
+  seconds: number
+  /** Open at the same time. */
+  connections: number
+  /** The connections come from so many addresses of this machine, beginning with 127.0.0.1. */
+  addresses: number
+  /** On a slow machine it goes on until it sent so many pieces, for three times as long at most. */
+  pieces?: number
+}
+
+/** What an attack sent, and what it saw. */
+export interface Seen {
+  /** Written to sockets, before encryption. */
+  bytes: number
+  /** Whatever the attack counts: records, requests, events, sessions. */
+  units: number
+  opened: number
+  /** Connections that were refused before they could be used. */
+  refused: number
+  /** Connections that the node ended. */
+  cut: number
+  /** Answers by what they say: HTTP status, CONNACK code. */
+  answers: Record<string, number>
+}
+
+/** Runs an attack to its end. Never rejects because the node defends itself. */
+export type Attack = (target: Target, force: Force) => Promise<Seen>
+
+/** An attack opens no more connections than this, whatever becomes of them. */
+const maxOpened = 20_000
+/** Who is refused comes back after this, milliseconds: at full speed, but not only to be refused. */
+const comeBackMs = 20
+const connectMs = 10_000
+
+export type Assault = ReturnType<typeof createAssault>
+
+/** What every attack is made of: sockets from many addresses, for a bounded time. */
+export function createAssault({ seconds, connections, addresses, pieces = 0 }: Force) {
+  const seen: Seen = { bytes: 0, units: 0, opened: 0, refused: 0, cut: 0, answers: {} }
+  const began = performance.now()
+  const open = new Set<TLSSocket>()
+  const sessions = new Map<number, Buffer>()
+  const leftMs = () => {
+    const lasts = seen.units < pieces ? seconds * 3 : seconds
+    return Math.max(0, began + lasts * 1000 - performance.now())
+  }
+
+  return {
+    seen,
+    isOver: () => leftMs() <= 0,
+
+    /** Lets `connections` workers strike again and again until the time is over, and ends what they left open. */
+    async everywhere(strike: (worker: number) => Promise<void>): Promise<Seen> {
+      const work = async (worker: number) => {
+        while (leftMs() > 0 && seen.opened < maxOpened) await strike(worker)
+      }
+      await Promise.all(Array.from({ length: connections }, (_, worker) => work(worker)))
+      for (const socket of open) socket.destroy()
+      return seen
+    },
+
+    /** A TLS connection of a worker; undefined after a pause when there is none to be had. */
+    async connect(port: number, worker: number): Promise<TLSSocket | undefined> {
+      seen.opened++
+      const session = sessions.get(port)
+      // tls.connect hands `localAddress` on, its types do not know it.
+      const options: ConnectionOptions & { localAddress: string } = {
+        ...{ host: '127.0.0.1', port, servername: 'localhost' },
+        localAddress: `127.0.0.${1 + (worker % addresses)}`,
+        // The attacker saves itself the trouble.
+        rejectUnauthorized: false,
+        ...(session && { session }),
+      }
+      const socket = connect(options)
+      socket.setNoDelay(true)
+      socket.on('session', (fresh) => sessions.set(port, fresh))
+      socket.on('error', () => {})
+      open.add(socket)
+      const isIn = await new Promise<boolean>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(connectMs, leftMs()), false)
+        socket.once('secureConnect', () => resolve(true))
+        socket.once('close', () => {
+          clearTimeout(timer)
+          open.delete(socket)
+          resolve(false)
+        })
+      })
+      if (isIn) return socket
+      seen.refused++
+      socket.destroy()
+      await pause(comeBackMs)
+      return undefined
+    },
+
+    /** Resolves when the bytes have left, false when the node ended the connection or reads no more for `patienceMs`. */
+    async write(socket: TLSSocket, bytes: Buffer, patienceMs = 2_000): Promise<boolean> {
+      if (socket.destroyed) return false
+      const hasLeft = await new Promise<boolean>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(patienceMs, leftMs()), false)
+        const ended = () => settle(false)
+        const settle = (result: boolean) => {
+          clearTimeout(timer)
+          socket.off('close', ended)
+          resolve(result)
+        }
+        socket.once('close', ended)
+        socket.write(bytes, (error) => settle(!error))
+      })
+      if (hasLeft) seen.bytes += bytes.length
+      return hasLeft
+    },
+
+    /** Keeps a connection as it is for so long, or until the node ends it or the time is over. */
+    async hold(socket: TLSSocket, ms: number): Promise<void> {
+      await new Promise<void>((resolve) => {
+        if (socket.destroyed) return resolve()
+        const timer = setTimeout(resolve, Math.min(ms, leftMs()))
+        socket.once('close', () => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    },
+
+    /** The worker is done with this connection; the node may have been before. */
+    leave(socket: TLSSocket): void {
+      if (socket.destroyed && leftMs() > 0) seen.cut++
+      socket.destroy()
+    },
+
+    answered(what: string): void {
+      seen.answers[what] = (seen.answers[what] ?? 0) + 1
+    },
+
+    pause,
+  }
+
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, Math.min(ms, leftMs())))
+  }
+}
+
+/** Counts the HTTP answers of a connection by status. */
+export function countStatuses(socket: TLSSocket, { answered }: Assault): void {
+  socket.on('data', (chunk: Buffer) => {
+    for (const [, status = ''] of chunk.toString('latin1').matchAll(/HTTP\/1\.1 (\d{3})/g)) answered(status)
+  })
+}
+
+/** Resolves with the next bytes that come; undefined when none do in time. */
+export function nextChunk(socket: TLSSocket, patienceMs = 2_000): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    if (socket.destroyed) return resolve(undefined)
+    const settle = (chunk?: Buffer) => {
+      clearTimeout(timer)
+      socket.off('data', settle)
+      socket.off('close', ended)
+      resolve(chunk)
+    }
+    const ended = () => settle()
+    const timer = setTimeout(ended, patienceMs)
+    socket.on('data', settle)
+    socket.on('close', ended)
+  })
+}

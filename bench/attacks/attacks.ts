@@ -1,0 +1,105 @@
+import type { Attack, Force, Target } from './attack.ts'
+import { eventsInChunks, loginInChunks } from './chunked-body.ts'
+import { halfHandshakes, handshakes, largeWills, wrongPasswords } from './connection-floods.ts'
+import { emptyServices, numbersAsIds, unknownProperties } from './expensive-events.ts'
+import {
+  deniedPublishFlood,
+  deniedSubscribeFlood,
+  emptyPublishFlood,
+  manyFiltersFlood,
+  pingFlood,
+  pubackFlood,
+  pubrelFlood,
+  subscribeFlood,
+  unsubscribeFlood,
+} from './flood-packets.ts'
+import {
+  asyncapiReads,
+  expectations,
+  manyHeaders,
+  metricsReads,
+  openapiReads,
+  unknownReads,
+  wrongLogins,
+} from './flood-requests.ts'
+import { largeWebsocketMessages } from './large-websocket-messages.ts'
+import { manyLivestreams } from './many-livestreams.ts'
+import { offlineSessions } from './offline-sessions.ts'
+import { pipelinedGets } from './pipelined-gets.ts'
+import { prepareSlowWebhooks } from './slow-webhooks.ts'
+import { recordsBeforeLogin, recordsInPublish } from './tiny-records.ts'
+import { emptyFragments, emptyMessages, websocketPings } from './websocket-floods.ts'
+
+/** An attack with what it needs. */
+export interface Plan {
+  attack: Attack | { prepare: (target: Target) => Promise<Attack> }
+  /** Unless told otherwise. */
+  force: Omit<Force, 'seconds'>
+  /** HUB_ variables of the attacked node. */
+  env?: Record<string, string>
+  /** In the feed. */
+  livestreams?: number
+  /** The pushes of another institution are measured as well. */
+  pushes?: boolean
+}
+
+/** What a hub was brought down by, or slowed down: the table that is measured unless told otherwise. */
+const table = {
+  'events-in-chunks': { attack: eventsInChunks, force: { connections: 40, addresses: 20 } },
+  'login-in-chunks': { attack: loginInChunks, force: { connections: 20, addresses: 20 } },
+  'pipelined-gets': { attack: pipelinedGets, force: { connections: 5, addresses: 5 } },
+  'records-before-login': { attack: recordsBeforeLogin, force: { connections: 200, addresses: 20 } },
+  'records-in-publish': { attack: recordsInPublish, force: { connections: 40, addresses: 20 } },
+  'large-websocket-messages': { attack: largeWebsocketMessages, force: { connections: 300, addresses: 20 } },
+  'empty-services': { attack: emptyServices, force: { connections: 10, addresses: 10 } },
+  'numbers-as-ids': { attack: numbersAsIds, force: { connections: 10, addresses: 10 } },
+  'unknown-properties': { attack: unknownProperties, force: { connections: 10, addresses: 10 } },
+  'many-livestreams': {
+    attack: manyLivestreams,
+    force: { connections: 10, addresses: 10 },
+    livestreams: 4000,
+  },
+  'slow-webhooks': {
+    attack: { prepare: prepareSlowWebhooks },
+    force: { connections: 1, addresses: 1 },
+    pushes: true,
+  },
+  'offline-sessions': {
+    attack: offlineSessions,
+    force: { connections: 20, addresses: 20 },
+    env: { HUB_MAX_SESSIONS_PER_CREDENTIAL: '100' },
+  },
+} satisfies Record<string, Plan>
+
+/** More of the same kinds, with little at a time. */
+const floods = {
+  'ping-flood': { attack: pingFlood, force: { connections: 10, addresses: 10 } },
+  'pubrel-flood': { attack: pubrelFlood, force: { connections: 10, addresses: 10 } },
+  'puback-flood': { attack: pubackFlood, force: { connections: 10, addresses: 10 } },
+  'subscribe-flood': { attack: subscribeFlood, force: { connections: 10, addresses: 10 } },
+  'denied-subscribes': { attack: deniedSubscribeFlood, force: { connections: 10, addresses: 10 } },
+  'many-filters': { attack: manyFiltersFlood, force: { connections: 10, addresses: 10 } },
+  'unsubscribe-flood': { attack: unsubscribeFlood, force: { connections: 10, addresses: 10 } },
+  'denied-publishes': { attack: deniedPublishFlood, force: { connections: 10, addresses: 10 } },
+  'empty-publishes': { attack: emptyPublishFlood, force: { connections: 10, addresses: 10 } },
+  'wrong-passwords': { attack: wrongPasswords, force: { connections: 40, addresses: 20 } },
+  handshakes: { attack: handshakes, force: { connections: 40, addresses: 20 } },
+  'half-handshakes': { attack: halfHandshakes, force: { connections: 200, addresses: 20 } },
+  'large-wills': { attack: largeWills, force: { connections: 10, addresses: 10 } },
+  'openapi-reads': { attack: openapiReads, force: { connections: 20, addresses: 20 } },
+  'metrics-reads': { attack: metricsReads, force: { connections: 20, addresses: 20 } },
+  'asyncapi-reads': { attack: asyncapiReads, force: { connections: 20, addresses: 20 } },
+  'unknown-reads': { attack: unknownReads, force: { connections: 20, addresses: 20 } },
+  'many-headers': { attack: manyHeaders, force: { connections: 20, addresses: 20 } },
+  expectations: { attack: expectations, force: { connections: 20, addresses: 20 } },
+  'wrong-logins': { attack: wrongLogins, force: { connections: 20, addresses: 20 } },
+  'websocket-pings': { attack: websocketPings, force: { connections: 10, addresses: 10 } },
+  'empty-messages': { attack: emptyMessages, force: { connections: 10, addresses: 10 } },
+  'empty-fragments': { attack: emptyFragments, force: { connections: 10, addresses: 10 } },
+} satisfies Record<string, Plan>
+
+/** The attacks by the words of `--only`. */
+export const attacks = { ...table, ...floods }
+export const isInTable = (name: AttackName): boolean => Object.hasOwn(table, name)
+
+export type AttackName = keyof typeof attacks

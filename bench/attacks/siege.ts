@@ -1,0 +1,178 @@
+import { setPriority } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startChild } from '../child.ts'
+import { keepApart } from '../cores.ts'
+import type { Login } from '../load/packets.ts'
+import type { Journeys, Phase, commands as pairCommands } from '../load/pair.ts'
+import { type Bound, boundMemory, residentMemory } from '../memory.ts'
+import { type BenchNode, startNode } from '../node.ts'
+import { prepareGround } from '../peers/ground.ts'
+import { logIn, subscribeWebhook } from '../user.ts'
+import type { Force, Seen, Target } from './attack.ts'
+import type { commands as attackerCommands } from './attacker.ts'
+import { type AttackName, attacks, type Plan } from './attacks.ts'
+
+/** How long the phases last, seconds. */
+export interface Phases {
+  alone: number
+  attack: number
+  after: number
+}
+
+/** What became of a node and of a healthy pair beside an attack. */
+export interface Outcome {
+  seen: Seen
+  /** Events of the pair, and its webhook's pushes where they are measured. */
+  events: Record<Phase, Journeys>
+  pushes?: Record<Phase, Journeys>
+  /** Resident memory of the node in bytes: how much more it was at most, how much more it stayed without garbage, its highest. */
+  memory: { growth: number; kept: number; highest: number }
+  /** The node runs and everything of the pair arrived. */
+  survived: boolean
+  lost: number
+  /** By how much the counters of the node grew, by name and labels. */
+  counters: Record<string, number>
+  /** Of the pair's process, p99, milliseconds. */
+  ownDelay: number
+  /** How its memory was bounded. */
+  bound: Bound['by'] | undefined
+}
+
+/** The webhook of the pair is at another address than those of the attacker. */
+const pairHost = '127.0.0.2'
+const warmSeconds = 2
+const lookEveryMs = 25
+
+/**
+ * Attacks a fresh node, with its defaults, beside a healthy pair of another institution. Node, pair and attacker are
+ * processes of their own; the node has a core to itself where there are two.
+ */
+export async function besiege(
+  name: AttackName,
+  of: Phases & { force?: Partial<Force>; env?: Record<string, string>; memory?: number; apart?: boolean },
+): Promise<Outcome> {
+  const plan: Plan = attacks[name]
+  const ground = await prepareGround(plan.livestreams, [pairHost])
+  const stops: (() => Promise<unknown>)[] = [ground.remove]
+  try {
+    const pair = await startChild<typeof pairCommands>('load/pair.ts')
+    stops.push(pair.stop)
+    const attacker = await startChild<typeof attackerCommands>('attacks/attacker.ts')
+    stops.push(attacker.stop)
+    const { cert, key, ca } = ground.certificate
+    const bound = of.memory ? await boundMemory(of.memory) : undefined
+    const env = {
+      ...{ HUB_TLS_CERT: cert, HUB_TLS_KEY: key, HUB_TLS_CA: ca, HUB_FEED: ground.feedPath },
+      ...(plan.pushes && { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: ca }),
+      // `npm run bench` knows no limit; this is the default.
+      HUB_PUBLISH_RATE: '100',
+      ...plan.env,
+      ...of.env,
+    }
+    const node = await startNode(env, bound)
+    stops.push(node.stop)
+    if (of.apart ?? true) await keepApart([node.pid], [pair.pid, attacker.pid])
+    preferPair(pair.pid, attacker.pid)
+
+    const [attacking, healthy] = ground.institutions
+    const [livestream] = healthy?.livestreams ?? []
+    if (!attacking || !livestream) throw new Error('the feed has no two institutions')
+    const subscriber = () => addCredential(node, { role: 'subscriber', filters: ['radio/#'] })
+    const publisher = (institution: string) =>
+      addCredential(node, { role: 'publisher', institutions: [institution] })
+    const target: Target = {
+      ...{ mqttPort: node.mqttPort, httpsPort: node.httpsPort, ca: ground.ca, server: { cert, key } },
+      livestreams: attacking.livestreams,
+      publisher: await publisher(attacking.id),
+      subscriber: await subscriber(),
+      token: await logIn(node, attacking.id, ['publish', 'subscribe']),
+    }
+    await pair.ask('start', {
+      address: { port: node.mqttPort, ca: ground.ca },
+      publisher: await publisher(livestream.institution.id),
+      subscriber: await subscriber(),
+      livestream,
+    })
+    await delay(warmSeconds * 1000)
+    if (plan.pushes) {
+      const url = await pair.ask('receive', { cert, key, host: pairHost })
+      const token = await logIn(node, livestream.institution.id, ['subscribe'])
+      await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })
+    }
+    await attacker.ask('prepare', { name, target })
+    const { bytes: bytesAtFirst } = await node.usage({ collected: true })
+    const countersAtFirst = await countersOf(node)
+    await pair.ask('begin', { name: 'alone' })
+    await delay(of.alone * 1000)
+    await pair.ask('begin', { name: 'beside' })
+    const watch = watchMemory(node.pid)
+    const force: Force = { ...plan.force, ...of.force, seconds: of.attack }
+    const seen = await attacker.ask('attack', force)
+    await pair.ask('begin', { name: 'after' })
+    await delay(of.after * 1000)
+    const { events, pushes, ownDelay } = await pair.ask('finish', { pushed: plan.pushes ?? false })
+    const survived = node.ended() === undefined
+    const { bytes: bytesAtLast } = survived ? await node.usage({ collected: true }) : { bytes: NaN }
+    const memory = await watch.end()
+    const phases = Object.values(events)
+    return {
+      seen,
+      events,
+      ...(pushes && { pushes }),
+      memory: { ...memory, kept: bytesAtLast - bytesAtFirst },
+      survived: survived && !(of.memory && memory.highest > of.memory * 1024 * 1024),
+      lost: phases.reduce((sum, { sent, received }) => sum + sent - received, 0),
+      counters: survived ? difference(await countersOf(node), countersAtFirst) : {},
+      ownDelay,
+      bound: bound?.by,
+    }
+  } finally {
+    for (const stop of stops.reverse()) await stop().catch(() => undefined)
+  }
+}
+
+function addCredential(node: BenchNode, request: object): Promise<Login> {
+  return node.ask<Login>('credentials.add', { label: 'siege', ...request })
+}
+
+/** Pair and attacker share what is left to them: the pair must not wait for the attacker there. */
+function preferPair(pair: number, attacker: number): void {
+  try {
+    setPriority(pair, -10)
+  } catch {
+    setPriority(attacker, 5)
+  }
+}
+
+function watchMemory(pid: number) {
+  let first: number | undefined
+  let most = 0
+  let highest = 0
+  const look = async () => {
+    const memory = await residentMemory(pid)
+    if (!memory) return
+    // Between two looks it may have been higher, which the kernel remembers.
+    if (highest > 0 && memory.highest > highest) most = Math.max(most, memory.highest)
+    highest = memory.highest
+    first ??= memory.now
+    most = Math.max(most, memory.now)
+  }
+  void look()
+  const timer = setInterval(() => void look(), lookEveryMs)
+  return {
+    async end(): Promise<{ growth: number; highest: number }> {
+      clearInterval(timer)
+      await look()
+      return { growth: most - (first ?? NaN), highest }
+    },
+  }
+}
+
+async function countersOf(node: BenchNode): Promise<Record<string, number>> {
+  return (await node.ask<{ counters: Record<string, number> }>('status')).counters
+}
+
+function difference(after: Record<string, number>, before: Record<string, number>): Record<string, number> {
+  const grown = Object.entries(after).map(([name, value]) => [name, value - (before[name] ?? 0)] as const)
+  return Object.fromEntries(grown.filter(([, by]) => by !== 0))
+}

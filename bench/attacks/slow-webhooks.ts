@@ -1,0 +1,81 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { playing } from '../../test/events.ts'
+import { openLightClient, paced } from '../load/light-client.ts'
+import { publishPacket } from '../load/packets.ts'
+import { subscribeWebhook } from '../user.ts'
+import { type Attack, createAssault, type Target } from './attack.ts'
+
+/** Within the 20 s that a webhook has, so that nobody can call it broken. */
+const acknowledgeAfterMs = 15_000
+/** As many as it takes to fill the places of a node: 512 in all, 16 for an endpoint. */
+const endpoints = 40
+const webhooksEach = 16
+const publishEveryMs = 1_000
+
+/** Subscribes hundreds of webhooks of one institution that acknowledge, but only after 15 s. The attack is their events. */
+export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
+  const [livestream] = target.livestreams
+  if (!livestream) throw new Error('no livestream')
+  const servers = await Promise.all(Array.from({ length: endpoints }, () => startSlowServer(target.server)))
+  let acknowledged = () => {}
+  const publisher = await openLightClient({
+    ...{ address: { port: target.mqttPort, ca: target.ca }, login: target.publisher },
+    ...{ clientId: 'slow-webhooks', clean: true },
+    onPacket(bytes, start) {
+      if (bytes[start] === 0x40) acknowledged()
+    },
+  })
+  let packetId = 0
+  const publish = () => {
+    const event = Buffer.from(JSON.stringify(playing(livestream)))
+    publisher.socket.write(publishPacket(`inbox/${livestream.institution.id}`, ++packetId, event))
+    return event.length
+  }
+  // Makes the topic that can be subscribed.
+  await new Promise<void>((resolve) => {
+    acknowledged = resolve
+    publish()
+  })
+  await paced(endpoints * webhooksEach, 16, (index) => {
+    const url = `https://localhost:${servers[index % endpoints]?.port}/${index}`
+    return subscribeWebhook(target, target.token, { url, topic: livestream.id })
+  })
+
+  return async (_target, force) => {
+    const { seen, isOver, pause } = createAssault(force)
+    while (!isOver()) {
+      seen.bytes += publish()
+      await pause(publishEveryMs)
+    }
+    seen.units = servers.reduce((sum, { received }) => sum + received(), 0)
+    publisher.socket.destroy()
+    for (const { close } of servers) close()
+    return seen
+  }
+}
+
+/** Acknowledges every request, late. */
+async function startSlowServer(files: { cert: string; key: string }) {
+  let received = 0
+  const server = createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) })
+  server.on('request', async (request, response) => {
+    received++
+    request.resume()
+    await delay(acknowledgeAfterMs, undefined, { ref: false })
+    response.writeHead(204).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    received: () => received,
+    close(): void {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}

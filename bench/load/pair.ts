@@ -1,0 +1,151 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { percentile } from '../../telemetry/budget.ts'
+import { playing } from '../../test/events.ts'
+import type { Livestream } from '../../validator/feed.ts'
+import { answer } from '../answer.ts'
+import { type Address, openLightClient } from './light-client.ts'
+import { type Login, publishPacket, subscribePacket } from './packets.ts'
+
+/* A process with a publisher and a subscriber that do nothing unusual, and a webhook. */
+
+/** What became of the events of a phase. */
+export interface Journeys {
+  sent: number
+  acknowledged: number
+  received: number
+  /** Of them, while the phase lasted. */
+  meanwhile: number
+  /** From publish to receipt, milliseconds; Infinity for what never came. */
+  p50: number
+  p99: number
+}
+
+/** Between two events, milliseconds. */
+const intervalMs = 50
+/** What is still missing is waited for so long at the end, milliseconds. */
+const patienceMs = 20_000
+
+/** What is measured; events before that are not. */
+export type Phase = 'alone' | 'beside' | 'after'
+
+interface Journey {
+  phase: Phase | 'warm'
+  sentAt: number
+  acknowledged: boolean
+  receivedAt?: number
+  pushedAt?: number
+}
+
+const journeys: Journey[] = []
+const idPattern = /"playlistItemId":"pair-(\d+)"/
+/** How late this process itself is, which is no fault of the node. */
+const ownDelay = monitorEventLoopDelay({ resolution: 5 })
+const endOf: Partial<Record<Journey['phase'], number>> = {}
+let phase: Journey['phase'] = 'warm'
+let timer: NodeJS.Timeout | undefined
+
+export const commands = {
+  /** Listens for webhooks at an address of its own; the URL. */
+  async receive({ cert, key, host }: { cert: string; key: string; host: string }): Promise<string> {
+    const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
+    server.keepAliveTimeout = 60_000
+    server.on('request', async (request, response) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk)
+      response.writeHead(204).end()
+      const { message } = JSON.parse(Buffer.concat(chunks).toString())
+      const journey = journeyOf(Buffer.from(message.data, 'base64').toString())
+      if (journey) journey.pushedAt ??= performance.now()
+    })
+    server.listen(0, host)
+    await once(server, 'listening')
+    return `https://${host}:${(server.address() as AddressInfo).port}/`
+  },
+
+  /** Publishes 20 events a second from now on. */
+  async start(of: { address: Address; publisher: Login; subscriber: Login; livestream: Livestream }) {
+    const { address, livestream } = of
+    const clientId = (name: string) => ({ clientId: `pair-${name}`, clean: true })
+    const subscriber = await openLightClient({
+      ...{ address, login: of.subscriber, ...clientId('subscriber') },
+      onPacket(bytes, start, body, end) {
+        if ((bytes[start] ?? 0) >> 4 !== 3) return
+        const journey = journeyOf(bytes.toString('latin1', body, end))
+        if (journey) journey.receivedAt ??= performance.now()
+      },
+    })
+    subscriber.socket.write(subscribePacket(1, `radio/${livestream.id}/#`, 0))
+    const publisher = await openLightClient({
+      ...{ address, login: of.publisher, ...clientId('publisher') },
+      onPacket(bytes, start, body) {
+        const journey = journeys[bytes.readUInt16BE(body) - 1]
+        if (bytes[start] === 0x40 && journey) journey.acknowledged = true
+      },
+    })
+    const topic = `inbox/${livestream.institution.id}`
+    const began = performance.now()
+    // Not an interval: one that comes late leaves out what it missed.
+    const publishDue = () => {
+      while (began + journeys.length * intervalMs <= performance.now()) {
+        const event = playing(livestream, { playlistItemId: `pair-${journeys.length}` })
+        journeys.push({ phase, sentAt: performance.now(), acknowledged: false })
+        publisher.socket.write(publishPacket(topic, journeys.length, Buffer.from(JSON.stringify(event))))
+      }
+      timer = setTimeout(publishDue, began + journeys.length * intervalMs - performance.now())
+    }
+    publishDue()
+  },
+
+  /** What is published from now on belongs to this phase. */
+  begin({ name }: { name: Phase }): void {
+    endOf[phase] = performance.now()
+    phase = name
+    if (name === 'beside') ownDelay.enable()
+    else ownDelay.disable()
+  },
+
+  /** Publishes no more and waits for what is missing; by phase. `pushed`: webhooks are awaited as well. */
+  async finish({ pushed }: { pushed: boolean }) {
+    clearTimeout(timer)
+    const isMissing = ({ acknowledged, receivedAt, pushedAt }: Journey) =>
+      !acknowledged || receivedAt === undefined || (pushed && pushedAt === undefined)
+    const deadline = performance.now() + patienceMs
+    while (performance.now() < deadline && journeys.some(isMissing)) {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    const phases = (at: 'receivedAt' | 'pushedAt'): Record<Phase, Journeys> => ({
+      alone: summarize('alone', at),
+      beside: summarize('beside', at),
+      after: summarize('after', at),
+    })
+    return {
+      events: phases('receivedAt'),
+      ...(pushed && { pushes: phases('pushedAt') }),
+      ownDelay: ownDelay.percentile(99) / 1e6,
+    }
+  },
+}
+
+answer(commands)
+
+function journeyOf(text: string): Journey | undefined {
+  const found = idPattern.exec(text)
+  return found ? journeys[Number(found[1])] : undefined
+}
+
+function summarize(name: Phase, at: 'receivedAt' | 'pushedAt'): Journeys {
+  const of = journeys.filter((journey) => journey.phase === name)
+  const times = of.map((journey) => (journey[at] ?? Infinity) - journey.sentAt).sort((a, b) => a - b)
+  return {
+    sent: of.length,
+    acknowledged: of.filter(({ acknowledged }) => acknowledged).length,
+    received: of.filter((journey) => journey[at] !== undefined).length,
+    meanwhile: of.filter((journey) => (journey[at] ?? Infinity) <= (endOf[name] ?? Infinity)).length,
+    p50: percentile(times, 0.5),
+    p99: percentile(times, 0.99),
+  }
+}

@@ -1,0 +1,120 @@
+import { budgetMs } from '../../telemetry/budget.ts'
+import { type AttackName, isInTable, attacks as plans } from '../attacks/attacks.ts'
+import { besiege, type Outcome } from '../attacks/siege.ts'
+import { type Sample, type Scenario, single } from '../scenario.ts'
+
+const mebibyte = 1024 * 1024
+/** What an attack may do to the node and to others at most. */
+const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
+
+export const attacks: Scenario = {
+  about:
+    'What an attack does to others: a publisher at QoS 1 and a subscriber at QoS 0 over TLS, 20 events a second, first ' +
+    `alone, then beside the attack. Within the measure: p99 at most ${measure.p99} ms, memory grows by less than ` +
+    `${measure.growth / mebibyte} MiB, nothing is lost, the node survives; a push of another institution takes less than a ` +
+    'second. Every attack meets a fresh node on the embedded store, with the limits it has unless told otherwise. ' +
+    'Attacker and pair are processes of their own on one half of the cores, the node has the other half. Memory is the ' +
+    'resident memory of the node, what it kept is without garbage. --memory 1024 bounds it: with a cgroup where systemd ' +
+    'makes one, else the node has the heap of such a cgroup and its resident memory is watched. --floods 1 adds floods ' +
+    'of small packets, requests, handshakes and log-ins.',
+  options: {
+    runs: [1],
+    alone: [5],
+    seconds: [10],
+    after: [3],
+    connections: [0],
+    addresses: [0],
+    memory: [0],
+    floods: [0],
+  },
+  parts: Object.keys(plans),
+  figures: {
+    sent: 'sent, MB',
+    units: 'sent, pieces',
+    alone50: 'p50 alone, ms',
+    alone99: 'p99 alone, ms',
+    beside50: 'p50 beside, ms',
+    beside99: 'p99 beside, ms',
+    after99: 'p99 after, ms',
+    push: 'push p99 beside, ms',
+    growth: 'memory growth, MiB',
+    kept: 'kept, MiB',
+    lost: 'lost',
+    survived: 'survived',
+    within: 'within the measure',
+  },
+  compared: [],
+  yesNo: ['survived', 'within'],
+
+  async measure(options, _peers, say, only) {
+    const samples: Sample[] = []
+    const usual = (Object.keys(plans) as AttackName[]).filter((name) => isInTable(name) || hasFloods(options))
+    const names = only.length > 0 ? (only as AttackName[]) : usual
+    for (let run = 1; run <= single(options, 'runs'); run++) {
+      for (const name of names) {
+        const outcome = await besiege(name, siegeOf(options))
+        say(`${name}: ${describe(outcome)}`)
+        samples.push({ case: name, system: 'hub', run, figures: figuresOf(outcome) })
+      }
+    }
+    return samples
+  },
+
+  outside: (samples) =>
+    samples
+      .filter(({ figures }) => figures.within === 0)
+      .map(({ case: name }) => `${name} is outside of the measure`),
+}
+
+function hasFloods(options: Parameters<Scenario['measure']>[0]): boolean {
+  return single(options, 'floods') > 0
+}
+
+function siegeOf(options: Parameters<Scenario['measure']>[0]): Parameters<typeof besiege>[1] {
+  const [connections, addresses] = [single(options, 'connections'), single(options, 'addresses')]
+  return {
+    alone: single(options, 'alone'),
+    attack: single(options, 'seconds'),
+    after: single(options, 'after'),
+    // 0: as the attack wants it.
+    force: { ...(connections > 0 && { connections }), ...(addresses > 0 && { addresses }) },
+    memory: single(options, 'memory'),
+  }
+}
+
+function figuresOf(outcome: Outcome): Record<string, number> {
+  const { seen, events, pushes, memory, survived, lost } = outcome
+  return {
+    sent: seen.bytes / 1e6,
+    units: seen.units,
+    alone50: events.alone.p50,
+    alone99: events.alone.p99,
+    beside50: events.beside.p50,
+    beside99: events.beside.p99,
+    after99: events.after.p99,
+    ...(pushes && { push: pushes.beside.p99 }),
+    growth: memory.growth / mebibyte,
+    kept: memory.kept / mebibyte,
+    lost,
+    survived: Number(survived),
+    within: Number(isWithin(outcome)),
+  }
+}
+
+function isWithin({ events, pushes, memory, survived, lost }: Outcome): boolean {
+  const isFast = events.beside.p99 <= measure.p99 && (!pushes || pushes.beside.p99 < measure.push)
+  return isFast && memory.growth < measure.growth && survived && lost === 0
+}
+
+/** What the table has no room for. */
+function describe({ seen, events, memory, ownDelay, bound, counters }: Outcome): string {
+  const refused = Object.entries(counters).filter(([name]) => /refused|cut|denied/.test(name))
+  return JSON.stringify({
+    ...seen,
+    p99: [events.alone.p99, events.beside.p99],
+    highestMiB: Math.round(memory.highest / mebibyte),
+    pairsOwnDelayMs: Math.round(ownDelay),
+    ...(bound && { memoryBoundBy: bound }),
+    counters: Object.fromEntries(refused),
+  })
+}

@@ -1,0 +1,51 @@
+import { request } from 'node:https'
+import type { BenchNode } from './node.ts'
+
+/** Adds a user of an institution and logs it in; the token. */
+export async function logIn(
+  node: BenchNode,
+  institution: string,
+  permissions: readonly string[] = [],
+): Promise<string> {
+  const [email, password] = [`${institution.split(':').pop()}@radio.example`, 'correct horse battery']
+  const added = { email, institution, permissions }
+  const { resetToken } = await node.ask<{ resetToken: string }>('users.add', added)
+  await post(node, '/auth/reset', { token: resetToken, password })
+  const { token } = await post(node, '/auth/login', { email, password })
+  return String(token)
+}
+
+/** Subscribes a webhook to a livestream. */
+export async function subscribeWebhook(
+  door: HttpsDoor,
+  token: string,
+  { url, topic }: { url: string; topic: string },
+): Promise<void> {
+  const wanted = { type: 'PUBSUB', method: 'PUSH', url, contact: 'bench@radio.example', topic }
+  await post(door, '/subscriptions', wanted, token)
+}
+
+type HttpsDoor = Pick<BenchNode, 'httpsPort'> & { ca: string | Buffer }
+
+function post(
+  { httpsPort, ca }: HttpsDoor,
+  path: string,
+  body: object,
+  token?: string,
+): Promise<Record<string, unknown>> {
+  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      { host: 'localhost', port: httpsPort, path, method: 'POST', ca, headers },
+      async (answer) => {
+        const chunks: Buffer[] = []
+        for await (const chunk of answer) chunks.push(chunk)
+        const text = Buffer.concat(chunks).toString()
+        if ((answer.statusCode ?? 500) < 300) resolve(JSON.parse(text))
+        else reject(new Error(`${path}: ${answer.statusCode} ${text}`))
+      },
+    )
+    sent.on('error', reject)
+    sent.end(JSON.stringify(body))
+  })
+}
