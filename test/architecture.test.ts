@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { builtinModules, isBuiltin } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { root } from './root.ts'
 
 /*
  * Dependencies point one way (design.md §1): read from the imports of every file of ours. A folder may
@@ -75,7 +75,6 @@ interface SourceFile {
   imports: Import[]
 }
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const files = sourceFiles(root)
   .map(readSource)
   .filter(({ path }) => path !== 'test/architecture.test.ts') // it has imports in texts

@@ -1,29 +1,31 @@
 import { execFile } from 'node:child_process'
 import { copyFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-
-const root = new URL('../', import.meta.url)
-const output = new URL(`.tap/compiled/${process.pid}/`, root)
+import { isCompiled, projectFile } from './root.ts'
 
 let compiling: Promise<string> | undefined
 
 /**
- * Compiles the node, once per test file or run of the bench: it is tested as it is installed, and starts in half the
- * time. The path of its program.
+ * The path of the node's program, compiled: it is tested as it is installed, and starts in half the time.
+ * Compiled tests lie beside it; for others it is compiled once per process.
  */
 export function compiledServer(): Promise<string> {
-  compiling ??= compile()
+  compiling ??= isCompiled ? Promise.resolve(beside) : compile()
   return compiling
 }
 
+const beside = fileURLToPath(new URL('../server.js', import.meta.url))
+
 async function compile(): Promise<string> {
-  const path = (name: string, base = output) => fileURLToPath(new URL(name, base))
+  const output = projectFile(`.tap/compiled/${process.pid}`)
   process.once('exit', () => rmSync(output, { recursive: true, force: true }))
-  const options = ['-p', path('tsconfig.build.json', root), '--outDir', path('.')]
+  const options = ['-p', projectFile('tsconfig.build.json'), '--outDir', output]
   // The test runner puts its loaders into every child, and the compiler does not run with them.
-  await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', path('node_modules/.bin/tsc', root), ...options])
-  copyFileSync(path('config/sample-feed.json', root), path('config/sample-feed.json'))
-  copyFileSync(path('package.json', root), path('package.json'))
-  return path('server.js')
+  await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', projectFile('node_modules/.bin/tsc'), ...options])
+  for (const file of ['config/sample-feed.json', 'package.json']) {
+    copyFileSync(projectFile(file), join(output, file))
+  }
+  return join(output, 'server.js')
 }

@@ -2,12 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createScreen, cut, widthOf } from '../demo/screen.ts'
+import { root } from './root.ts'
 import { temporaryDirectory } from './start-hub.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const time = String.raw`^\d\d:\d\d:\d\d`
 
 test('npm run demo ends by itself, with everything arrived', async (t) => {

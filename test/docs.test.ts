@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import { commands } from '../cli/commands.ts'
 import { createPrinter } from '../cli/print.ts'
@@ -13,12 +12,12 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { decide } from '../validator/decide.ts'
 import { parseFeed } from '../validator/feed.ts'
 import { welcomeText } from '../welcome.ts'
+import { root } from './root.ts'
 
 /*
  * What the documentation names exists, and what exists is in the documentation.
  */
 
-const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const paths = [
   'README.md',

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
+import { projectFile } from './root.ts'
 
 /** A page of the documentation. */
 export function readPage(name: string): string {
-  return readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8')
+  return readFileSync(projectFile(`docs/${name}`), 'utf8')
 }
 
 /** The only code block of a page in this language that has this text in it. */

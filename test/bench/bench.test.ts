@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { projectFile } from '../root.ts'
 
-const program = fileURLToPath(new URL('../../bench/bench.ts', import.meta.url))
+const program = projectFile('bench/bench.ts')
 const loader = `--import=${import.meta.resolve('tsx')}`
 /** Without what the test runner adds to every Node process: the compiler does not stand it. */
 const bench = (...options: string[]) =>

@@ -6,9 +6,11 @@ import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer } from 'node:tls'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { projectFile } from '../root.ts'
 
 const run = promisify(execFile)
 const day = 24 * 3600 * 1000
@@ -186,7 +188,7 @@ t.test('many at once agree', async (t) => {
   t.ok(cert.verify(new X509Certificate(await readFile(files.ca)).publicKey))
 })
 
-const moduleUrl = new URL('../../certs/development.ts', import.meta.url).href
+const moduleUrl = pathToFileURL(projectFile('certs/development.ts')).href
 
 async function make(t: Test, hosts: string[] = [], now?: Date) {
   const dir = t.testdir()

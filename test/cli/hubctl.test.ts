@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { type Commands, refusal, startAdminSocket } from '../../admin/socket.ts'
+import { commandOf } from '../root.ts'
 import { shortDir } from './short-dir.ts'
 
 const A = 'urn:org:institution:a'
@@ -386,10 +387,10 @@ interface Run {
   env?: Record<string, string>
 }
 
-const entry = new URL('../../cli/hubctl.ts', import.meta.url).pathname
+const [program = '', ...entry] = commandOf('cli/hubctl.ts')
 
 async function hubctl(argv: readonly string[], { stdin = '', env = {} }: Run = {}) {
-  const child = spawn(process.execPath, ['--import=tsx', entry, ...argv], {
+  const child = spawn(program, [...entry, ...argv], {
     env: { ...process.env, HUB_DATA_DIR: '', ...env },
   })
   child.stdin.end(stdin)

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { root } from '../root.ts'
 
 /* docs/conformance.md names every normative statement of MQTT 3.1.1, and only tests that exist. */
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = readFileSync(`${root}docs/conformance.md`, 'utf8')
 const rows = [...page.matchAll(/^\| MQTT-(\S+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
   ([, number = '', demand = '', shown = '']) => ({ number, demand, shown }),

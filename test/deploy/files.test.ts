@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { loadConfig } from '../../config/config.ts'
+import { projectFile, root } from '../root.ts'
 import { startTestHub } from '../start-hub.ts'
 
 /*
  * What the files for service managers name exists.
  */
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const unit = read('deploy/hub.service')
 const image = read('deploy/Dockerfile')
@@ -77,7 +77,7 @@ t.test('the health check asks the node of its environment', async (t) => {
   // The script of the package, on the configuration of the sources.
   const script = read('deploy/healthcheck.js').replace(
     '../dist/config/config.js',
-    new URL('../../config/config.ts', import.meta.url).href,
+    pathToFileURL(projectFile('config/config.ts')).href,
   )
   const check = (env: Record<string, string>) => {
     const args = [`--import=${import.meta.resolve('tsx')}`, '--input-type=module', '--eval', script]

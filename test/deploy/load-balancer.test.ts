@@ -11,6 +11,7 @@ import { call } from '../../cli/connection.ts'
 import { connect } from '../clients.ts'
 import { control, institutions, station } from '../events.ts'
 import { freePort, startRedis, withoutRedis } from '../redis-server.ts'
+import { projectFile } from '../root.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
 
@@ -114,7 +115,7 @@ interface Ports {
 /** haproxy with the configuration as it is shipped, but for addresses and ports. */
 async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports }) {
   const own = { mqtt: await freePort(), https: await freePort() }
-  let text = await readFile(new URL('../../deploy/haproxy.cfg', import.meta.url), 'utf8')
+  let text = await readFile(projectFile('deploy/haproxy.cfg'), 'utf8')
   text = text
     .replace('maxconn 80000', 'maxconn 100')
     .replace('bind :8883', `bind 127.0.0.1:${own.mqtt}`)

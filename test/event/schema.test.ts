@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { ControlEvent, DataEvent, eventSchemas, TrackEvent } from '../../event/schema.ts'
 import { checkShape } from '../../event/shape.ts'
+import { projectFile } from '../root.ts'
 
 t.test('every schema has an id, a title and a description for the API pages', async (t) => {
   for (const schema of eventSchemas) {
@@ -43,7 +44,7 @@ t.test('Event and Reference refuse unknown properties, the others carry them thr
 })
 
 t.test('the examples are valid and refer to the sample feed', async (t) => {
-  const feed = readFileSync(new URL('../../config/sample-feed.json', import.meta.url), 'utf8')
+  const feed = readFileSync(projectFile('config/sample-feed.json'), 'utf8')
   const examples: unknown[] =
     'examples' in TrackEvent && Array.isArray(TrackEvent.examples) ? TrackEvent.examples : []
   t.ok(examples.length > 0)

@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { httpsErrors } from '../../bridge-https/answer.ts'
 import { maxPayloadBytes } from '../../validator/decide.ts'
+import { projectFile } from '../root.ts'
 import { startTestHub } from '../start-hub.ts'
 import { openApi } from './api.ts'
 
-const page = readFileSync(new URL('../../docs/https.md', import.meta.url), 'utf8')
+const page = readFileSync(projectFile('docs/https.md'), 'utf8')
 const others = ['migration.md', 'webhooks.md', 'plugins.md', 'operators.md'].map((name) =>
-  readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8'),
+  readFileSync(projectFile(`docs/${name}`), 'utf8'),
 )
 
 t.test('the page has every error code of this door, and no other', async (t) => {

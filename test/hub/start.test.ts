@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { compiledServer } from '../compiled-server.ts'
 import { freePort } from '../redis-server.ts'
+import { root } from '../root.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
@@ -40,7 +40,7 @@ t.test('who asks the program something gets an answer, and no node', async (t) =
 t.test('SIGTERM to npm start stops the node behind it', async (t) => {
   const home = await temporaryDirectory(t)
   const npm = spawn('npm', ['start', '--silent'], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    cwd: root,
     env: { ...process.env, HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' },
     stdio: ['ignore', 'pipe', 'ignore'],
   })

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { decodeJwt, decodeProtectedHeader, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { loadConfig } from '../../config/config.ts'
@@ -14,6 +13,7 @@ import { codeBlock, readPage, startProgram } from '../documentation.ts'
 import { institutions, playing, station } from '../events.ts'
 import { addUser, openApi, openClient } from '../https/api.ts'
 import { pushing, startReceiver } from '../receiver.ts'
+import { projectFile } from '../root.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
 /*
@@ -208,7 +208,7 @@ async function startReceiverOf(
 ) {
   await writeFile(join(home, command[1]), codeBlock(page, language, having))
   // As after `npm install jose`.
-  await symlink(fileURLToPath(new URL('../../node_modules', import.meta.url)), join(home, 'node_modules'))
+  await symlink(projectFile('node_modules'), join(home, 'node_modules'))
   const program = startProgram(t, command, {
     cwd: home,
     env: {

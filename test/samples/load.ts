@@ -1,4 +1,6 @@
+import { projectFile } from '../root.ts'
 import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 /** A sample event, ready to be sent through a door. */
 export interface Sample {
@@ -29,10 +31,10 @@ export interface Expectation {
  * An expected error with `repeat` stands for that many, `{{i}}` counts here too.
  */
 export function loadSamples(dir: 'accepted' | 'refused', now: number): Sample[] {
-  const folder = new URL(`./${dir}/`, import.meta.url)
+  const folder = projectFile(`test/samples/${dir}`)
   const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
   return files.sort().map((file) => {
-    const source: SampleFile = JSON.parse(readFileSync(new URL(file, folder), 'utf8'))
+    const source: SampleFile = JSON.parse(readFileSync(join(folder, file), 'utf8'))
     const { why, door, institution, expect } = source
     const errors = expect.errors.flatMap(({ path, errorCode, repeat = 1 }) =>
       Array.from({ length: repeat }, (_, index) => ({ path: count(path, index), errorCode })),

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
+import { commandOf, root } from '../root.ts'
 import { storeSuite } from './suite.ts'
 
 storeSuite(t, async (t) => {
@@ -131,11 +131,10 @@ t.test('a directory in use is not damaged', async (t) => {
 
 /** A process that commits to the store in `directory` until it is killed. */
 function startWriter(t: Test, directory: string, prefix: string, { maxFileKb = 0 } = {}) {
-  const program = fileURLToPath(new URL('./writer.ts', import.meta.url))
-  const node = [process.execPath, '--import', 'tsx', program, directory, prefix]
+  const node = [...commandOf('test/store/writer.ts'), directory, prefix]
   const limit = maxFileKb > 0 ? `ulimit -S -f ${maxFileKb * 2};` : ''
   const child = spawn('sh', ['-c', `${limit} exec "$@"`, 'sh', ...node], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const closed = once(child, 'close')

@@ -7,7 +7,6 @@ import type { AddressInfo, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mock } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
@@ -15,6 +14,7 @@ import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store } from '../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../validator/feed-source.ts'
+import { commandOf, root } from '../root.ts'
 import { feedText, item, textOf } from './feeds.ts'
 
 /** Far away: the tests refresh by themselves. */
@@ -349,15 +349,11 @@ t.test('over real TLS the certificate is checked', async (t) => {
   t.match(untrusting.status(), { items: 0, problem: /certificate/ })
 
   // The platform takes further CAs only at the start of a process.
-  const reader = fileURLToPath(new URL('./read-feed.ts', import.meta.url))
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--import', 'tsx', reader, url, t.testdirName],
-    {
-      cwd: fileURLToPath(new URL('../..', import.meta.url)),
-      env: { ...process.env, NODE_EXTRA_CA_CERTS: certs.ca },
-    },
-  )
+  const [program = '', ...reader] = commandOf('test/validator/read-feed.ts')
+  const { stdout } = await promisify(execFile)(program, [...reader, url, t.testdirName], {
+    cwd: root,
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: certs.ca },
+  })
   t.match(JSON.parse(stdout), { items: 10, ok: true, problem: null })
 })
 

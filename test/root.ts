@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The folder of the project, with a slash at its end. The tests also run compiled, in a folder below it. */
+export const root = `${folderWith('package.json', dirname(fileURLToPath(import.meta.url)))}/`
+
+/** Whether the tests run compiled, as `npm test` does. */
+export const isCompiled = import.meta.url.endsWith('.js')
+
+/** The path of a file of the project, as it lies in the repository. */
+export function projectFile(path: string): string {
+  return join(root, path)
+}
+
+function folderWith(name: string, folder: string): string {
+  if (existsSync(join(folder, name))) return folder
+  const above = dirname(folder)
+  if (above === folder) throw new Error(`no ${name} above the tests`)
+  return folderWith(name, above)
+}
+
+/** The command that runs a program of the project (`cli/hubctl.ts`): compiled, like the test that asks for it. */
+export function commandOf(program: string): string[] {
+  if (!isCompiled) return [process.execPath, `--import=${import.meta.resolve('tsx')}`, projectFile(program)]
+  return [process.execPath, projectFile(`.compiled/${program.replace(/ts$/, 'js')}`)]
+}
