@@ -91,6 +91,9 @@ onEachStore('the life of a subscription (service.md §4.1)', async (t, store) =>
     url: request.url,
     contact: request.contact,
     institutionId: own,
+    state: 'active',
+    since: json.since,
+    reason: null,
   })
 
   const one = `/subscriptions/${json.name}`

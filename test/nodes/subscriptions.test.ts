@@ -20,24 +20,27 @@ async function openNodes(t: Test) {
   return { a: await open(), b: await open() }
 }
 
-t.test('events go to subscriptions made on another node, unless they are disabled or removed', async (t) => {
-  const { a, b } = await openNodes(t)
-  const made = await a.subscriptions.add(request)
-  if (!made) throw new Error('not made')
-  const { name } = made
-  await settled(b.store)
-  t.strictSame(b.subscriptions.ofTopic(topicId), [made])
-  await b.subscriptions.disable(name)
-  await settled(a.store)
-  t.strictSame(a.subscriptions.ofTopic(topicId), [])
-  t.equal(await a.subscriptions.enable(name), true)
-  await settled(b.store)
-  t.strictSame(b.subscriptions.ofTopic(topicId), [made])
-  t.equal(await b.subscriptions.remove(institutionId, name), true)
-  await settled(a.store)
-  t.strictSame(a.subscriptions.ofTopic(topicId), [])
-  t.equal(await a.subscriptions.remove(institutionId, name), false)
-})
+t.test(
+  'events go to subscriptions made on another node, disabled or not, until they are removed',
+  async (t) => {
+    const { a, b } = await openNodes(t)
+    const made = await a.subscriptions.add(request)
+    if (!made) throw new Error('not made')
+    const { name } = made
+    await settled(b.store)
+    t.strictSame(b.subscriptions.ofTopic(topicId), [made])
+    await b.subscriptions.disable(name)
+    await settled(a.store)
+    t.match(a.subscriptions.ofTopic(topicId), [{ name, disabledAt: /^2026-/ }])
+    t.equal(await a.subscriptions.enable(name), true)
+    await settled(b.store)
+    t.strictSame(b.subscriptions.ofTopic(topicId), [made])
+    t.equal(await b.subscriptions.remove(institutionId, name), true)
+    await settled(a.store)
+    t.strictSame(a.subscriptions.ofTopic(topicId), [])
+    t.equal(await a.subscriptions.remove(institutionId, name), false)
+  },
+)
 
 t.test('disabling does not bring back what another node removes', async (t) => {
   for (const isFirst of ['disable', 'remove']) {

@@ -69,8 +69,11 @@ for (const receiver of receivers) {
 
     // What the hub sends to somebody else, to be posted here.
     await subscribe(recorder.url())
+    const before = (await statuses(name)).length
     await publish('Two')
     await recorder.until((received) => received.length === 1)
+    // While its list is still the wrong one.
+    await hub.until(async () => (await statuses(name)).length > before)
     const [pushed] = recorder.received
     if (!pushed) throw new Error('nothing arrived')
     const genuine = String(pushed.headers.authorization).replace('Bearer ', '')
