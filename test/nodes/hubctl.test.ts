@@ -179,7 +179,13 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
   })
 
   t.test('status and configuration are those of the node that is asked', async (t) => {
-    for (const node of [a, b]) t.match(await node.ask('status'), { node: new RegExp(`${node.name}$`) })
+    for (const node of [a, b]) {
+      t.match(await node.ask('status'), {
+        node: new RegExp(`${node.name}$`),
+        store: { driver: 'redis', ok: true, problem: null },
+      })
+      await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
+    }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
     // Those are in pushes.test.ts.
     const elsewhere = ['queues.dead-letters', 'queues.replay']
