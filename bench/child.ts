@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isCompiled } from '../test/root.ts'
 
 /** What a process of the bench can be asked, by name. */
 export type Commands = Record<string, (args: never) => unknown>
@@ -12,10 +13,10 @@ export interface Usage {
   bytes: number
 }
 
-/** Runs TypeScript. */
-const loader = `--import=${import.meta.resolve('tsx')}`
+/** Runs TypeScript; the tests run compiled, and so does what they start. */
+const loader = isCompiled ? [] : [`--import=${import.meta.resolve('tsx')}`]
 /** Runs a program that knows nothing of the bench, so that it can be asked what it uses. */
-export const askable = [loader, `--import=${import.meta.resolve('./usage.ts')}`]
+export const askable = [...loader, `--import=${pathOf('usage.ts')}`]
 
 /** Profiles of the programs named in BENCH_PROFILE (`server`, `crowd`, …) go to .prof. */
 export function profiling(program: string): string[] {
@@ -27,8 +28,8 @@ let lastId = 0
 
 /** Starts a program of the bench in a process of its own. */
 export async function startChild<Asked extends Commands>(program: string) {
-  const path = fileURLToPath(new URL(program, import.meta.url))
-  const child = spawn(process.execPath, [loader, ...profiling(basename(program, '.ts')), path], {
+  const options = [...loader, ...profiling(basename(program, '.ts'))]
+  const child = spawn(process.execPath, [...options, pathOf(program)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // As JSON an infinite time would be none.
     serialization: 'advanced',
@@ -45,6 +46,12 @@ export async function startChild<Asked extends Commands>(program: string) {
       await exited
     },
   }
+}
+
+/** Where a program of the bench is. */
+function pathOf(program: string): string {
+  const file = isCompiled ? program.replace(/ts$/, 'js') : program
+  return fileURLToPath(new URL(file, import.meta.url))
 }
 
 /** Asks a process that runs `answer`. */

@@ -9,11 +9,12 @@ import { createInterface } from 'node:readline'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
+import { projectFile } from '../test/root.ts'
 import { askable, profiling, usageOf } from './child.ts'
 import type { Bound } from './memory.ts'
 
 /** What `npm start` gives V8. */
-const { scripts } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
 const v8Options: string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
 
 export type BenchNode = Awaited<ReturnType<typeof startNode>>

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
+import { projectFile } from '../test/root.ts'
 import type { Sample, Scenario } from './scenario.ts'
 
 /** What one system did in one case: medians over the runs, and for ours how it compares. */
@@ -111,7 +112,7 @@ export function machine(): { cpu: string; memory: string; versions: string; date
       `Node ${process.versions.node} (OpenSSL ${process.versions.openssl})`,
       versionOf('mosquitto', ['-h'], /version ([\d.]+)/, 'Mosquitto'),
       versionOf('nats-server', ['--version'], /v([\d.]+)/, 'NATS'),
-      `Aedes ${JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).dependencies.aedes}`,
+      `Aedes ${JSON.parse(readFileSync(projectFile('package.json'), 'utf8')).dependencies.aedes}`,
     ]
       .filter(Boolean)
       .join(', '),
@@ -132,7 +133,7 @@ function versionOf(command: string, args: string[], pattern: RegExp, name: strin
   }
 }
 
-const page = new URL('../docs/benchmarks.md', import.meta.url)
+const page = projectFile('docs/benchmarks.md')
 const introduction = `# Benchmarks
 
 This page is written by \`npm run bench -- --page\`. Every scenario measures the systems side by side, in turn, in

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import { projectFile } from './root.ts'
 
-const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-const lock = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8'))
+const manifest = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
+const lock = JSON.parse(readFileSync(projectFile('package-lock.json'), 'utf8'))
 const packages: [path: string, entry: Locked][] = Object.entries<Locked>(lock.packages)
 
 interface Locked {

@@ -119,7 +119,7 @@ t.test('who subscribes on another node meanwhile is not late: the event was reta
   const queued: string[] = []
   const fakes = {
     store: { watch: () => {}, commit: () => nextTurn() },
-    retained: { change: () => [{ put: 'retained', value: '' }], show: () => undefined, sent: () => {} },
+    retained: { changes: () => [{ put: 'retained', value: '' }], show: () => undefined, sent: () => {} },
     outbox: {
       ...{ nextSequence: () => 1, sendPlanned: () => {}, finished: { take: () => [] } },
       bodyChange: () => ({ put: 'body', value: '' }),

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { type Commands, refusal, startAdminSocket } from '../../admin/socket.ts'
-import { commandOf } from '../root.ts'
+import { commandOf, projectFile } from '../root.ts'
 import { shortDir } from './short-dir.ts'
 
 const A = 'urn:org:institution:a'
@@ -240,7 +240,7 @@ t.test('help is no failure', async (t) => {
 })
 
 t.test('--version answers without a node', async (t) => {
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8'))
   t.strictSame(await hubctl(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
   t.strictSame(JSON.parse((await hubctl(['--json', '--version'])).stdout), { version })
 })

@@ -7,12 +7,12 @@ import { createInterface } from 'node:readline'
 import t from 'tap'
 import { compiledServer } from '../compiled-server.ts'
 import { freePort } from '../redis-server.ts'
-import { root } from '../root.ts'
+import { projectFile, root } from '../root.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
 t.test('who asks the program something gets an answer, and no node', async (t) => {
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8'))
   const home = await temporaryDirectory(t)
   const server = await compiledServer()
   const hub = (...args: string[]) => {
@@ -30,7 +30,7 @@ t.test('who asks the program something gets an answer, and no node', async (t) =
   t.match(hub('start'), { status: 2, stdout: '', stderr: /^hub: unknown argument "start".*\n$/ })
   t.match(hub(''), { status: 2, stdout: '' })
   const npm = spawnSync('npm', ['start', '--silent', '--', '--version'], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    cwd: root,
     encoding: 'utf8',
   })
   t.match(npm, { status: 0, stdout: `${version}\n` })

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { createPrinter } from '../../cli/print.ts'
 import { legibleJson, visible, visibleJson } from '../../telemetry/visible.ts'
+import { projectFile } from '../root.ts'
 
 /** One of each kind that a client may choose, and that a terminal acts upon. */
 const hostile: [name: string, text: string, shown: string][] = [
@@ -43,7 +45,7 @@ t.test('a line of JSON for people reads as in hubctl', async (t) => {
 })
 
 t.test('the log of a node', async (t) => {
-  const log = JSON.stringify(new URL('../../telemetry/log.ts', import.meta.url).href)
+  const log = JSON.stringify(pathToFileURL(projectFile('telemetry/log.ts')).href)
   const clientId = hostile.map(([, text]) => text).join(' ')
   const logged = (isTty: boolean) => {
     const code = `process.stdout.isTTY = ${isTty}
