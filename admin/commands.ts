@@ -51,7 +51,7 @@ export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
 const aboutItself: ReadonlySet<string> = new Set(['status', 'config'])
 
 /** Longest wait for what other nodes have done, milliseconds: `hubctl` answers within two seconds. */
-const catchUpMs = 1_500
+const catchUpMs = 1_200
 
 /** Everything the admin socket can be asked (design.md §4). Every change is written to the audit log. */
 export function createCommands(parts: CommandParts): Commands {
