@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { welcomeText } from './cli/welcome.ts'
 import { loadConfig } from './config/config.ts'
 import { version } from './config/version.ts'
 import { type Hub, startHub } from './hub.ts'
 import { createLog } from './telemetry/log.ts'
-import { welcomeText } from './welcome.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
 const shutdownMs = 9_500

@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Lifecycle } from '../lifecycle/lifecycle.ts'
-import type { TrackStatus } from '../lifecycle/track.ts'
-import type { Tokens } from '../users/tokens.ts'
-import type { User } from '../users/user.ts'
 import { type Answer, httpsError, refuse } from './answer.ts'
 import { compileBody } from './body.ts'
+import type { Lifecycle } from './lifecycle/lifecycle.ts'
+import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
 import type { RequestLog } from './request-log.ts'
-import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './route.ts'
+import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './routes/route.ts'
+import type { Tokens } from './users/tokens.ts'
+import type { User } from './users/user.ts'
 
 export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 

@@ -3,8 +3,8 @@ import type { TSchema } from 'typebox'
 import type { ErrorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
-import { emailPattern } from '../users/user.ts'
 import { belowBody } from './answer.ts'
+import { emailPattern } from './users/user.ts'
 
 /** The kinds of body a route takes: one of them fits, the errors speak of the nearest. */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]

@@ -1,4 +1,4 @@
-import { passwordLength } from '../users/passwords.ts'
+import { passwordLength } from './users/passwords.ts'
 
 /** Where a person chooses a password. No inline script: the page has the policy of all others. */
 export const resetPage = `<!doctype html>

@@ -1,9 +1,9 @@
-import type { Calls } from '../nodes/calls.ts'
-import type { Nodes } from '../nodes/nodes.ts'
-import type { Links } from './link.ts'
-import type { RetainedMessages } from './retained.ts'
-import { isElsewhere, type Session } from './session.ts'
-import type { Sessions } from './sessions.ts'
+import type { Calls } from '../store/nodes/calls.ts'
+import type { Nodes } from '../store/nodes/nodes.ts'
+import type { Links } from './connection/link.ts'
+import type { RetainedMessages } from './fanout/retained.ts'
+import { isElsewhere, type Session } from './session/session.ts'
+import type { Sessions } from './session/sessions.ts'
 import {
   type ClientView,
   type RetainedView,

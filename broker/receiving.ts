@@ -4,12 +4,12 @@ import type { Change, Store } from '../store/store.ts'
 import { createTurns } from '../store/turns.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { ArrivedPublish } from './connection-events.ts'
-import type { Link } from './link.ts'
-import type { Session } from './session.ts'
-import { incomingChange, incomingKey } from './session-store.ts'
-import type { createWills } from './wills.ts'
-import type { Qos } from './wire.ts'
+import type { ArrivedPublish } from './connection/connection-events.ts'
+import type { Link } from './connection/link.ts'
+import type { Qos } from './connection/wire.ts'
+import type { createWills } from './login/wills.ts'
+import type { Session } from './session/session.ts'
+import { incomingChange, incomingKey } from './session/session-store.ts'
 
 /** A PUBLISH or will of a client. */
 export interface Received {

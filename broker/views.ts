@@ -1,8 +1,8 @@
-import type { Nodes } from '../nodes/nodes.ts'
-import { sequenceTime } from '../nodes/sequences.ts'
-import type { MqttConnection } from './connection.ts'
-import type { RetainedValue } from './retained.ts'
-import { isElsewhere, type Session } from './session.ts'
+import type { Nodes } from '../store/nodes/nodes.ts'
+import { sequenceTime } from '../store/nodes/sequences.ts'
+import type { MqttConnection } from './connection/connection.ts'
+import type { RetainedValue } from './fanout/retained.ts'
+import { isElsewhere, type Session } from './session/session.ts'
 
 /** One row of `hubctl clients list`. */
 export interface ClientView {

@@ -1,5 +1,5 @@
-import { checkAnnouncement, checkTrack } from '../lifecycle/track.ts'
-import { checkEmail, checkUserRequest } from '../users/user.ts'
+import { checkAnnouncement, checkTrack } from '../bridge-https/lifecycle/track.ts'
+import { checkEmail, checkUserRequest } from '../bridge-https/users/user.ts'
 import { type Command, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 

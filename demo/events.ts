@@ -1,4 +1,4 @@
-import type { Livestream } from '../validator/feed.ts'
+import type { Livestream } from '../validator/feed/feed.ts'
 import type { Element, Station } from './programme.ts'
 
 /** An event as a broadcaster writes it. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sampleFeedPath } from '../config/config.ts'
-import { type Livestream, parseFeed } from '../validator/feed.ts'
+import { type Livestream, parseFeed } from '../validator/feed/feed.ts'
 
 /** The livestreams of the sample feed, by institution. */
 export const stations: readonly (readonly Livestream[])[] = readStations()

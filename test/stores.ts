@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import root, { type Test } from 'tap'
 import { openEmbeddedStore } from '../store/embedded.ts'
-import { openRedisStore } from '../store/redis.ts'
+import { openRedisStore } from '../store/redis/redis.ts'
 import type { Store } from '../store/store.ts'
 import { startRedis, withoutRedis } from './redis-server.ts'
 

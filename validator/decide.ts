@@ -3,7 +3,7 @@ import { parseJson } from '../event/json.ts'
 import type { EventClass, EventKind } from '../event/kind.ts'
 import { type HubEvent, maxLivestreams } from '../event/schema.ts'
 import { checkShape, tooManyLivestreams } from '../event/shape.ts'
-import type { Feed, Livestream } from './feed.ts'
+import type { Feed, Livestream } from './feed/feed.ts'
 import { checkOwnership } from './ownership.ts'
 
 /** One event handed in through a door, with what the door knows of it. */

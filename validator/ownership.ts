@@ -1,6 +1,6 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import type { Service } from '../event/schema.ts'
-import type { Feed, Livestream } from './feed.ts'
+import type { Feed, Livestream } from './feed/feed.ts'
 
 /**
  * Who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only

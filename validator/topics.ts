@@ -1,6 +1,6 @@
 import { crc64 } from '../event/crc64.ts'
 import type { Change, Store } from '../store/store.ts'
-import { foldExternalId } from './external-id.ts'
+import { foldExternalId } from './feed/external-id.ts'
 
 export type Topics = Awaited<ReturnType<typeof createTopics>>
 

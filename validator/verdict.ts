@@ -1,8 +1,8 @@
 import { type ErrorItem, errorItem, quote } from '../event/error.ts'
 import type { Service } from '../event/schema.ts'
 import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/urn.ts'
-import { isCrid } from './external-id.ts'
-import type { Feed, Livestream, Livestreams } from './feed.ts'
+import { isCrid } from './feed/external-id.ts'
+import type { Feed, Livestream, Livestreams } from './feed/feed.ts'
 import type { Topics } from './topics.ts'
 
 /** All that tells whose a livestream is, in the order in which it is asked. */

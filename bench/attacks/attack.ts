@@ -1,5 +1,5 @@
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import type { Livestream } from '../../validator/feed.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Login } from '../load/packets.ts'
 
 /** What an attacker knows of a node: where it listens, and what one institution may do there. */

@@ -1,7 +1,7 @@
 import type { Attack, Force, Target } from './attack.ts'
 import { eventsInChunks, loginInChunks } from './chunked-body.ts'
-import { halfHandshakes, handshakes, largeWills, wrongPasswords } from './connection-floods.ts'
 import { emptyServices, numbersAsIds, unknownProperties } from './expensive-events.ts'
+import { halfHandshakes, handshakes, largeWills, wrongPasswords } from './floods/connection.ts'
 import {
   deniedPublishFlood,
   deniedSubscribeFlood,
@@ -12,7 +12,7 @@ import {
   pubrelFlood,
   subscribeFlood,
   unsubscribeFlood,
-} from './flood-packets.ts'
+} from './floods/packets.ts'
 import {
   asyncapiReads,
   expectations,
@@ -21,14 +21,14 @@ import {
   openapiReads,
   unknownReads,
   wrongLogins,
-} from './flood-requests.ts'
+} from './floods/requests.ts'
+import { emptyFragments, emptyMessages, websocketPings } from './floods/websocket.ts'
 import { largeWebsocketMessages } from './large-websocket-messages.ts'
 import { manyLivestreams } from './many-livestreams.ts'
 import { offlineSessions } from './offline-sessions.ts'
 import { pipelinedGets } from './pipelined-gets.ts'
 import { prepareSlowWebhooks } from './slow-webhooks.ts'
 import { recordsBeforeLogin, recordsInPublish } from './tiny-records.ts'
-import { emptyFragments, emptyMessages, websocketPings } from './websocket-floods.ts'
 
 /** An attack with what it needs. */
 export interface Plan {

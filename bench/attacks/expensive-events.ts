@@ -1,6 +1,6 @@
 import { playing } from '../../test/events.ts'
 import type { Attack, Target } from './attack.ts'
-import { floodEvents } from './flood-events.ts'
+import { floodEvents } from './floods/events.ts'
 
 /** Just below the limit of a payload. */
 const payloadBytes = 400_000

@@ -1,6 +1,6 @@
 import { playing, serviceOf } from '../../test/events.ts'
 import type { Attack } from './attack.ts'
-import { floodEvents } from './flood-events.ts'
+import { floodEvents } from './floods/events.ts'
 
 /** What an event may name at most, and what is refused. */
 const counts = [200, 205]

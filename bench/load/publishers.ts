@@ -1,6 +1,6 @@
 import { percentile } from '../../telemetry/budget.ts'
 import { playing } from '../../test/events.ts'
-import type { Livestream } from '../../validator/feed.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
 import { answer } from '../answer.ts'
 import { type Address, type LightClient, openLightClient } from './light-client.ts'
 import { type Login, publishPacket } from './packets.ts'

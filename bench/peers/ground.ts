@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
-import { type Livestream, parseFeed } from '../../validator/feed.ts'
+import { type Livestream, parseFeed } from '../../validator/feed/feed.ts'
 
 export type Ground = Awaited<ReturnType<typeof prepareGround>>
 

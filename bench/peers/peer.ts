@@ -1,4 +1,4 @@
-import type { Livestream } from '../../validator/feed.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Usage } from '../child.ts'
 import type { Address } from '../load/light-client.ts'
 import type { Login } from '../load/packets.ts'

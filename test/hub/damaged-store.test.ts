@@ -2,7 +2,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { AuditEntry } from '../../admin/audit.ts'
-import { openApi } from '../https/api.ts'
+import { openApi } from '../bridge-https/api.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
 interface Status {

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { sampleFeedPath } from '../../config/config.ts'
-import { openApi } from '../https/api.ts'
+import { openApi } from '../bridge-https/api.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
 import { onEachStore, onStore, openStoreOf } from '../stores.ts'
 

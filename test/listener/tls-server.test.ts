@@ -4,8 +4,8 @@ import { connect as connectTcp } from 'node:net'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
+import { secured } from '../bridge-https/raw.ts'
 import { connect } from '../clients.ts'
-import { secured } from '../https/raw.ts'
 import { startTestHub, type TestHub } from '../start-hub.ts'
 
 const overWebSocket = (hub: TestHub) => ({ protocol: 'wss', port: hub.httpsPort, path: '/mqtt' }) as const

@@ -1,7 +1,7 @@
 import t from 'tap'
+import { addUser, openApi } from '../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../clients.ts'
 import { control, controlTopic, institutions, playing, playingTopic, station } from '../events.ts'
-import { addUser, openApi } from '../https/api.ts'
 import { pushing, startReceiver } from '../receiver.ts'
 import { withoutRedis } from '../redis-server.ts'
 import { temporaryDirectory } from '../start-hub.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { createFeedSource } from '../../validator/feed-source.ts'
+import { createFeedSource } from '../../validator/feed/feed-source.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
 import { feedText } from '../validator/feeds.ts'
 

@@ -1,6 +1,6 @@
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { openHubTime } from '../../broker/hub-time.ts'
+import { openHubTime } from '../../broker/session/hub-time.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
 const day = 24 * 3_600_000

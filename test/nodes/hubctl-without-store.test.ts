@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openApi } from '../https/api.ts'
+import { openApi } from '../bridge-https/api.ts'
 import { startRedis, withoutRedis } from '../redis-server.ts'
 import { startTestHub } from '../start-hub.ts'
 import { until } from './fleet.ts'

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createLifecycle } from '../../lifecycle/lifecycle.ts'
-import { createTraffic } from '../../lifecycle/traffic.ts'
+import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
+import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
 
 const dayMs = 24 * 3600 * 1000

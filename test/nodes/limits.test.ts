@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createLoginLimit, createPublishRate } from '../../broker/limits.ts'
+import { createEventRate } from '../../bridge-https/users/limiter.ts'
+import { createLogIn } from '../../bridge-https/users/log-in.ts'
+import { createPasswords } from '../../bridge-https/users/passwords.ts'
+import { createUsers } from '../../bridge-https/users/users.ts'
+import { createLoginLimit, createPublishRate } from '../../broker/connection/limits.ts'
 import type { Store } from '../../store/store.ts'
 import { createTally } from '../../store/tally.ts'
-import { createEventRate } from '../../users/limiter.ts'
-import { createLogIn } from '../../users/log-in.ts'
-import { createPasswords } from '../../users/passwords.ts'
-import { createUsers } from '../../users/users.ts'
 import { createSharedSpace } from '../shared-store.ts'
 
 function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b: Part } {

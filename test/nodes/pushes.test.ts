@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { openRedisStore } from '../../store/redis.ts'
+import { deadLetterChange, itemRemoval, readWork } from '../../delivery/queue/work-records.ts'
+import { openRedisStore } from '../../store/redis/redis.ts'
 import type { Change, Store } from '../../store/store.ts'
-import { deadLetterChange, itemRemoval, readWork } from '../../work/work-records.ts'
+import { addUser, openApi } from '../bridge-https/api.ts'
+import { startMailServer } from '../bridge-https/users/mail-server.ts'
+import { writeConfig } from '../bridge-https/users/write-config.ts'
 import { connectPublisher } from '../clients.ts'
 import { institutions, playing, station } from '../events.ts'
-import { addUser, openApi } from '../https/api.ts'
 import { pushing, startReceiver } from '../receiver.ts'
 import { startRedis, withoutRedis } from '../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
-import { startMailServer } from '../users/mail-server.ts'
-import { writeConfig } from '../users/write-config.ts'
 
 /*
  * Queues of webhooks on several nodes: each is worked off by one of them, in order, wherever events come in.

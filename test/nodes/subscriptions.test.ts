@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { createPushSubscriptions } from '../../push/subscriptions.ts'
+import { createPushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 

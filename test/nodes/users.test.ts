@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
-import { createPasswords } from '../../users/passwords.ts'
-import { createSigningKeys } from '../../users/signing-keys.ts'
-import { createTokens } from '../../users/tokens.ts'
-import { createUsers } from '../../users/users.ts'
+import { createPasswords } from '../../bridge-https/users/passwords.ts'
+import { createTokens } from '../../bridge-https/users/tokens.ts'
+import { createUsers } from '../../bridge-https/users/users.ts'
+import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
 const institution = 'urn:org:institution:a'

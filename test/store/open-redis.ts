@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import { openRedisStore, type RedisStoreOptions } from '../../store/redis.ts'
+import { openRedisStore, type RedisStoreOptions } from '../../store/redis/redis.ts'
 import type { Store } from '../../store/store.ts'
 
 /** One node's store on a Redis of the test, closed when the test ends. */

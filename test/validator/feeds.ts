@@ -1,4 +1,4 @@
-import { type Feed, type Livestream, parseFeed } from '../../validator/feed.ts'
+import { type Feed, type Livestream, parseFeed } from '../../validator/feed/feed.ts'
 
 /** Feed items as a feed document has them: livestream `n` of institution `of`, with what is to differ. */
 export function item(n: number, of = 1, fields: Partial<Livestream> = {}) {

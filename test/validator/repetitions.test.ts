@@ -1,8 +1,8 @@
 import t from 'tap'
 import type { Change } from '../../store/store.ts'
 import { createRepetitions, fingerprintOf } from '../../validator/repetitions.ts'
-import { createMemoryStore } from '../work/memory-store.ts'
-import { hour, type OpenQueues, openQueues, type Planned } from '../work/open-queues.ts'
+import { createMemoryStore } from '../delivery/memory-store.ts'
+import { hour, type OpenQueues, openQueues, type Planned } from '../delivery/open-queues.ts'
 
 /** Stores what was planned and tells of it. */
 async function settle({ memory }: OpenQueues, planned: Planned): Promise<boolean> {

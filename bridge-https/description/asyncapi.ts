@@ -1,0 +1,197 @@
+import Type from 'typebox'
+import { eventClasses, eventKinds } from '../../event/kind.ts'
+import { eventSchemas } from '../../event/schema.ts'
+import { feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
+import { websocketPath } from '../websocket.ts'
+import { components, portable } from './openapi.ts'
+
+const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })
+
+/** The payload of feedback (design.md §7). */
+export const Feedback = Type.Object(
+  {
+    outcome: Type.Unsafe<string>({ type: 'string', enum: ['published', 'blocked', 'invalid', 'failed'] }),
+    statuses: Type.Object({ published: Type.Integer(), blocked: Type.Integer(), failed: Type.Integer() }),
+    event: textOrNull('Name of the event'),
+    id: textOrNull('Given by the hub when published'),
+    playlistItemId: textOrNull(''),
+    name: textOrNull('Name of a control state'),
+    eventTime: textOrNull('`start` or `time` of the event'),
+    services: Type.Array(Type.String()),
+    errors: Type.Array(problem),
+    warnings: Type.Optional(
+      Type.Array(problem, {
+        minItems: 1,
+        description: 'What of a published event could not be done; absent when there is nothing to say',
+      }),
+    ),
+    receivedAt: Type.String({ format: 'date-time' }),
+    trace: Type.Null(),
+  },
+  { $id: 'Feedback', title: 'Feedback' },
+)
+
+/** The MQTT side as AsyncAPI 3.0, with who may do what on each channel (service.md §4.2). */
+export function describeMqtt(about: { version: string; publicUrl: string; mqttPort: number }): object {
+  const { version, publicUrl, mqttPort } = about
+  const { hostname, host } = new URL(publicUrl)
+  return {
+    asyncapi: '3.0.0',
+    info: {
+      title: 'Now-playing hub, MQTT',
+      version,
+      license: { name: 'MIT' },
+      description:
+        'MQTT 3.1.1 over TLS, QoS 0 to 2. Described is the hub: it receives what publishers publish.',
+    },
+    defaultContentType: 'application/json',
+    servers: {
+      mqtt: server(`${hostname}:${mqttPort}`, 'secure-mqtt'),
+      websocket: { ...server(host, 'wss'), pathname: websocketPath },
+    },
+    channels,
+    operations,
+    components: {
+      messages,
+      schemas: components([...eventSchemas, Feedback]),
+      securitySchemes: {
+        credential: { type: 'userPassword', description: 'A credential made by the operator' },
+      },
+    },
+  }
+
+  function server(host: string, protocol: string) {
+    return {
+      host,
+      protocol,
+      protocolVersion: '3.1.1',
+      security: [{ $ref: '#/components/securitySchemes/credential' }],
+    }
+  }
+}
+
+const institution = { description: 'URN of an institution, `urn:org:institution:<id>`' }
+const livestream = { description: 'URN of a livestream, `urn:org:permanent-livestream:<id>`' }
+
+const schemaOf = { track: 'TrackEvent', control: 'ControlEvent', data: 'DataEvent' } as const
+
+/** Message names by event kind: `trackPlaying`. */
+const kinds = eventKinds.map((kind) => ({
+  ...kind,
+  message: kind.suffix.replace(/\/(.)/, (_, letter: string) => letter.toUpperCase()),
+}))
+
+const messages = Object.fromEntries([
+  ...kinds.map(({ name, message, class: cls }) => [
+    message,
+    { name, title: name, payload: { $ref: `#/components/schemas/${schemaOf[cls]}` } },
+  ]),
+  ['feedback', { name: 'feedback', title: 'What became of an event', payload: portable(Feedback) }],
+])
+
+const acl = {
+  inbox: [
+    { role: 'publisher', action: 'publish', condition: 'The institution is one of the credential' },
+    { role: 'subscriber', action: 'none' },
+  ],
+  inboxOfClass: [
+    {
+      role: 'publisher',
+      action: 'publish',
+      condition: 'The institution and the class are among those of the credential',
+    },
+    { role: 'subscriber', action: 'none' },
+  ],
+  feedback: [
+    {
+      role: 'publisher',
+      action: 'subscribe',
+      condition: 'The institution is one of the credential; no wildcards',
+    },
+    { role: 'subscriber', action: 'none' },
+  ],
+  radio: [
+    { role: 'publisher', action: 'none' },
+    {
+      role: 'subscriber',
+      action: 'subscribe',
+      condition: 'A filter of the credential covers everything the requested filter can match',
+    },
+  ],
+}
+
+const channels = {
+  inbox: {
+    address: inboxTopic('{institutionId}'),
+    description: 'Events of an institution, of any kind. Acknowledged once decided and stored.',
+    parameters: { institutionId: institution },
+    messages: refs(kinds.map(({ message }) => message)),
+    'x-acl': acl.inbox,
+  },
+  inboxOfClass: {
+    address: `${inboxTopic('{institutionId}')}/{class}`,
+    description: 'Events of one class',
+    parameters: {
+      institutionId: institution,
+      class: { description: 'Class of the events', enum: [...eventClasses] },
+    },
+    messages: refs(kinds.map(({ message }) => message)),
+    'x-acl': acl.inboxOfClass,
+  },
+  feedback: {
+    address: feedbackTopic('{institutionId}'),
+    description: 'What became of each event. Not retained.',
+    parameters: { institutionId: institution },
+    messages: refs(['feedback']),
+    'x-acl': acl.feedback,
+  },
+  ...Object.fromEntries(
+    kinds.map((kind) => [
+      kind.message,
+      {
+        address: radioTopic('{livestreamId}', kind),
+        description: 'Valid events of a livestream. The newest is retained.',
+        parameters: { livestreamId: livestream },
+        messages: refs([kind.message]),
+        'x-acl': acl.radio,
+      },
+    ]),
+  ),
+}
+
+const operations = Object.fromEntries([
+  ...['inbox', 'inboxOfClass'].map((channel) => [
+    `receive${capital(channel)}`,
+    { action: 'receive', channel: { $ref: `#/channels/${channel}` }, summary: 'A publisher sends an event' },
+  ]),
+  [
+    'sendFeedback',
+    {
+      action: 'send',
+      channel: { $ref: '#/channels/feedback' },
+      summary: 'The hub says what became of an event',
+      bindings: { mqtt: { qos: 1, retain: false } },
+    },
+  ],
+  ...kinds.map(({ message, name }) => [
+    `send${capital(message)}`,
+    {
+      action: 'send',
+      channel: { $ref: `#/channels/${message}` },
+      summary: `The hub distributes ${name}`,
+      bindings: { mqtt: { qos: 1, retain: true } },
+    },
+  ]),
+])
+
+function refs(names: readonly string[]): Record<string, object> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/messages/${name}` }]))
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+function textOrNull(description: string) {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], ...(description !== '' && { description }) })
+}

@@ -1,0 +1,88 @@
+import type { SigningKeys } from '../../certs/signing-keys.ts'
+import { resetPage, resetScript } from '../reset-page.ts'
+import type { Route } from '../routes/route.ts'
+
+/** What the hub says about itself: API descriptions, keys, and the page behind password links. */
+export function descriptionRoutes(parts: {
+  openapi: () => object
+  asyncapi: () => object
+  keys: Pick<SigningKeys, 'jwks'>
+  publicUrl: () => string
+}): Route[] {
+  const { openapi, asyncapi, keys, publicUrl } = parts
+  const base = { method: 'GET', tag: 'Description' } as const
+  return [
+    {
+      ...base,
+      path: '/openapi.json',
+      id: 'openapi',
+      summary: 'This description (OpenAPI 3.1)',
+      answers: { 200: { description: 'OpenAPI', mediaType: 'application/json' } },
+      handle: () => ({ status: 200, body: openapi() }),
+    },
+    {
+      ...base,
+      path: '/asyncapi.json',
+      id: 'asyncapi',
+      summary: 'Description of the MQTT side (AsyncAPI 3.0)',
+      answers: { 200: { description: 'AsyncAPI', mediaType: 'application/json' } },
+      handle: () => ({ status: 200, body: asyncapi() }),
+    },
+    {
+      ...base,
+      path: '/.well-known/jwks.json',
+      id: 'jwks',
+      summary: 'Public keys that verify the tokens of pushes',
+      answers: { 200: { description: 'JSON Web Key Set', mediaType: 'application/json' } },
+      handle: () => ({ status: 200, body: keys.jwks(), headers: { 'cache-control': 'public, max-age=300' } }),
+    },
+    {
+      ...base,
+      path: '/.well-known/openid-configuration',
+      id: 'openidConfiguration',
+      summary: 'Where OpenID Connect libraries find the keys',
+      answers: { 200: { description: 'Discovery document', mediaType: 'application/json' } },
+      handle: () => ({ status: 200, body: discovery(publicUrl()) }),
+    },
+    {
+      ...base,
+      path: '/auth/reset',
+      id: 'resetPage',
+      summary: 'Page behind a password link',
+      tag: 'Log-in',
+      track: 'publish',
+      answers: { 200: { description: 'Page', mediaType: 'text/html' } },
+      handle: () => ({
+        status: 200,
+        body: resetPage,
+        headers: { 'content-type': 'text/html; charset=utf-8' },
+      }),
+    },
+    {
+      ...base,
+      path: '/auth/reset.js',
+      id: 'resetScript',
+      summary: 'Script of the page behind a password link',
+      tag: 'Log-in',
+      track: 'publish',
+      answers: { 200: { description: 'Script', mediaType: 'text/javascript' } },
+      handle: () => ({
+        status: 200,
+        body: resetScript,
+        headers: { 'content-type': 'text/javascript; charset=utf-8' },
+      }),
+    },
+  ]
+}
+
+/** OpenID Connect Discovery 1.0 §3, as far as a verifier needs it. */
+function discovery(issuer: string) {
+  return {
+    issuer,
+    jwks_uri: `${issuer}/.well-known/jwks.json`,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256'],
+    claims_supported: ['iss', 'aud', 'sub', 'email', 'email_verified', 'iat', 'exp'],
+  }
+}

@@ -1,0 +1,170 @@
+import type { TSchema } from 'typebox'
+import { eventSchemas } from '../../event/schema.ts'
+import { instantPattern } from '../../event/timestamp.ts'
+import type { Track, TrackState } from '../lifecycle/track.ts'
+import { type Described, maxBodyBytes, needsToken, type Route } from '../routes/route.ts'
+import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
+
+const bearer = 'bearer'
+
+/** The description of every live route, from the table they are served from (service.md §9). */
+export function describeApi(
+  routes: readonly Route[],
+  about: { version: string; publicUrl: string; stateOf: (track: Track) => TrackState },
+): object {
+  const { version, publicUrl, stateOf } = about
+  const live = routes.filter(({ track }) => track === undefined || stateOf(track) !== 'gone')
+  const paths: Record<string, Record<string, object>> = {}
+  for (const route of live) {
+    const isDeprecated = route.track !== undefined && stateOf(route.track) === 'deprecated'
+    const item = paths[route.path] ?? {}
+    paths[route.path] = { ...item, [route.method.toLowerCase()]: operation(route, isDeprecated) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Now-playing hub, HTTPS API',
+      version,
+      license: { name: 'MIT', identifier: 'MIT' },
+      description:
+        'Publish now-playing events and subscribe webhooks to them. MQTT is described in /asyncapi.json, and is where this API leads: its routes retire once nobody uses them, with notice in the headers Deprecation, Sunset and Link.',
+    },
+    servers: [{ url: publicUrl }],
+    tags: [...new Set(live.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: components([...eventSchemas.filter(isOfThisDoor), ...namedSchemas]),
+      securitySchemes: {
+        [bearer]: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'The token of a log-in',
+        },
+      },
+    },
+  }
+}
+
+/** Schemas with an `$id` as components, by that name. */
+export function components(schemas: readonly TSchema[]): Record<string, unknown> {
+  return Object.fromEntries(
+    schemas.flatMap((schema) => {
+      const name = idOf(schema)
+      return name === undefined ? [] : [[name, portable({ ...schema, $id: undefined })]]
+    }),
+  )
+}
+
+/**
+ * A schema as tools of others understand it: references point into the document, and instants are
+ * described by their form instead of a format of ours.
+ */
+export function portable(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(portable)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const name = idOf(schema)
+  if (name !== undefined) return { $ref: `#/components/schemas/${name}` }
+  return Object.fromEntries(
+    Object.entries(schema).flatMap(([key, value]): [string, unknown][] => {
+      if (value === undefined) return []
+      if (key === '$ref') return [[key, `#/components/schemas/${value}`]]
+      if (key === 'format' && value === 'instant') return [['pattern', instantPattern]]
+      return [[key, key === 'examples' || key === 'enum' ? value : portable(value)]]
+    }),
+  )
+}
+
+function operation(route: Route, isDeprecated: boolean): object {
+  const { id, summary, description, tag, params, body } = route
+  const notes = [description, route.permission && `Needs the permission \`${route.permission}\`.`]
+  return {
+    operationId: id,
+    summary,
+    description: notes.filter(Boolean).join('\n\n') || undefined,
+    tags: [tag],
+    deprecated: isDeprecated || undefined,
+    security: needsToken(route) ? [{ [bearer]: [] }] : [],
+    parameters: params && Object.entries(params).map(parameter),
+    requestBody: body && {
+      required: true,
+      content: {
+        'application/json': { schema: body.length === 1 ? portable(body[0]) : { anyOf: portable(body) } },
+      },
+    },
+    responses: responses(route, isDeprecated),
+  }
+}
+
+function parameter([name, { description, enum: values }]: [
+  string,
+  { description: string; enum?: readonly string[] },
+]) {
+  return { name, in: 'path', required: true, description, schema: { type: 'string', enum: values } }
+}
+
+/** What a route answers by itself, and what follows from its being guarded, having a body and a track. */
+function responses(route: Route, isDeprecated: boolean): Record<string, object> {
+  const answers: Record<number, Described> = {
+    ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),
+    ...(needsToken(route) && {
+      401: { description: 'The header Authorization with a bearer token is missing', schema: ErrorWithItems },
+      403: { description: 'The token is not valid, or the permission is missing', schema: ErrorWithItems },
+    }),
+    ...(route.body && {
+      408: { description: 'The body took too long', schema: PlainError },
+      413: {
+        description: `The body is larger than ${maxBodyBytes(route) / 1024} kB`,
+        schema: ErrorWithItems,
+      },
+      503: { description: 'Too many bodies at once', schema: PlainError, mayRetry: true },
+    }),
+    ...(route.track && { 410: { description: 'Retired', schema: PlainError } }),
+    431: { description: 'The header fields are too large', schema: PlainError },
+    500: { description: 'Internal server error', schema: PlainError },
+    ...route.answers,
+  }
+  return Object.fromEntries(
+    Object.entries(answers).map(
+      ([status, { description, schema, mayRetry, mediaType = 'application/json' }]) => [
+        status,
+        {
+          description,
+          headers: headersOf(status, isDeprecated, mayRetry),
+          content: { [mediaType]: schema ? { schema: portable(schema) } : {} },
+        },
+      ],
+    ),
+  )
+}
+
+function headersOf(status: string, isDeprecated: boolean, mayRetry = false): object | undefined {
+  const headers = {
+    ...(isDeprecated && noticeHeaders),
+    ...((mayRetry || status === '429') && retryHeader),
+    ...(status === '401' && challengeHeader),
+  }
+  return Object.keys(headers).length > 0 ? headers : undefined
+}
+
+const noticeHeaders = {
+  Deprecation: { description: 'Since when, RFC 9745', schema: { type: 'string' } },
+  Sunset: { description: 'Until when at least, RFC 8594', schema: { type: 'string' } },
+  Link: { description: 'What to do', schema: { type: 'string' } },
+}
+
+const retryHeader = {
+  'Retry-After': { description: 'When to come back, seconds', schema: { type: 'integer' } },
+}
+
+const challengeHeader = {
+  'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
+}
+
+function isOfThisDoor(schema: TSchema): boolean {
+  return !['ControlEvent', 'DataEvent'].includes(idOf(schema) ?? '')
+}
+
+function idOf(schema: object): string | undefined {
+  return '$id' in schema && typeof schema.$id === 'string' ? schema.$id : undefined
+}

@@ -1,0 +1,69 @@
+import Type, { type Static } from 'typebox'
+import { Service, TrackEvent } from '../../event/schema.ts'
+import { published } from './examples.ts'
+
+/*
+ * The event as the publish route answers with it (service.md §2.3, §2.7): what was sent, completed, and for each
+ * service what became of it.
+ */
+
+const services = published.event.services
+
+export const ServiceTopic = Type.Object(
+  {
+    id: Type.String({ description: 'Id of the topic, which is that of the livestream' }),
+    name: Type.String({ description: 'de.org.hub.<stage>.<percent-encoded id>' }),
+    status: Type.Unsafe<'MESSAGE_SENT' | 'TOPIC_CREATED'>({
+      type: 'string',
+      enum: ['MESSAGE_SENT', 'TOPIC_CREATED'],
+      description:
+        '`MESSAGE_SENT`: the event went out to the livestream. `TOPIC_CREATED`: the topic is new and the event did not go out, send it again.',
+    }),
+    messageId: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description: 'Id of the message that went out, else null',
+    }),
+  },
+  {
+    $id: 'ServiceTopic',
+    title: 'ServiceTopic',
+    description: 'What became of the event for one service',
+    examples: services.map(({ topic }) => topic),
+  },
+)
+
+export const PublishedService = Type.Object(
+  {
+    ...Service.properties,
+    topic: Type.Optional(
+      Type.Unsafe<Static<typeof ServiceTopic>>({
+        $ref: 'ServiceTopic',
+        description: 'Absent where the service is blocked',
+      }),
+    ),
+  },
+  {
+    $id: 'PublishedService',
+    title: 'PublishedService',
+    additionalProperties: true,
+    description: 'A service of a judged event, with its topic. Further fields are carried through.',
+    examples: services,
+  },
+)
+
+export const PublishedEvent = Type.Object(
+  {
+    ...TrackEvent.properties,
+    services: Type.Array(Type.Unsafe<Static<typeof PublishedService>>({ $ref: 'PublishedService' }), {
+      description: 'As sent, each accepted one with its id and its topic',
+    }),
+    id: Type.String({ description: 'Given by the service. Do not assume digits only.' }),
+  },
+  {
+    $id: 'PublishedEvent',
+    title: 'PublishedEvent',
+    additionalProperties: false,
+    description: 'A judged event as stored',
+    examples: [published.event],
+  },
+)

@@ -1,0 +1,130 @@
+import { createCollection } from '../../store/collection.ts'
+import type { Store } from '../../store/store.ts'
+import { createTurns } from '../../store/turns.ts'
+import {
+  type Announcement,
+  type AnnouncementRequest,
+  checkAnnouncement,
+  type Track,
+  type TrackStatus,
+  tracks,
+} from './track.ts'
+import type { RouteTraffic, Traffic } from './traffic.ts'
+
+export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
+
+/** Where a track stands, with what is measured. */
+export interface TrackReport extends TrackStatus {
+  /** Requests of the last 7 days and today. */
+  requests: number
+  traffic: Omit<RouteTraffic, 'track'>[]
+}
+
+/** A track is retired only after so many days without a request (design.md §9). */
+export const quietDays = 7
+
+/** The way of the legacy tracks out of service: live → deprecated → gone (service.md §9). */
+export async function createLifecycle(parts: {
+  store: Store
+  traffic: Traffic
+  clock: () => number
+  /** On `test` a sunset may be announced that has passed already. */
+  stage: 'test' | 'prod'
+}) {
+  const { store, traffic, clock, stage } = parts
+  const collection = await createCollection<TrackStatus>(store, 'lifecycle')
+  // An announcement must not bring back what was just retired.
+  const inTurn = createTurns(store, 'lifecycle')
+  const retired: ((track: Track) => void)[] = []
+  collection.onChanged((_key, before, after) => {
+    if (after?.state === 'gone' && before?.state !== 'gone') tellRetired(after.track)
+  })
+
+  return {
+    /** Where a track stands now. */
+    of,
+    /** Counts an authenticated request. */
+    count: traffic.count,
+    status: (): TrackReport[] => tracks.map(report),
+
+    /** Gives notice of a sunset, or changes one. */
+    async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
+      const checked = checkAnnouncement(request)
+      if ('error' in checked) return checked
+      return inTurn(() => announce(checked))
+    },
+
+    /** Ends a track, once its sunset has passed and nobody uses it any more. */
+    retire: (track: Track): Promise<TrackReport | { error: string }> =>
+      inTurn(async () => {
+        const before = of(track)
+        const error = whyNot(before)
+        if (error !== undefined) return { error }
+        await collection.put(track, { ...before, state: 'gone', retiredAt: new Date(clock()).toISOString() })
+        tellRetired(track)
+        return report(track)
+      }),
+
+    /** Calls back when a track has retired, on whichever node. */
+    onRetired: (listener: (track: Track) => void): void => void retired.push(listener),
+  }
+
+  function tellRetired(track: Track): void {
+    for (const listener of retired) listener(track)
+  }
+
+  async function announce(checked: Announcement): Promise<TrackReport | { error: string }> {
+    const { track, sunset, link } = checked
+    const before = of(track)
+    if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
+    if (stage === 'prod' && sunset.getTime() <= clock()) {
+      return { error: `sunset must lie in the future on stage prod, not at ${sunset.toISOString()}` }
+    }
+    const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
+    await collection.put(track, {
+      ...{ track, state: 'deprecated', announcedAt, link, retiredAt: null },
+      sunset: sunset.toISOString(),
+    })
+    return report(track)
+  }
+
+  function of(track: Track): TrackStatus {
+    const live = {
+      track,
+      state: 'live',
+      announcedAt: null,
+      sunset: null,
+      link: null,
+      retiredAt: null,
+    } as const
+    return collection.get(track) ?? live
+  }
+
+  function report(track: Track): TrackReport {
+    const counters = traffic.of(track, quietDays)
+    return {
+      ...of(track),
+      requests: sum(counters),
+      traffic: counters.map(({ route, day, requests }) => ({ route, day, requests })),
+    }
+  }
+
+  function whyNot({ track, state, sunset, retiredAt }: TrackStatus): string | undefined {
+    if (state === 'gone') return `${track} is gone since ${retiredAt}`
+    if (sunset === null) return `${track} must be announced first`
+    const reasons: string[] = []
+    if (Date.parse(sunset) > clock()) reasons.push(`its sunset is ${sunset}`)
+    const counters = traffic.of(track, quietDays)
+    if (counters.length > 0) {
+      const numbers = counters.map(({ day, route, requests }) => `${day} ${route}: ${requests}`)
+      reasons.push(
+        `it had ${sum(counters)} requests in the last ${quietDays} days (${numbers.slice(0, 20).join(', ')})`,
+      )
+    }
+    return reasons.length > 0 ? `${track} stays: ${reasons.join('; ')}` : undefined
+  }
+}
+
+function sum(counters: readonly RouteTraffic[]): number {
+  return counters.reduce((total, { requests }) => total + requests, 0)
+}

@@ -1,0 +1,102 @@
+import { createCollection } from '../../store/collection.ts'
+import type { Store } from '../../store/store.ts'
+import { isTrack, type Track } from './track.ts'
+
+export type Traffic = Awaited<ReturnType<typeof createTraffic>>
+
+/** Requests of one route on one day (UTC). */
+export interface RouteTraffic {
+  track: Track
+  /** `GET /topics/{topicName}` */
+  route: string
+  day: string
+  requests: number
+}
+
+const dayMs = 24 * 3600 * 1000
+/** Between two writes of counters that have grown. A crash loses no more than that, and never the first of a day. */
+const flushMs = 10_000
+const keptDays = 400
+
+/**
+ * Requests per route and day, kept over restarts: what retiring a track is measured by (design.md §9). Each
+ * node writes the counters of its slot, and goes on with those of whoever had the slot before; what counts is
+ * the sum.
+ */
+export async function createTraffic(parts: {
+  store: Store
+  clock: () => number
+  onStoreFailure: (error: unknown) => void
+  /** A number that no other living node has. */
+  slot?: () => number
+}) {
+  const { store, clock, onStoreFailure, slot = () => 0 } = parts
+  const stored = await createCollection<RouteTraffic>(store, 'traffic')
+  for (const [key, { track, day }] of [...stored.entries()]) {
+    if (!isTrack(track) || day < dayOf(clock() - keptDays * dayMs)) await stored.delete(key)
+  }
+  /** The counters of this node, as they are to be stored. */
+  const own = new Map<string, RouteTraffic>()
+  stored.onChanged((key, _before, after) => {
+    // Only a node that was taken for dead still writes those of its former slot.
+    const counter = own.get(key)
+    if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
+  })
+  const changed = new Set<string>()
+  let flushing: Promise<void> = Promise.resolve()
+  const timer = setInterval(() => void flush(), flushMs).unref()
+
+  return {
+    count(track: Track, route: string): void {
+      const counter = { track, route, day: dayOf(clock()) }
+      const key = keyOf(counter, slot())
+      const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
+      own.set(key, { ...counter, requests: requests + 1 })
+      changed.add(key)
+      // Whether there was any traffic at all is what counts: a crash must not turn one into none.
+      if (requests === 0) void flush()
+    },
+
+    /** Of a track, on the last `days` days and today, oldest first. */
+    of(track: Track, days: number): RouteTraffic[] {
+      const from = dayOf(clock() - days * dayMs)
+      const sums = new Map<string, RouteTraffic>()
+      for (const counter of new Map([...stored.entries(), ...own]).values()) {
+        if (counter.track !== track || counter.day < from) continue
+        const { requests = 0 } = sums.get(keyOf(counter)) ?? {}
+        sums.set(keyOf(counter), { ...counter, requests: requests + counter.requests })
+      }
+      return [...sums.values()].sort((a, b) => (`${a.day} ${a.route}` < `${b.day} ${b.route}` ? -1 : 1))
+    },
+
+    /** Writes what has not been written. */
+    async close(): Promise<void> {
+      clearInterval(timer)
+      await flush()
+    },
+  }
+
+  function flush(): Promise<void> {
+    flushing = flushing.then(async () => {
+      for (const key of [...changed]) {
+        const counter = own.get(key)
+        changed.delete(key)
+        if (!counter) continue
+        await stored.put(key, { ...counter }).catch((error: unknown) => {
+          changed.add(key)
+          onStoreFailure(error)
+        })
+      }
+    })
+    return flushing
+  }
+}
+
+/** A single node has slot 0. */
+function keyOf({ day, track, route }: Omit<RouteTraffic, 'requests'>, slot = 0): string {
+  return `${day} ${track} ${route}${slot === 0 ? '' : ` #${slot}`}`
+}
+
+function dayOf(time: number): string {
+  return new Date(time).toISOString().slice(0, 10)
+}

@@ -1,0 +1,150 @@
+import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
+import {
+  AskResetBody,
+  ErrorWithItems,
+  LogInAnswer,
+  LogInBody,
+  PlainError,
+  RefreshBody,
+  TraceAnswer,
+  UseResetBody,
+} from '../description/schemas.ts'
+import type { LogIn, LogInResult } from '../users/log-in.ts'
+import { TooBusy } from '../users/passwords.ts'
+import type { ResetMail } from '../users/reset-mail.ts'
+import type { Tokens } from '../users/tokens.ts'
+import type { User } from '../users/user.ts'
+import type { Users } from '../users/users.ts'
+import type { Route } from './route.ts'
+
+export interface AuthParts {
+  users: Users
+  logIn: LogIn
+  tokens: Tokens
+  resetMail: ResetMail | undefined
+  /** Told the outcome of every log-in. */
+  counted: (outcome: 'ok' | 'wrong' | 'throttled' | 'busy') => void
+  /** Work that is over before the hub stops. */
+  inBackground: (work: () => Promise<void>) => void
+}
+
+const throttled = {
+  429: {
+    description: 'Too many failures; the header Retry-After says when to come back',
+    schema: PlainError,
+  },
+  503: { description: 'Too many log-ins or bodies at once', schema: PlainError, mayRetry: true },
+}
+const loggedIn = { description: 'Logged in', schema: LogInAnswer }
+/** Seconds after which a busy hub may be asked again. */
+const busyRetry = 5
+
+/** Log-in with e-mail address and password, and everything about tokens (design.md §9). */
+export function authRoutes(parts: AuthParts): Route[] {
+  const { users, logIn, tokens, resetMail, counted, inBackground } = parts
+  const base = { method: 'POST', tag: 'Log-in', track: 'publish' } as const
+
+  return [
+    {
+      ...base,
+      path: '/auth/login',
+      id: 'logIn',
+      summary: 'Log in',
+      body: [LogInBody],
+      answers: {
+        200: loggedIn,
+        401: { description: 'Wrong e-mail address or password', schema: ErrorWithItems },
+        ...throttled,
+      },
+      async handle({ body, address, count }) {
+        const { email, password } = body as LogInBody
+        const result = await unlessBusy(logIn.logIn(email, password, address))
+        // The usual sentence of 401, service.md §7, is about a header that is missing.
+        const wrong = httpsError('login.wrong')
+        if ('refused' in result) return refused(result, refuse(401, [wrong], wrong.message))
+        counted('ok')
+        count()
+        return issue(result.user)
+      },
+    },
+    {
+      ...base,
+      path: '/auth/refresh',
+      id: 'refresh',
+      summary: 'Exchange a refresh token for a new token',
+      body: [RefreshBody],
+      answers: {
+        200: loggedIn,
+        403: { description: 'Not a valid refresh token', schema: ErrorWithItems },
+      },
+      async handle({ body, count }) {
+        const { refreshToken } = body as RefreshBody
+        const user = await tokens.userOfRefresh(refreshToken)
+        if (!user) return refuse(403, [httpsError('refresh.invalid')])
+        count()
+        return issue(user)
+      },
+    },
+    {
+      ...base,
+      path: '/auth/reset',
+      id: 'reset',
+      summary: 'Ask for a link to choose a password, or choose it',
+      description:
+        'With `email`: mails a one-time link if there is such a user; the answer is the same if not. With `token` and `password`: sets the password and ends all log-ins made with the old one.',
+      body: [UseResetBody, AskResetBody],
+      answers: { 200: { description: 'Done', schema: TraceAnswer }, ...throttled },
+      async handle({ body, address, count }) {
+        if (isUse(body)) {
+          const result = await unlessBusy(logIn.useReset(body.token, body.password, address))
+          if ('refused' in result) return refused(result, refuse(400, [httpsError('reset.invalid')]))
+          count()
+          return { status: 200, body: { trace: null } }
+        }
+        const { email } = body as AskResetBody
+        const asked = await logIn.mayAskForMail(email, address)
+        if ('retryAfter' in asked) return refuseUntil(429, asked.retryAfter)
+        if (users.has(email)) count()
+        // Answered first: the time it takes to store and to mail would tell who has an account.
+        if (asked.mailNow && resetMail) {
+          inBackground(async () => {
+            const reset = await users.issueReset(email, 'mail')
+            if (reset) await resetMail.send(reset)
+          })
+        }
+        return { status: 200, body: { trace: null } }
+      },
+    },
+  ]
+
+  async function issue(user: User): Promise<Answer> {
+    const { userId, email, emailVerified, institutionId } = user
+    const body = {
+      ...(await tokens.issue(user)),
+      user: { user_id: userId, email, email_verified: emailVerified, institution: institutionId },
+      trace: null,
+    }
+    return { status: 200, body, headers: { 'cache-control': 'no-store' } }
+  }
+
+  function refused(result: Extract<Attempt, { refused: string }>, wrong: Answer): Answer {
+    counted(result.refused)
+    if (result.refused === 'throttled') return refuseUntil(429, result.retryAfter)
+    return result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong
+  }
+}
+
+type Attempt = LogInResult | { refused: 'busy' }
+
+async function unlessBusy(attempt: Promise<LogInResult>): Promise<Attempt> {
+  try {
+    return await attempt
+  } catch (error) {
+    if (error instanceof TooBusy) return { refused: 'busy' }
+    throw error
+  }
+}
+
+function isUse(body: unknown): body is UseResetBody {
+  return typeof body === 'object' && body !== null && 'token' in body
+}

@@ -1,0 +1,71 @@
+import Type from 'typebox'
+import type { Attempt } from '../../delivery/queue/work-item.ts'
+import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { refuse, refuseUntil } from '../answer.ts'
+import { PlainError, TestAnswer } from '../description/schemas.ts'
+import type { GuardedRoute } from './route.ts'
+
+/** What stands behind the routes. */
+export interface DeliveryParts {
+  subscriptions: Pick<PushSubscriptions, 'get'>
+  deliveries: {
+    /** Newest first. */
+    attempts(subscription: string): Promise<Attempt[]>
+    /** Undefined: a test is under way already. */
+    test(subscription: string): Promise<Attempt | undefined>
+  }
+}
+
+/** What became of the pushes of a subscription, for those who run the receiver. */
+export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): GuardedRoute[] {
+  const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
+  const params = { name: { description: 'Name of the subscription' } }
+  const notFound = { description: 'The institution has no such subscription', schema: PlainError }
+  return [
+    {
+      ...base,
+      method: 'GET',
+      path: '/subscriptions/{name}/deliveries',
+      id: 'listDeliveries',
+      summary: 'List the last deliveries, newest first',
+      params,
+      answers: {
+        200: {
+          description: 'The last 50 tries, acknowledged or not',
+          schema: Type.Array(Type.Unsafe({ $ref: 'Delivery' })),
+        },
+        404: notFound,
+      },
+      async handle(call, { institutionId }) {
+        const found = subscriptions.get(institutionId, call.params.name ?? '')
+        if (!found) return refuse(404, undefined, 'Subscription not found')
+        return { status: 200, body: await deliveries.attempts(found.name) }
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      path: '/subscriptions/{name}/test',
+      id: 'testSubscription',
+      summary: 'Send a test message to the webhook now',
+      description:
+        'The message is marked: its event is `de.org.hub.v1.test`, and its attributes have `test`. The answer says what the webhook answered. A subscription that was disabled because its webhook answered 410 is enabled again when the test is acknowledged, and gets what waits for it.',
+      params,
+      answers: {
+        200: { description: 'It was sent; see `delivered`', schema: TestAnswer },
+        404: notFound,
+        429: {
+          description: 'A test is under way; the header Retry-After says when to ask again',
+          schema: PlainError,
+        },
+      },
+      async handle(call, { institutionId }) {
+        const found = subscriptions.get(institutionId, call.params.name ?? '')
+        if (!found) return refuse(404, undefined, 'Subscription not found')
+        const delivery = await deliveries.test(found.name)
+        if (!delivery) return refuseUntil(429, 1)
+        return { status: 200, body: { delivered: delivery.reason === null, delivery, trace: null } }
+      },
+    },
+  ]
+}

@@ -1,0 +1,107 @@
+import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
+import { eventKinds } from '../../event/kind.ts'
+import { TrackEvent } from '../../event/schema.ts'
+import { costOf } from '../../validator/cost.ts'
+import type { Pipeline } from '../../validator/pipeline.ts'
+import { belowBody, refuse, refuseUntil } from '../answer.ts'
+import { ErrorWithItems, PlainError, PublishAnswer } from '../description/schemas.ts'
+import type { LegacyNames } from '../legacy-names.ts'
+import type { Route } from './route.ts'
+
+/** The kinds of events of this door (service.md §6.1). */
+const eventNames: readonly string[] = eventKinds
+  .filter((kind) => kind.class === 'track')
+  .map(({ name }) => name)
+
+/** When to try again without a feed: it takes an operator, or the next refresh. */
+const feedRetrySeconds = 60
+
+/** How often a user may publish. */
+export interface EventRate {
+  /** Seconds to wait before the next event of a user; 0: it may come now. */
+  waitFor: (userId: string) => Promise<number>
+  /** Counts what an event cost beyond one. */
+  charge: (userId: string, cost: number) => void
+}
+
+/** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
+export function eventRoutes(parts: {
+  pipeline: Pick<Pipeline, 'submitLegacy'>
+  names: LegacyNames
+  rate: EventRate
+}): Route[] {
+  const { pipeline, names, rate } = parts
+  return [
+    {
+      method: 'POST',
+      path: '/events/{eventName}',
+      id: 'publish',
+      summary: 'Publish an event',
+      description:
+        'Each service has its own verdict, counted in `statuses`. `failed` counts topics that were created now: the event did not go out there, send it again. `blocked` counts services the user may not publish for. `errors` says why, service by service.',
+      tag: 'Publishing',
+      track: 'publish',
+      permission: 'publish',
+      params: { eventName: { description: 'Name of the event', enum: eventNames } },
+      body: [TrackEvent],
+      rawBody: true,
+      answers: {
+        201: { description: 'Judged; see `statuses`', schema: PublishAnswer },
+        404: { description: 'The path cannot be decoded', schema: PlainError },
+        413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
+        429: {
+          description: 'Too many events; the header Retry-After says when to go on',
+          schema: PlainError,
+        },
+        503: {
+          description: 'There is no livestream feed; the header Retry-After says when to try again',
+          schema: PlainError,
+          mayRetry: true,
+        },
+      },
+      async handle({ params, body, at, started }, user) {
+        const { eventName = '' } = params
+        if (!eventNames.includes(eventName)) return refuse(400, [wrongName(eventName)])
+        if (!Buffer.isBuffer(body)) throw new Error('a raw body was not handed on')
+        const wait = await rate.waitFor(user.userId)
+        if (wait > 0) return refuseUntil(429, wait)
+        const request = { payload: body, eventName, institutionId: user.institutionId }
+        const decided = (livestreams: number) =>
+          rate.charge(user.userId, costOf(body.length, livestreams) - 1)
+        const result = await pipeline.submitLegacy(request, { at, started, decided })
+        if (result.outcome === 'failed') return refuse(500)
+        if (result.outcome === 'invalid') {
+          // Never 413, whatever the reason: a body that is too large was refused before.
+          return refuse(400, belowBody(result.errors))
+        }
+        if (result.outcome === 'unavailable') {
+          return refuseUntil(503, feedRetrySeconds, 'The livestream feed is not available, try again later')
+        }
+        const { statuses, errors, event } = result
+        const why = errors.length > 0 ? { errors: belowBody(errors) } : {}
+        return { status: 201, body: { statuses, ...why, event: named(event), trace: null } }
+      },
+    },
+  ]
+
+  /** The topic of a service with the name it has at this door. */
+  function named(event: Record<string, unknown>): Record<string, unknown> {
+    if (!Array.isArray(event.services)) return event
+    return { ...event, services: event.services.map(namedService) }
+  }
+
+  function namedService(service: unknown): unknown {
+    if (!isRecord(service) || !isRecord(service.topic)) return service
+    const { id, status, messageId } = service.topic
+    return { ...service, topic: { id, name: names.topicName(String(id)), status, messageId } }
+  }
+}
+
+function wrongName(eventName: string): ErrorItem {
+  const detail = `${quote(eventName)}, expected one of ${eventNames.join(', ')}`
+  return errorItem('event.name', '.params.eventName', detail)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

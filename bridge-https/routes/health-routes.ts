@@ -1,0 +1,57 @@
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { Health, ServiceInfo } from '../description/schemas.ts'
+import type { Route } from './route.ts'
+
+/** What is well and what is not. */
+export type HealthCheck = () => Promise<{ store: boolean | 'replaced'; feed: boolean }>
+
+/** Health and metrics, for load balancers and Prometheus. */
+export function healthRoutes(parts: {
+  version: string
+  stage: string
+  health: HealthCheck
+  metrics: Metrics
+}): Route[] {
+  const { version, stage, health, metrics } = parts
+  const base = { method: 'GET', tag: 'Operation' } as const
+  return [
+    {
+      ...base,
+      path: '/',
+      id: 'info',
+      summary: 'Whether the process answers',
+      answers: { 200: { description: 'It does', schema: ServiceInfo } },
+      handle: () => ({ status: 200, body: { service: 'now-playing-hub', version, stage, status: 'ok' } }),
+    },
+    {
+      ...base,
+      path: '/health',
+      id: 'health',
+      summary: 'Whether the node can do its work',
+      answers: {
+        200: { description: 'It can', schema: Health },
+        503: {
+          description:
+            'The store is missing or was replaced by an empty one, or the livestream feed is missing',
+          schema: Health,
+        },
+      },
+      async handle() {
+        const { store, feed } = await health()
+        const isWell = store === true && feed
+        return { status: isWell ? 200 : 503, body: { status: isWell ? 'ok' : 'unavailable', store, feed } }
+      },
+    },
+    {
+      ...base,
+      path: '/metrics',
+      id: 'metrics',
+      summary: 'Metrics of the node, in the text format of Prometheus',
+      answers: { 200: { description: 'Metrics', mediaType: 'text/plain' } },
+      async handle() {
+        const headers = { 'content-type': metrics.registry.contentType }
+        return { status: 200, body: await metrics.registry.metrics(), headers }
+      },
+    },
+  ]
+}

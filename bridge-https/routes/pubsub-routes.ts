@@ -1,0 +1,89 @@
+import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import type { ErrorItem } from '../../event/error.ts'
+import { maxPayloadBytes } from '../../validator/decide.ts'
+import { refuse } from '../answer.ts'
+import { compileBody } from '../body.ts'
+import {
+  PlainError,
+  PluginWork,
+  PushBody,
+  ReplayAnswer,
+  ReplayBody,
+  TraceAnswer,
+} from '../description/schemas.ts'
+import type { Tokens } from '../users/tokens.ts'
+import type { Route } from './route.ts'
+
+/** What stands behind the two routes. */
+export interface PubsubParts {
+  subscriptions: Pick<PushSubscriptions, 'get'>
+  tokens: Tokens
+  publicUrl: () => string
+  deliveries: {
+    /** Sends messages that were given up once more; how many. */
+    replay(subscription: string, messageId: string | undefined): Promise<number>
+    /** Takes one item of plugin work; false when there is no target for it. */
+    work(messageId: string, item: PluginWork): Promise<boolean>
+  }
+}
+
+/** The largest event beside an entry of its plugins that is most of it, in base64, and 64 KiB for what is around. */
+const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
+
+/** Plugin work pushed by the hub itself, and replay by hand (design.md §9). */
+export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: PubsubParts): Route[] {
+  const base = { path: '/pubsub', tag: 'Subscriptions', track: 'push' } as const
+  return [
+    {
+      ...base,
+      method: 'PUT',
+      id: 'replay',
+      summary: 'Send messages again that could not be delivered',
+      permission: 'subscribe',
+      body: [ReplayBody],
+      answers: {
+        200: { description: 'They are on their way', schema: ReplayAnswer },
+        404: { description: 'The institution has no such subscription', schema: PlainError },
+      },
+      async handle({ body }, { institutionId }) {
+        const { subscription, messageId } = body as ReplayBody
+        if (!subscriptions.get(institutionId, subscription)) {
+          return refuse(404, undefined, 'Subscription not found')
+        }
+        return {
+          status: 200,
+          body: { replayed: await deliveries.replay(subscription, messageId), trace: null },
+        }
+      },
+    },
+    {
+      ...base,
+      method: 'POST',
+      id: 'push',
+      summary: 'Take plugin work from the hub',
+      description: 'Only with a token that the hub made for this URL.',
+      admits: (bearer) => tokens.isService(bearer, `${publicUrl()}/pubsub`),
+      body: [PushBody],
+      bodyBytes: workBytes,
+      answers: {
+        201: { description: 'Queued for its target', schema: TraceAnswer },
+        404: { description: 'There is no target for it', schema: PlainError },
+      },
+      async handle({ body }) {
+        const { messageId, data } = (body as PushBody).message
+        const read = readPluginWork(Buffer.from(data, 'base64'))
+        if ('errors' in read) return refuse(400, read.errors.map(belowData))
+        return (await deliveries.work(messageId, read.value as PluginWork))
+          ? { status: 201, body: { trace: null } }
+          : refuse(404, undefined, 'Plugin target not found')
+      },
+    },
+  ]
+}
+
+const readPluginWork = compileBody([PluginWork])
+
+/** The work lies in the data of the message. */
+function belowData(error: ErrorItem): ErrorItem {
+  return { ...error, path: error.path.replace('.body', '.body.message.data') }
+}

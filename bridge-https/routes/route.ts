@@ -1,0 +1,86 @@
+import type { TSchema } from 'typebox'
+import { maxPayloadBytes } from '../../validator/decide.ts'
+import type { Answer } from '../answer.ts'
+import type { BodySchemas } from '../body.ts'
+import type { Track } from '../lifecycle/track.ts'
+import type { Permission, User } from '../users/user.ts'
+
+/** A request, as far as routes need it. */
+export interface Call {
+  /** Decoded parameters of the path. */
+  params: Record<string, string>
+  /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
+  body: unknown
+  /** Whoever is on the other side, behind a load balancer as well. */
+  address: string
+  /** Wall clock and `performance.now()` at the arrival of the last byte. */
+  at: number
+  started: number
+  /** Counts the request for the life cycle of its track; routes that ask for a token are counted without it. */
+  count(): void
+}
+
+/** An answer in the description. */
+export interface Described {
+  description: string
+  /** Content type to schema; a schema alone is JSON. */
+  schema?: TSchema
+  mediaType?: string
+  /** The header Retry-After says when to come back; 429 always has it. */
+  mayRetry?: boolean
+}
+
+interface RouteBase {
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  /** As the description writes it: `/topics/{topicName}`. */
+  path: string
+  id: string
+  summary: string
+  description?: string
+  tag: string
+  /** Retires with this track. */
+  track?: Track
+  body?: BodySchemas
+  /** Where 400 kB are not enough. */
+  bodyBytes?: number
+  /** The handler judges the bytes itself, by the rules of the schema and more. */
+  rawBody?: boolean
+  params?: Record<string, { description: string; enum?: readonly string[] }>
+  /** Statuses of success, and errors beyond those that follow from the rest of the route. */
+  answers: Record<number, Described>
+}
+
+/** A route for everybody. */
+export interface OpenRoute extends RouteBase {
+  permission?: undefined
+  /** Whether a bearer token of another kind opens it. */
+  admits?: (bearer: string) => Promise<boolean>
+  handle(call: Call): Promise<Answer> | Answer
+}
+
+/** A route for users with a permission. */
+export interface GuardedRoute extends RouteBase {
+  permission: Permission
+  handle(call: Call, user: User): Promise<Answer> | Answer
+}
+
+/** One row of the HTTPS API: it is served, described and retired from this. */
+export type Route = OpenRoute | GuardedRoute
+
+/** What is asked before the log-in. Thousands of strangers may send it at once, and it waits in memory. */
+const openBodyBytes = 16 * 1024
+
+/** Largest body of a route: 400 kB (service.md §8) for those who have shown a token, unless it says otherwise. */
+export function maxBodyBytes(route: Route): number {
+  return needsToken(route) ? (route.bodyBytes ?? maxPayloadBytes) : openBodyBytes
+}
+
+/** Whether a route asks for a bearer token. */
+export function needsToken(route: Route): boolean {
+  return route.permission !== undefined || route.admits !== undefined
+}
+
+/** How counters and metrics name a route. */
+export function labelOf({ method, path }: Route): string {
+  return `${method} ${path}`
+}

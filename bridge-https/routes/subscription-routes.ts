@@ -1,0 +1,114 @@
+import Type from 'typebox'
+import type { Standings } from '../../delivery/webhook/standing.ts'
+import type { PushSubscription, PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import type { Topics } from '../../validator/topics.ts'
+import { httpsError, refuse } from '../answer.ts'
+import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from '../description/schemas.ts'
+import type { LegacyNames } from '../legacy-names.ts'
+import type { GuardedRoute } from './route.ts'
+
+/** Push subscriptions: every user of an institution manages all of them (service.md §1). */
+export function subscriptionRoutes(parts: {
+  subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'> & {
+    standing: Standings['of']
+  }
+  topics: Pick<Topics, 'get'>
+  names: LegacyNames
+  /** Why events cannot be sent to a URL, or undefined. */
+  checkUrl: (url: string) => Promise<string | undefined>
+}): GuardedRoute[] {
+  const { subscriptions, topics, names, checkUrl } = parts
+  const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
+  const params = { name: { description: 'Name of the subscription' } }
+  const notFound = { description: 'The institution has no such subscription', schema: PlainError }
+  return [
+    {
+      ...base,
+      method: 'POST',
+      path: '/subscriptions',
+      id: 'subscribe',
+      summary: 'Subscribe a webhook to a topic',
+      body: [SubscribeBody],
+      answers: {
+        201: { description: 'Created', schema: Subscription },
+        404: { description: 'There is no such topic', schema: PlainError },
+        413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
+      },
+      async handle({ body }, { institutionId, userId }) {
+        const { url, contact, topic } = body as SubscribeBody
+        const wrong = await checkUrl(url)
+        if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
+        const { id: topicId } = topics.get(topic) ?? {}
+        if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
+        const request = { topicId, url, contact, institutionId, createdBy: userId }
+        const created = await subscriptions.add(request)
+        if (!created) return refuse(400, [httpsError('subscription.limit')])
+        return { status: 201, body: shown(created) }
+      },
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/subscriptions',
+      id: 'listSubscriptions',
+      summary: 'List the subscriptions of the institution',
+      answers: {
+        200: {
+          description: 'All subscriptions of the institution',
+          schema: Type.Array(Type.Unsafe({ $ref: 'Subscription' })),
+        },
+      },
+      handle: (_call, { institutionId }) => ({
+        status: 200,
+        body: subscriptions.ofInstitution(institutionId).map(shown),
+      }),
+    },
+    {
+      ...base,
+      method: 'GET',
+      path: '/subscriptions/{name}',
+      id: 'getSubscription',
+      summary: 'Show a subscription',
+      params,
+      answers: { 200: { description: 'The subscription', schema: Subscription }, 404: notFound },
+      handle(call, { institutionId }) {
+        const found = subscriptions.get(institutionId, call.params.name ?? '')
+        return found ? { status: 200, body: shown(found) } : refuse(404, undefined, 'Subscription not found')
+      },
+    },
+    {
+      ...base,
+      method: 'DELETE',
+      path: '/subscriptions/{name}',
+      id: 'deleteSubscription',
+      summary: 'Delete a subscription',
+      params,
+      answers: { 200: { description: 'Deleted', schema: Deleted }, 404: notFound },
+      async handle(call, { institutionId }) {
+        const removed = await subscriptions.remove(institutionId, call.params.name ?? '')
+        return removed
+          ? { status: 200, body: { valid: true, trace: null } }
+          : refuse(404, undefined, 'Subscription not found')
+      },
+    },
+  ]
+
+  /** The fields of service.md §2.8, in their order, and how it goes (design.md §9). */
+  function shown(subscription: PushSubscription) {
+    const { name, topicId, ackDeadlineSeconds, retryPolicy, serviceAccount, url, contact } = subscription
+    return {
+      type: 'PUBSUB',
+      method: 'PUSH',
+      name,
+      path: names.subscriptionPath(name),
+      topic: { id: topicId, name: names.topicName(topicId), path: names.topicPath(topicId) },
+      ackDeadlineSeconds,
+      retryPolicy,
+      serviceAccount,
+      url,
+      contact,
+      institutionId: subscription.institutionId,
+      ...subscriptions.standing(subscription),
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import Type from 'typebox'
+import type { Feed } from '../../validator/feed/feed.ts'
+import type { Topics } from '../../validator/topics.ts'
+import { refuse } from '../answer.ts'
+import { PlainError, Topic } from '../description/schemas.ts'
+import type { LegacyNames } from '../legacy-names.ts'
+import type { GuardedRoute } from './route.ts'
+
+/** Topics: one per livestream, from its first event on (service.md §1). */
+export function topicRoutes(parts: {
+  topics: Pick<Topics, 'list' | 'get'>
+  feed: () => Feed | undefined
+  names: LegacyNames
+}): GuardedRoute[] {
+  const { topics, feed, names } = parts
+  const base = { method: 'GET', tag: 'Topics', track: 'push', permission: 'subscribe' } as const
+  return [
+    {
+      ...base,
+      path: '/topics',
+      id: 'listTopics',
+      summary: 'List the topics',
+      answers: {
+        200: {
+          description: 'All topics',
+          schema: Type.Array(Type.Unsafe({ $ref: 'Topic' })),
+        },
+      },
+      handle: () => ({ status: 200, body: topics.list().map(({ id }) => shown(id)) }),
+    },
+    {
+      ...base,
+      path: '/topics/{topicName}',
+      id: 'getTopic',
+      summary: 'Show a topic',
+      params: { topicName: { description: 'Name of the topic, percent-encoded like every part of a path' } },
+      answers: {
+        200: { description: 'The topic', schema: Topic },
+        404: { description: 'There is no such topic on this stage', schema: PlainError },
+      },
+      handle({ params }) {
+        const topic = topics.get(names.livestreamOf(params.topicName ?? '') ?? '')
+        return topic ? { status: 200, body: shown(topic.id) } : refuse(404, undefined, 'Topic not found')
+      },
+    },
+  ]
+
+  function shown(id: string) {
+    const livestream = feed()?.byId(id)
+    const labels: Record<string, string> = livestream
+      ? {
+          title: livestream.title,
+          externalId: livestream.externalId,
+          publisherId: livestream.publisher.id,
+          institutionId: livestream.institution.id,
+        }
+      : {}
+    return { type: 'PUBSUB', id, name: names.topicName(id), path: names.topicPath(id), labels }
+  }
+}

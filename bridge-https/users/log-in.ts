@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto'
+import type { Store } from '../../store/store.ts'
+import type { Familiar } from './familiar.ts'
+import { createLimiter, type Limiter } from './limiter.ts'
+import { type Origin, originOf } from './origin.ts'
+import type { Asker } from './passwords.ts'
+import type { User } from './user.ts'
+import type { Users } from './users.ts'
+
+export type LogIn = ReturnType<typeof createLogIn>
+
+export type LogInResult =
+  | { user: User }
+  | { refused: 'wrong' }
+  /** Too many failures: nothing was looked at. */
+  | { refused: 'throttled'; retryAfter: number }
+
+const windowSeconds = 60
+/** Mails per account and hour. More would be a nuisance made by strangers. */
+const mailsPerHour = 3
+
+/** A limit, and what it counts of this attempt. */
+type Count = readonly [limiter: Limiter, key: string]
+
+/**
+ * Log-in with e-mail address and password, throttled by where it comes from, and by account and where it comes
+ * from (design.md §9): failures elsewhere do not lock an account. Accounts that do not exist are throttled all
+ * the same: nothing tells them apart.
+ */
+export function createLogIn(parts: {
+  /** Where other nodes hear of failures; absent: there are none. */
+  store?: Store
+  users: Pick<Users, 'authenticate' | 'setPassword'>
+  /** From where people have logged in before; absent: everybody is a stranger. */
+  familiar?: Familiar
+  /** Failures per address and minute, half as many per account from there; 0: no limit. */
+  failures: number
+}) {
+  const { store, users, familiar, failures } = parts
+  const limiter = (name: string, points: number, seconds = windowSeconds) =>
+    createLimiter(store, name, { points: Math.max(Math.ceil(points), 1), seconds })
+  const perAddress = limiter('login-address', failures)
+  const perNetwork = limiter('login-network', 5 * failures)
+  const perAccountAndAddress = limiter('login-account', failures / 2)
+  const perAccountAndNetwork = limiter('login-account-network', failures)
+  /** Over all places nobody has logged in from: many of them together must not guess without end. */
+  const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
+  const mails = limiter('reset-mail', mailsPerHour, 3600)
+
+  return {
+    async logIn(email: string, password: string, from: string): Promise<LogInResult> {
+      const origin = originOf(from)
+      const account = keyOf(email)
+      const counts: Count[] = [
+        ...countsOf(origin),
+        [perAccountAndAddress, `${account} ${origin.address}`],
+        [perAccountAndNetwork, `${account} ${origin.network}`],
+        ...(familiarity(origin) === 'strange' ? [[perAccountOfStrangers, account] as const] : []),
+      ]
+      return attempt(counts, origin, () => users.authenticate(email, password, askerOf(origin)))
+    },
+
+    /** Sets a password by a one-time token; wrong tokens count like wrong passwords. */
+    async useReset(token: string, password: string, from: string): Promise<LogInResult> {
+      const origin = originOf(from)
+      return attempt(countsOf(origin), origin, () => users.setPassword(token, password, askerOf(origin)))
+    },
+
+    /** Whether a link may be mailed; seconds to wait when the address has asked for too many. */
+    async mayAskForMail(email: string, from: string): Promise<{ retryAfter: number } | { mailNow: boolean }> {
+      const origin = originOf(from)
+      const asked = countsOf(origin).map(([limiter, key]): Count => [limiter, `mail ${key}`])
+      const retryAfter = await take(asked)
+      if (retryAfter !== undefined) return { retryAfter }
+      keep(asked)
+      // What strangers ask for must not use up what its owner may.
+      const account = keyOf(email)
+      const place = familiarity(origin) === 'strange' ? '' : ` ${origin.network}`
+      if ((await mails.take(account + place)) !== undefined) return { mailNow: false }
+      mails.tellOthers(account + place)
+      return { mailNow: true }
+    },
+  }
+
+  function countsOf({ address, network }: Origin): Count[] {
+    return [
+      [perAddress, address],
+      [perNetwork, network],
+    ]
+  }
+
+  function familiarity(origin: Origin) {
+    return familiar?.of(origin) ?? 'strange'
+  }
+
+  function askerOf(origin: Origin): Asker {
+    return { from: origin.address, familiarity: familiarity(origin) }
+  }
+
+  async function attempt(
+    counts: readonly Count[],
+    origin: Origin,
+    work: () => Promise<User | undefined>,
+  ): Promise<LogInResult> {
+    // Taken before the password is checked and given back after a success: otherwise as many could be
+    // tried as fit into the time one check takes.
+    const retryAfter = await take(counts)
+    if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
+    const user = await work().catch(async (error: unknown) => {
+      await giveBack(counts)
+      throw error
+    })
+    if (!user) {
+      keep(counts)
+      return { refused: 'wrong' }
+    }
+    await giveBack(counts)
+    // A log-in needs no store, and so does not wait for this.
+    familiar?.remember(origin).catch(() => undefined)
+    return { user }
+  }
+
+  /** One point of each, or of none: then the seconds until there is one. */
+  async function take(counts: readonly Count[]): Promise<number | undefined> {
+    if (failures === 0) return undefined
+    for (const [index, [limiter, key]] of counts.entries()) {
+      const wait = await limiter.take(key)
+      if (wait === undefined) continue
+      await giveBack(counts.slice(0, index))
+      return wait
+    }
+    return undefined
+  }
+
+  async function giveBack(counts: readonly Count[]): Promise<void> {
+    if (failures === 0) return
+    for (const [limiter, key] of counts) await limiter.giveBack(key)
+  }
+
+  function keep(counts: readonly Count[]): void {
+    if (failures === 0) return
+    for (const [limiter, key] of counts) limiter.tellOthers(key)
+  }
+}
+
+/** Of fixed length, so that nobody fills the memory with addresses. */
+function keyOf(email: string): string {
+  return createHash('sha256').update(email.toLowerCase()).digest('base64url')
+}

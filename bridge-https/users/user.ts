@@ -1,0 +1,67 @@
+import { isInstitutionUrn } from '../../event/urn.ts'
+
+/** What a user may do over HTTPS (service.md §5). `operate` is for operators of the hub itself. */
+export type Permission = (typeof permissions)[number]
+export const permissions = ['publish', 'subscribe', 'operate'] as const
+
+/** A user of the HTTPS API. Every one belongs to one institution (service.md §1). */
+export interface User {
+  userId: string
+  email: string
+  institutionId: string
+  permissions: readonly Permission[]
+  /** Whether a link that was mailed to the address has been used. */
+  emailVerified: boolean
+  createdAt: string
+}
+
+/** A user as an operator asks for it: nothing is checked yet. */
+export interface UserRequest {
+  email: string
+  institution: string
+  permissions?: readonly string[]
+}
+
+/** Whoever is given no permission by name publishes and subscribes, like every user of the HTTPS API so far. */
+const usualPermissions: readonly Permission[] = ['publish', 'subscribe']
+
+/** Checks a request for a user: what it describes, or what is wrong in words. Pure: the CLI judges by the same rules. */
+export function checkUserRequest(
+  request: UserRequest,
+): Pick<User, 'email' | 'institutionId' | 'permissions'> | { error: string } {
+  const wrong = checkEmail(request.email) ?? checkInstitution(request.institution)
+  if (wrong !== undefined) return { error: wrong }
+  const asked = [...new Set(request.permissions ?? [])]
+  const unknown = asked.find((permission) => !isPermission(permission))
+  if (unknown !== undefined) {
+    return { error: `permission must be one of ${permissions.join(', ')}, not ${JSON.stringify(unknown)}` }
+  }
+  return {
+    email: normalEmail(request.email),
+    institutionId: request.institution,
+    permissions: asked.length > 0 ? asked.filter(isPermission) : usualPermissions,
+  }
+}
+
+/** Why this cannot be the e-mail address of a user, or undefined. */
+export function checkEmail(email: string): string | undefined {
+  if (email.length <= 254 && emailPattern.test(email)) return undefined
+  return `email must be an e-mail address, not ${JSON.stringify(email)}`
+}
+
+/** An address as it is compared: nobody has two accounts that differ in case. */
+export function normalEmail(email: string): string {
+  return email.toLowerCase()
+}
+
+/** An address that can be written to. Control characters in it would reach mail headers. */
+export const emailPattern = /^[^\s@<>(),;:"\\\p{C}]+@[^\s@<>(),;:"\\\p{C}]+$/u
+
+function checkInstitution(institution: string): string | undefined {
+  if (isInstitutionUrn(institution)) return undefined
+  return `institution must be an institution URN (urn:org:institution:<id>), not ${JSON.stringify(institution)}`
+}
+
+function isPermission(text: string): text is Permission {
+  return permissions.some((permission) => permission === text)
+}

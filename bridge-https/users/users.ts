@@ -1,0 +1,181 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createCollection } from '../../store/collection.ts'
+import type { Store } from '../../store/store.ts'
+import { createTurns } from '../../store/turns.ts'
+import type { Asker, Passwords } from './passwords.ts'
+import { checkUserRequest, normalEmail, type User, type UserRequest } from './user.ts'
+
+export type Users = Awaited<ReturnType<typeof createUsers>>
+
+/** A one-time token that lets its bearer choose the password of a user. Shown once, stored as a hash. */
+export interface ResetToken {
+  user: User
+  token: string
+  expiresAt: string
+}
+
+/** Who hands the token on. One of each may be outstanding, so that nobody can void an operator's by asking for a mail. */
+export type ResetChannel = 'operator' | 'mail'
+
+const hourMs = 3600 * 1000
+const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
+
+interface StoredUser extends User {
+  /** Counts passwords: tokens of an earlier one are void. */
+  generation: number
+  passwordHash?: string
+  resets: { channel: ResetChannel; hash: string; expiresAt: string }[]
+}
+
+/** The users of the HTTPS API, in the store and mirrored in memory (design.md §9). */
+export async function createUsers(parts: {
+  store: Store
+  passwords: Passwords
+  /** Wall clock, milliseconds since the epoch. */
+  clock: () => number
+  /** Whether the livestream feed knows the institution. */
+  knownInstitution: (institutionId: string) => boolean
+}) {
+  const { store, passwords, clock, knownInstitution } = parts
+  const collection = await createCollection<StoredUser>(store, 'user')
+  const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
+  collection.onChanged((userId, before, after) => {
+    if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
+    if (after) idByEmail.set(after.email, userId)
+  })
+  // A password must not bring back a user that was just removed, and a token works once.
+  const inOrder = createTurns(store, 'user')
+
+  return {
+    /**
+     * Makes a user without a password, and the token to choose one; or says what is wrong. `first` is called with
+     * the user before it is stored; when that rejects there is none.
+     */
+    async add(
+      request: UserRequest,
+      first?: (user: User) => Promise<void>,
+    ): Promise<(ResetToken & { warning?: string }) | { error: string }> {
+      const checked = checkUserRequest(request)
+      if ('error' in checked) return checked
+      return inOrder(async () => {
+        if (idByEmail.has(checked.email)) return { error: `there is already a user ${checked.email}` }
+        const user: StoredUser = {
+          ...checked,
+          userId: randomUUID(),
+          emailVerified: false,
+          createdAt: new Date(clock()).toISOString(),
+          generation: 0,
+          resets: [],
+        }
+        await first?.(shown(user))
+        const reset = await storeReset(user, 'operator')
+        idByEmail.set(user.email, user.userId)
+        const { institutionId } = user
+        if (knownInstitution(institutionId)) return reset
+        return { ...reset, warning: `the livestream feed does not know ${institutionId}` }
+      })
+    },
+
+    /** All users, by e-mail address. */
+    list: (): (User & { hasPassword: boolean })[] =>
+      [...collection.values()]
+        .map((stored) => ({ ...shown(stored), hasPassword: stored.passwordHash !== undefined }))
+        .sort((a, b) => (a.email < b.email ? -1 : 1)),
+
+    /** Removes a user; its tokens are void at once. The id it had, or undefined. */
+    remove: (email: string): Promise<string | undefined> =>
+      inOrder(async () => {
+        const stored = byEmail(email)
+        if (!stored || !(await collection.delete(stored.userId))) return undefined
+        idByEmail.delete(stored.email)
+        return stored.userId
+      }),
+
+    /** A token to choose a new password; the old one works until then. Undefined: no such user. */
+    issueReset: (email: string, channel: ResetChannel): Promise<ResetToken | undefined> =>
+      inOrder(async () => {
+        const stored = byEmail(email)
+        return stored && storeReset(stored, channel)
+      }),
+
+    /** Uses a token up and sets the password; every token of the user is void then. Undefined: not a valid token. */
+    async setPassword(token: string, password: string, asker?: Asker): Promise<User | undefined> {
+      const hash = digest(token)
+      // Looked up before the expensive part, and again when it is our turn: a token works once.
+      if (!byReset(hash)) return undefined
+      const passwordHash = await passwords.hash(password, asker)
+      return inOrder(async () => {
+        const found = byReset(hash)
+        if (!found) return undefined
+        const { stored, channel } = found
+        const changed: StoredUser = {
+          ...stored,
+          passwordHash,
+          resets: [],
+          generation: stored.generation + 1,
+          emailVerified: stored.emailVerified || channel === 'mail',
+        }
+        await collection.put(stored.userId, changed)
+        return shown(changed)
+      })
+    },
+
+    /** The user behind e-mail address and password. An unknown address costs as much time as a wrong password. */
+    async authenticate(email: string, password: string, asker?: Asker): Promise<User | undefined> {
+      const stored = byEmail(email)
+      const fits = await passwords.verify(password, stored?.passwordHash, asker)
+      // Removed or changed while the password was checked: then it is not this user any more.
+      if (!fits || !stored || collection.get(stored.userId)?.generation !== stored.generation)
+        return undefined
+      return shown(stored)
+    },
+
+    has: (email: string): boolean => byEmail(email) !== undefined,
+
+    find(email: string): User | undefined {
+      const stored = byEmail(email)
+      return stored && shown(stored)
+    },
+
+    /** The user of a token: its id, and the generation of its password when the token was made. */
+    current(userId: string, generation: number): User | undefined {
+      const stored = collection.get(userId)
+      return stored?.generation === generation ? shown(stored) : undefined
+    },
+
+    generationOf: (userId: string): number => collection.get(userId)?.generation ?? -1,
+  }
+
+  async function storeReset(user: StoredUser, channel: ResetChannel): Promise<ResetToken> {
+    const token = randomBytes(32).toString('base64url')
+    const expiresAt = new Date(clock() + resetLifetimeMs[channel]).toISOString()
+    const others = user.resets.filter((reset) => reset.channel !== channel)
+    await collection.put(user.userId, {
+      ...user,
+      resets: [...others, { channel, hash: digest(token), expiresAt }],
+    })
+    return { user: shown(user), token, expiresAt }
+  }
+
+  function byEmail(email: string): StoredUser | undefined {
+    return collection.get(idByEmail.get(normalEmail(email)) ?? '')
+  }
+
+  function byReset(hash: string): { stored: StoredUser; channel: ResetChannel } | undefined {
+    for (const stored of collection.values()) {
+      const reset = stored.resets.find((one) => one.hash === hash)
+      if (reset && Date.parse(reset.expiresAt) > clock()) return { stored, channel: reset.channel }
+    }
+    return undefined
+  }
+}
+
+function shown(stored: StoredUser): User {
+  const { generation: _generation, passwordHash: _hash, resets: _resets, ...user } = stored
+  return user
+}
+
+/** The token has 256 random bits: a slow hash would add nothing (design.md §5). */
+function digest(token: string): string {
+  return createHash('sha256').update(token).digest('base64url')
+}

@@ -1,0 +1,347 @@
+import { Duplex } from 'node:stream'
+import type { Principal } from '../../acl/principal.ts'
+import type { InFlight } from '../session/in-flight.ts'
+import { type ConnectPacket, judgeConnect } from './connect-packet.ts'
+import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } from './connection-events.ts'
+import {
+  createFrameReader,
+  type FiltersFrame,
+  type Frame,
+  ProtocolViolation,
+  readFilters,
+  readPublish,
+} from './frames.ts'
+import { watchKeepAlive } from './keep-alive.ts'
+import { endGently } from './linger.ts'
+import { Outgoing } from './outgoing.ts'
+import { takePubacksAhead } from './pubacks.ts'
+import { countPerTurn } from './turn.ts'
+import {
+  encodeConnackRefusal,
+  encodeEmptyPublish,
+  type Publish,
+  type PublishFlags,
+  packetType,
+  type Qos,
+} from './wire.ts'
+
+/** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
+const maxUnfinishedBytes = 1024 * 1024
+const packetCostBytes = 256
+/** Packets of one connection that are taken in one turn: thousands of the smallest fit into one read. */
+const packetsPerTurn = 128
+
+/**
+ * The connection Aedes sees instead of the socket.
+ *
+ * Inwards it lets through only whole, well-formed packets, and keeps for itself what it does better:
+ * keep alive, and the acknowledgements of messages that distribution delivered. Outwards writes are
+ * coalesced into a bounded buffer; a peer that stops reading is cut off and nobody waits for it.
+ */
+export class MqttConnection extends Duplex {
+  readonly remoteAddress: string
+  readonly connectedAt: number
+  /** For messages; everything else goes out through `send`. */
+  readonly outgoing: Outgoing
+  /** Set once the CONNECT was read. */
+  request: ConnectPacket | undefined
+  principal: Principal | undefined
+  /** Why the hub closed it. */
+  cutReason: CutReason | undefined
+  /** The client said goodbye, so that its will is void [MQTT-3.14.4-3]. */
+  farewell = false
+  /** Shown in CONNACK [MQTT-3.2.2-2]. */
+  sessionPresent = false
+  readonly #socket: Duplex
+  readonly #limits: ConnectionLimits
+  readonly #events: ConnectionEvents
+  readonly #frames
+  #inFlight: InFlight | undefined
+  #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
+  /** What came in and is not taken yet: behind a CONNECT that is not answered [MQTT-3.1.4-5], or behind too much. */
+  #arriving: Generator<Frame> | undefined
+  readonly #fitsTurn = countPerTurn(packetsPerTurn)
+  #connackSeen = false
+  #lastHeard = performance.now()
+  #stopKeepAlive = () => {}
+  /** Bytes received and not yet answered. */
+  #unfinishedBytes = 0
+  #stopped = false
+  /** A PUBLISH that has to wait for its turn. */
+  #throttled: Frame | undefined
+  #peerEnded = false
+
+  constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
+    super({ allowHalfOpen: true, emitClose: true })
+    this.remoteAddress = remoteAddress
+    this.connectedAt = Date.now()
+    this.#socket = socket
+    this.#limits = limits
+    this.#events = events
+    this.#frames = createFrameReader(
+      () => (this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes),
+      () => {
+        const end = () => this.cut('overload', 'its packet was unfinished for longer than all others')
+        return this.#events.collect(this.#state === 'new', end)
+      },
+    )
+    this.outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
+    takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
+    socket.on('data', (chunk: Buffer) => this.#received(chunk))
+    socket.on('end', () => {
+      this.#peerEnded = true
+      this.#endInward()
+    })
+    socket.on('error', () => this.destroy())
+    socket.on('close', () => {
+      // What was sent before a proper end still counts; Aedes closes when it has read it.
+      if (!this.#peerEnded || this.#state !== 'open') this.destroy()
+    })
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open'
+  }
+
+  /** A PUBLISH is acknowledged or given up: there is room for more. */
+  finished({ payload }: ArrivedPublish): void {
+    this.#release(payload.length)
+  }
+
+  /** The log-in is done: packets that came behind the CONNECT go in now. `inFlight` is that of the session. */
+  open(inFlight: InFlight): void {
+    if (this.#state !== 'handshake') return
+    this.#state = 'open'
+    this.#inFlight = inFlight
+    const lastHeard = () => (this.#isPaused() ? undefined : this.#lastHeard)
+    const { keepAlive } = this.request ?? { keepAlive: 0 }
+    this.#stopKeepAlive = watchKeepAlive(keepAlive, lastHeard, (limit) =>
+      this.cut('keepalive', `nothing heard for ${limit} ms`),
+    )
+    this.#proceed()
+  }
+
+  /** Sends one encoded packet. When the buffer is full the peer is cut off. */
+  send(bytes: Buffer): void {
+    if (this.#state === 'closed') return
+    if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes)
+    else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
+  }
+
+  /** Sends a message if there is room for it. */
+  deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
+    if (this.#state === 'closed') return
+    const bytes = publish.packet(qos, flags, packetId)
+    if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes, qos > 0)
+    else this.overflow(qos)
+  }
+
+  /** There is no room for a message: one of QoS 0 is left out, for any other the peer is cut off. */
+  overflow(qos: Qos): void {
+    if (this.#state === 'closed') return
+    if (qos === 0) this.#events.dropped()
+    else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
+  }
+
+  /** Resolves when more may be sent without piling up, at once where nothing waits. */
+  paced(): Promise<void> {
+    return this.outgoing.paced(() => this.isOpen)
+  }
+
+  /** Closes the connection for a reason that is counted and logged. */
+  cut(reason: CutReason, detail: string): void {
+    if (this.#state === 'closed') return
+    this.cutReason = reason
+    this.#events.cut(reason, detail)
+    // Who does not read will not read a farewell either.
+    if (reason === 'slow') this.#socket.destroy()
+    this.destroy()
+  }
+
+  /** Stops taking packets; what was received before is still answered. For shutdown. */
+  stopReading(): void {
+    this.#stopped = true
+    this.#socket.pause()
+  }
+
+  override _read(): void {
+    this.#resume()
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#writeOut(chunk)
+    done()
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this.#writeOut(Buffer.concat(chunks.map(({ chunk }) => chunk)))
+    done()
+  }
+
+  override _destroy(_error: Error | null, done: (error: null) => void): void {
+    this.#state = 'closed'
+    this.#stopKeepAlive()
+    this.#arriving = undefined
+    this.#frames.close()
+    this.outgoing.close()
+    this.#inFlight?.letGo()
+    endGently(this.#socket)
+    done(null)
+  }
+
+  #resume(): void {
+    if (this.#stopped || this.#state === 'handshake' || this.#state === 'closed') return
+    if (this.#arriving === undefined && !this.#isPaused()) this.#socket.resume()
+  }
+
+  /** Nothing is read, so that the client's silence says nothing about it. */
+  #isPaused(): boolean {
+    return this.#throttled !== undefined || this.#unfinishedBytes > maxUnfinishedBytes
+  }
+
+  #take(bytes: number): void {
+    this.#unfinishedBytes += bytes + packetCostBytes
+    if (this.#unfinishedBytes > maxUnfinishedBytes) this.#socket.pause()
+  }
+
+  #release(bytes: number): void {
+    this.#unfinishedBytes -= bytes + packetCostBytes
+    this.#lastHeard = performance.now()
+    this.#resume()
+  }
+
+  /** The peer sends no more; what it sent before is still dispatched. */
+  #endInward(): void {
+    if (this.#peerEnded && this.#state !== 'handshake' && this.#arriving === undefined) this.push(null)
+  }
+
+  /** The PUBLISH that waits may go on. */
+  #unthrottle(): boolean {
+    if (this.#state !== 'open') return false
+    const frame = this.#throttled
+    this.#throttled = undefined
+    this.#lastHeard = performance.now()
+    if (frame) this.#publish(frame)
+    this.#proceed()
+    return true
+  }
+
+  #received(chunk: Buffer): void {
+    if (this.#state === 'closed') return
+    this.#lastHeard = performance.now()
+    this.#arriving = this.#frames.push(chunk)
+    this.#proceed()
+  }
+
+  /** Takes what came in, as long as it may be taken; reads on when all of it is. */
+  #proceed(): void {
+    try {
+      while (this.#arriving !== undefined && this.#mayTake()) {
+        const { value: frame } = this.#arriving.next()
+        if (frame) this.#accept(frame)
+        else this.#arriving = undefined
+      }
+    } catch (error) {
+      if (!(error instanceof ProtocolViolation)) throw error
+      this.cut('protocol', error.message)
+    }
+    if (this.#arriving !== undefined) this.#socket.pause()
+    this.#endInward()
+    this.#resume()
+  }
+
+  #mayTake(): boolean {
+    if (this.#throttled !== undefined || this.#state === 'handshake' || this.#state === 'closed') return false
+    if (this.#fitsTurn()) return true
+    setImmediate(() => this.#proceed())
+    return false
+  }
+
+  /** False while something is held back, half received or over: then it has to wait its turn. */
+  #takePuback(packetId: number): boolean {
+    const isHolding = this.#throttled !== undefined || this.#arriving !== undefined
+    if (this.#state !== 'open' || this.farewell || isHolding || !this.#frames.isBetweenPackets()) return false
+    this.#lastHeard = performance.now()
+    if (!this.#inFlight?.endFirst(packetId)) this.#events.acknowledged(packetType.puback, packetId)
+    return true
+  }
+
+  #accept(frame: Frame): void {
+    if (this.#state === 'new') this.#connect(frame)
+    else this.#dispatch(frame)
+  }
+
+  #connect(frame: Frame): void {
+    const request = judgeConnect(frame, this.#limits.maxClientIdBytes)
+    if ('refusal' in request) {
+      const { returnCode, reason, detail } = request.refusal
+      if (returnCode !== undefined) this.send(encodeConnackRefusal(returnCode))
+      this.cut(reason, detail)
+      return
+    }
+    this.request = request
+    this.#state = 'handshake'
+    this.#socket.pause()
+    const bytes = Buffer.from(frame.bytes)
+    // Keep alive is watched here, where acknowledgements count as life too [MQTT-3.1.2-24].
+    bytes.writeUInt16BE(0, request.keepAliveAt)
+    this.#inward(bytes)
+  }
+
+  #dispatch(frame: Frame): void {
+    if (this.farewell) return // nothing may follow a DISCONNECT [MQTT-3.14.4-2]
+    switch (frame.type) {
+      case packetType.puback:
+      case packetType.pubrec:
+      case packetType.pubcomp:
+        this.#events.acknowledged(frame.type, frame.body.readUInt16BE(0))
+        return
+      case packetType.connect:
+        this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
+        return
+      case packetType.publish:
+        if (this.#events.publishing(() => this.#unthrottle())) this.#publish(frame)
+        // Back-pressure instead of loss: what the client sends behind it waits in the network (design.md §8).
+        else this.#throttled = frame
+        return
+      case packetType.subscribe:
+        this.#answer(frame, (request) => this.#events.subscribe(request))
+        return
+      case packetType.unsubscribe:
+        this.#answer(frame, (request) => this.#events.unsubscribe(request))
+        return
+      case packetType.disconnect:
+        this.farewell = true
+        break
+    }
+    this.#inward(frame.bytes)
+  }
+
+  #publish(frame: Frame): void {
+    const publish = { ...readPublish(frame), started: this.#lastHeard }
+    this.#take(publish.payload.length)
+    this.#events.publish(publish)
+    // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.
+    if (publish.qos === 2) this.#inward(encodeEmptyPublish(publish.packetId))
+  }
+
+  #answer(frame: Frame, answer: (request: FiltersFrame) => Promise<void>): void {
+    const { length } = frame.bytes
+    this.#take(length)
+    void answer(readFilters(frame)).finally(() => this.#release(length))
+  }
+
+  #inward(bytes: Buffer): void {
+    if (this.#state === 'closed' || this.readableEnded) return
+    if (!this.push(bytes)) this.#socket.pause()
+  }
+
+  #writeOut(bytes: Buffer): void {
+    if (!this.#connackSeen && bytes[0] === packetType.connack << 4) {
+      this.#connackSeen = true
+      // Aedes calls only a session with subscriptions present [MQTT-3.2.2-2]; a refusal never is [MQTT-3.2.2-4].
+      if (bytes[3] === 0) bytes[2] = this.sessionPresent ? 1 : 0
+    }
+    this.send(bytes)
+  }
+}

@@ -1,0 +1,256 @@
+import { isUtf8 } from 'node:buffer'
+import { type Collected, createHalfReceived } from '../../listener/half-received.ts'
+import { packetType, type Qos } from './wire.ts'
+
+/** One whole control packet as it came over the wire. */
+export interface Frame {
+  type: number
+  flags: number
+  /** Variable header and payload. */
+  body: Buffer
+  /** The packet with its fixed header. */
+  bytes: Buffer
+}
+
+/**
+ * Cuts a byte stream into control packets and refuses what MQTT 3.1.1 forbids, before anything
+ * downstream parses or buffers it.
+ *
+ * `push` yields the frames that the chunk completes, one by one. It throws a `ProtocolViolation` for a packet
+ * that must close the connection [MQTT-4.8.0-1].
+ * `maxBytes` is asked per packet, when those before it were dealt with: a longer one is refused as soon as
+ * its header is read, not buffered. `collect` begins to collect an unfinished one.
+ */
+export function createFrameReader(maxBytes: () => number, collect: () => Collected = collectAlone) {
+  let unfinished: Collected | undefined
+  /** Bytes of the unfinished packet, 0 while its header is not known. */
+  let expected = 0
+
+  return {
+    /** Nothing of an unfinished packet waits for the rest of it. */
+    isBetweenPackets: () => unfinished === undefined,
+
+    *push(chunk: Buffer): Generator<Frame> {
+      let rest = chunk
+      while (rest.length > 0) {
+        const taken = unfinished ? proceed(unfinished, rest) : begin(rest)
+        rest = taken.rest
+        if (taken.frame) yield taken.frame
+      }
+    },
+
+    /** Forgets an unfinished packet. */
+    close(): void {
+      unfinished?.free()
+      unfinished = undefined
+    },
+  }
+
+  /** A packet that is whole stays where it is; any other is copied, so that chunks are not kept for its sake. */
+  function begin(chunk: Buffer): { frame?: Frame; rest: Buffer } {
+    const header = readFixedHeader(chunk)
+    if (header) checkSize(chunk, header.total)
+    if (header && header.total <= chunk.length) {
+      const frame = toFrame(chunk.subarray(0, header.total), header.bodyAt)
+      return { frame, rest: chunk.subarray(header.total) }
+    }
+    unfinished = collect()
+    expected = header?.total ?? 0
+    unfinished.add(chunk, expected)
+    return { rest: empty }
+  }
+
+  function proceed(packet: Collected, chunk: Buffer): { frame?: Frame; rest: Buffer } {
+    if (expected === 0) {
+      const start = Buffer.concat([packet.bytes(), chunk.subarray(0, maxHeaderBytes)])
+      const header = readFixedHeader(start)
+      if (header) checkSize(start, header.total)
+      expected = header?.total ?? 0
+    }
+    const missing = expected === 0 ? chunk.length : expected - packet.length
+    if (!packet.add(chunk.subarray(0, missing), expected)) {
+      throw new ProtocolViolation(`packet in pieces that are too small: ${packet.length} bytes so far`)
+    }
+    if (expected === 0 || packet.length < expected) return { rest: empty }
+    packet.free()
+    unfinished = undefined
+    const bytes = packet.bytes()
+    const frame = toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2)
+    return { frame, rest: chunk.subarray(missing) }
+  }
+
+  function checkSize(start: Buffer, total: number): void {
+    // A type that only servers send is refused by its first byte, whatever length it claims.
+    checkFixedHeader(start[0] ?? 0)
+    const limit = maxBytes()
+    if (total > limit) throw new ProtocolViolation(`packet of ${total} bytes, at most ${limit} allowed`)
+  }
+}
+
+function collectAlone(): Collected {
+  return createHalfReceived(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY).collect(() => {})
+}
+
+/** A packet after which the connection must be closed. */
+export class ProtocolViolation extends Error {}
+
+const empty = Buffer.alloc(0)
+/** Type and remaining length (MQTT 3.1.1 §2.2). */
+const maxHeaderBytes = 5
+
+function readFixedHeader(bytes: Buffer): { bodyAt: number; total: number } | undefined {
+  let length = 0
+  for (let index = 1; index <= 4; index++) {
+    const byte = bytes[index]
+    if (byte === undefined) return undefined
+    length += (byte & 127) * 128 ** (index - 1)
+    if (byte < 128) return { bodyAt: index + 1, total: index + 1 + length }
+  }
+  throw new ProtocolViolation('remaining length of more than four bytes')
+}
+
+function toFrame(bytes: Buffer, bodyAt: number): Frame {
+  const first = bytes[0] ?? 0
+  const frame = { type: first >> 4, flags: first & 15, body: bytes.subarray(bodyAt), bytes }
+  const problem = checkBody(frame)
+  if (problem) throw new ProtocolViolation(problem)
+  return frame
+}
+
+/** Types a client may send, and their reserved flags (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. */
+const reservedFlags: Record<number, number | 'own'> = {
+  [packetType.connect]: 0,
+  [packetType.publish]: 'own',
+  [packetType.puback]: 0,
+  [packetType.pubrec]: 0,
+  [packetType.pubrel]: 2,
+  [packetType.pubcomp]: 0,
+  [packetType.subscribe]: 2,
+  [packetType.unsubscribe]: 2,
+  [packetType.pingreq]: 0,
+  [packetType.disconnect]: 0,
+}
+
+function checkFixedHeader(first: number): void {
+  const flags = reservedFlags[first >> 4]
+  if (flags === undefined) throw new ProtocolViolation(`packet type ${first >> 4} is not for clients`)
+  // [MQTT-2.2.2-2]
+  if (flags !== 'own' && flags !== (first & 15))
+    throw new ProtocolViolation('reserved flags are not as required')
+}
+
+function checkBody(frame: Frame): string | undefined {
+  const { type, body } = frame
+  switch (type) {
+    case packetType.publish:
+      return checkPublish(frame)
+    case packetType.puback:
+    case packetType.pubrec:
+    case packetType.pubrel:
+    case packetType.pubcomp:
+      return body.length === 2 ? checkPacketId(body, 0) : 'acknowledgement is not two bytes long'
+    case packetType.subscribe:
+      return checkFilters(body, 1)
+    case packetType.unsubscribe:
+      return checkFilters(body, 0)
+    case packetType.pingreq:
+    case packetType.disconnect:
+      return body.length === 0 ? undefined : 'packet must be empty'
+    default:
+      return undefined // CONNECT has a reader of its own
+  }
+}
+
+function checkPublish({ flags, body }: Frame): string | undefined {
+  const qos = (flags >> 1) & 3
+  if (qos === 3) return 'QoS 3 does not exist' // [MQTT-3.3.1-4]
+  if (qos === 0 && (flags & 8) !== 0) return 'DUP is set at QoS 0' // [MQTT-3.3.1-2]
+  const topic = readText(body, 0)
+  if ('problem' in topic) return `topic: ${topic.problem}`
+  if (topic.bytes.length === 0) return 'topic is empty' // [MQTT-4.7.3-1]
+  if (topic.bytes.includes('+') || topic.bytes.includes('#')) return 'topic has a wildcard' // [MQTT-3.3.2-2]
+  return qos > 0 ? checkPacketId(body, topic.end) : undefined
+}
+
+/** A PUBLISH that passed the reader. */
+export interface PublishFrame {
+  topic: string
+  payload: Buffer
+  qos: Qos
+  retain: boolean
+  /** 0 at QoS 0. */
+  packetId: number
+}
+
+/** Reads a PUBLISH that `createFrameReader` has checked. */
+export function readPublish({ flags, body }: Frame): PublishFrame {
+  const qos = (flags >> 1) & 3
+  const topicEnd = 2 + body.readUInt16BE(0)
+  return {
+    topic: body.toString('utf8', 2, topicEnd),
+    payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)),
+    qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
+    retain: (flags & 1) !== 0,
+    packetId: qos > 0 ? body.readUInt16BE(topicEnd) : 0,
+  }
+}
+
+function checkFilters(body: Buffer, optionBytes: number): string | undefined {
+  const problem = checkPacketId(body, 0)
+  if (problem) return problem
+  if (body.length === 2) return 'no topic filter' // [MQTT-3.8.3-3], [MQTT-3.10.3-2]
+  let at = 2
+  while (at < body.length) {
+    const filter = readText(body, at)
+    if ('problem' in filter) return `topic filter: ${filter.problem}`
+    if (filter.bytes.length === 0) return 'topic filter is empty' // [MQTT-4.7.3-1]
+    at = filter.end + optionBytes
+    if (at > body.length) return 'packet is truncated'
+    if (optionBytes === 1 && (body[at - 1] ?? 0) > 2) return 'requested QoS is not 0, 1 or 2' // [MQTT-3.8.3-4]
+  }
+  return undefined
+}
+
+/** A SUBSCRIBE or UNSUBSCRIBE that passed the reader. */
+export interface FiltersFrame {
+  packetId: number
+  /** In the order of the packet, repetitions included; `qos` is 0 for an UNSUBSCRIBE. */
+  filters: { filter: string; qos: Qos }[]
+}
+
+/** Reads a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
+export function readFilters({ type, body }: Frame): FiltersFrame {
+  const filters: FiltersFrame['filters'] = []
+  let at = 2
+  while (at < body.length) {
+    const end = at + 2 + body.readUInt16BE(at)
+    const filter = body.toString('utf8', at + 2, end)
+    const requested = type === packetType.subscribe ? body[end] : 0
+    filters.push({ filter, qos: requested === 2 ? 2 : requested === 1 ? 1 : 0 })
+    at = type === packetType.subscribe ? end + 1 : end
+  }
+  return { packetId: body.readUInt16BE(0), filters }
+}
+
+function checkPacketId(body: Buffer, at: number): string | undefined {
+  if (body.length < at + 2) return 'packet is truncated'
+  return body.readUInt16BE(at) === 0 ? 'packet identifier is 0' : undefined // [MQTT-2.3.1-1]
+}
+
+/**
+ * A UTF-8 string field (MQTT 3.1.1 §1.5.3): two bytes of length, then well-formed UTF-8 without U+0000
+ * [MQTT-1.5.3-1] [MQTT-1.5.3-2].
+ */
+export function readText(body: Buffer, at: number): { bytes: Buffer; end: number } | { problem: string } {
+  const field = readBytes(body, at)
+  if ('problem' in field) return field
+  if (!isUtf8(field.bytes)) return { problem: 'not well-formed UTF-8' }
+  return field.bytes.includes(0) ? { problem: 'contains U+0000' } : field
+}
+
+/** A binary field: two bytes of length, then that many bytes. */
+export function readBytes(body: Buffer, at: number): { bytes: Buffer; end: number } | { problem: string } {
+  if (body.length < at + 2) return { problem: 'packet is truncated' }
+  const end = at + 2 + body.readUInt16BE(at)
+  return body.length < end ? { problem: 'packet is truncated' } : { bytes: body.subarray(at + 2, end), end }
+}

@@ -1,0 +1,39 @@
+import { createServer, type TLSSocket } from 'node:tls'
+import type { Certificates } from '../../certs/certificates.ts'
+import type { ConnectionBounds } from '../../listener/connection-bounds.ts'
+import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+
+/** Accepts MQTT over TLS 1.2 or later and hands over what is left of the handshake. */
+export async function listenMqtt(parts: {
+  host: string
+  port: number
+  certificates: Certificates
+  /** Shared with MQTT over WebSocket. */
+  bounds: ConnectionBounds
+  proxyProtocol: boolean
+  accept: (socket: TLSSocket, remoteAddress: string) => void
+  log: Log
+  metrics: Metrics
+}) {
+  const { host, port, certificates, accept, log } = parts
+  const server = createServer(tlsOptions(certificates))
+  const guard = guardServer(server, parts)
+  server.on('secureConnection', (socket) => accept(socket, guard.addressOf(socket)))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve())
+  })
+  server.on('error', (error) => log.error({ err: error }, 'MQTT listener'))
+  const address = server.address()
+
+  return {
+    port: typeof address === 'object' && address ? address.port : port,
+    /** Stops accepting; open connections stay. */
+    close(): void {
+      guard.stopWatching()
+      server.close()
+    },
+  }
+}

@@ -1,0 +1,11 @@
+import type { Principal } from '../../acl/principal.ts'
+
+/** Who may connect and what they may do; `acl/` in the hub. */
+export interface Access {
+  /** The principal behind a log-in, or undefined. */
+  authenticate(username: string, password: Buffer | undefined): Principal | undefined
+  /** Who a client without user name is; absent: nobody gets in. */
+  anonymous?: Principal
+  maySubscribe(principal: Principal, filter: string): { allowed: true } | { allowed: false; reason: string }
+  mayReceive(principal: Principal, topic: string): boolean
+}

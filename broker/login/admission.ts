@@ -1,0 +1,184 @@
+import type { Principal } from '../../acl/principal.ts'
+import type { Calls } from '../../store/nodes/calls.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { createRareWarning } from '../../telemetry/rare-warning.ts'
+import { createLoginLimit } from '../connection/limits.ts'
+import type { Link, Links } from '../connection/link.ts'
+import type { Outbox } from '../queue/outbox.ts'
+import { ForeignSession, isElsewhere, type Session, TooManySessions } from '../session/session.ts'
+import type { Sessions } from '../session/sessions.ts'
+import type { createWills } from './wills.ts'
+
+/** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
+const returnCodes = { accepted: 0, identifierRejected: 2, serverUnavailable: 3, badCredentials: 4 }
+
+/** The beginning and the end of a client's connection: log-in, session, will, take-over. */
+export function createAdmission(parts: {
+  store: Store
+  sessions: Sessions
+  outbox: Outbox
+  wills: ReturnType<typeof createWills>
+  links: Links
+  nodes: Nodes
+  calls: Calls
+  /** Takes away filters a resumed session may no longer have; true when there were some. */
+  restore: (session: Session) => boolean
+  /** The principal behind a log-in, or undefined. */
+  authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
+  /** Failed log-ins per address and minute; 0: no limit. */
+  loginFailures: number
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
+  const logins = createLoginLimit(parts.loginFailures, store)
+  const turns = createTurns()
+  const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
+  calls.serve('take-over', async (asked) => {
+    const clientId = String(asked)
+    const processing = [...(sessions.get(clientId)?.processing.values() ?? [])]
+    await takeOver(clientId)
+    // A QoS 2 message on its way must be known as received wherever the client sends it again.
+    await Promise.allSettled(processing)
+  })
+
+  return {
+    /** The log-in of a client: the return code of its CONNACK. Rejects when the store fails. */
+    async admit(
+      link: Link,
+      clientId: string,
+      login: { username: string | undefined; password: Buffer | undefined },
+    ): Promise<number> {
+      const { connection } = link
+      const { remoteAddress } = connection
+      const { username } = login
+      if (await logins.isBlocked(remoteAddress)) {
+        return refuse(link, 'too-many-failures', returnCodes.serverUnavailable, username)
+      }
+      const principal = authenticate(username, login.password)
+      if (!principal) {
+        await logins.failed(remoteAddress)
+        return refuse(link, 'credentials', returnCodes.badCredentials, username)
+      }
+      // From here on a revocation finds the connection, also while it waits.
+      connection.principal = principal
+      // One log-in per client id at a time: a second one finds the first finished, and takes it over.
+      link.logInDone = await turns.take(clientId)
+      let isIn = false
+      try {
+        if (connection.destroyed) return returnCodes.serverUnavailable
+        if (!sessions.admits(clientId, principal)) {
+          return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+        }
+        const clean = connection.request?.clean ?? true
+        if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
+        await takeOver(clientId)
+        await takeOverElsewhere(clientId)
+        await begin(link, clientId, principal)
+        isIn = !connection.destroyed
+      } catch (error) {
+        if (error instanceof TooManySessions) return refuseOneMore(link, principal)
+        if (!(error instanceof ForeignSession)) throw error
+        return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+      } finally {
+        // It may have gone while the store worked; then nobody else will end what was begun.
+        if (!isIn) await end(link, 'before log-in')
+      }
+      log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
+      return returnCodes.accepted
+    },
+
+    /** Whatever became of a connection: its log-in turn, its session and its will are settled. */
+    async closed(link: Link): Promise<void> {
+      if (!links.open.delete(link)) return
+      metrics.connections.dec()
+      await end(link)
+      const { connection, session } = link
+      if (session)
+        log.info({ clientId: session.clientId, reason: connection.cutReason }, 'client disconnected')
+    },
+  }
+
+  async function begin(link: Link, clientId: string, principal: Principal): Promise<void> {
+    const { connection } = link
+    const { clean = true, will } = connection.request ?? {}
+    const { session, resumed } = await sessions.claim(clientId, clean, principal, connection)
+    link.session = session
+    connection.sessionPresent = resumed
+    if (resumed && restore(session)) await sessions.storeSubscriptions(session)
+    if (!will) return
+    const key = wills.key(clientId, outbox.nextSequence())
+    await store.commit([wills.change(key, clientId, principal, will)])
+    link.willKey = key
+  }
+
+  async function end(link: Link, when?: 'before log-in'): Promise<void> {
+    const { connection, session, willKey } = link
+    link.logInDone()
+    try {
+      if (session) await sessions.release(session, connection)
+      const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'
+      if (willKey && isVoid) await store.commit([{ del: willKey }])
+    } catch (error) {
+      metrics.storeFailures.inc()
+      log.error({ err: error, clientId: session?.clientId }, 'end of connection not stored')
+    }
+  }
+
+  /** [MQTT-3.1.4-2]: the client's older connection goes first, and is gone before the new one counts. */
+  async function takeOver(clientId: string): Promise<void> {
+    const older = sessions.get(clientId)?.owner
+    const link = older && links.of(older)
+    if (!link?.client) return
+    const { client, connection } = link
+    connection.cut('takeover', 'another connection with the same client id')
+    await new Promise<void>((resolve) => client.close(resolve))
+    await end(link)
+  }
+
+  /** The same where the older connection is to another node. One that does not answer loses it all the same. */
+  async function takeOverElsewhere(clientId: string): Promise<void> {
+    const session = sessions.get(clientId)
+    if (!session?.node || !isElsewhere(session) || !nodes.isLiving(session.node)) return
+    await calls.ask(session.node, 'take-over', clientId)
+  }
+
+  /** A client that makes a session at each start is not to fill the log as well. */
+  function refuseOneMore({ connection }: Link, { username }: Principal): number {
+    metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
+    const { remoteAddress, request } = connection
+    const sessionsOf = sessions.persistentOf(username)
+    tooManySessions(username, { clientId: request?.clientId, username, remoteAddress, sessions: sessionsOf })
+    return returnCodes.serverUnavailable
+  }
+
+  function refuse(link: Link, reason: string, returnCode: number, username: string | undefined): number {
+    metrics.connectionsRefused.inc({ reason })
+    const { remoteAddress, request } = link.connection
+    log.warn({ clientId: request?.clientId, username, remoteAddress, reason }, 'log-in refused')
+    return returnCode
+  }
+}
+
+/** Turns per key: `take` resolves when the turns taken before are over, with the function that ends it. */
+function createTurns() {
+  const last = new Map<string, Promise<void>>()
+  return {
+    async take(key: string): Promise<() => void> {
+      const before = last.get(key)
+      let end = () => {}
+      const turn = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      last.set(key, turn)
+      void turn.then(() => {
+        if (last.get(key) === turn) last.delete(key)
+      })
+      await before
+      return end
+    },
+  }
+}

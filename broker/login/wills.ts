@@ -1,0 +1,50 @@
+import type { Principal } from '../../acl/principal.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Change, Store } from '../../store/store.ts'
+import type { Will } from '../connection/connect-packet.ts'
+import { decodeRecord, encodeRecord } from '../queue/record.ts'
+
+/** A will that outlived its node. */
+export interface StoredWill extends Will {
+  key: string
+  clientId: string
+  principal: Principal
+  /** The node its client was connected to. */
+  node: string
+}
+
+/**
+ * Stored wills, one per connection: a client that takes its session over must not lose the new will to
+ * the end of the old connection.
+ */
+export function createWills(store: Store, nodes: Nodes) {
+  return {
+    key: (clientId: string, connection: number) => `will/${encodeURIComponent(clientId)}/${connection}`,
+
+    change(key: string, clientId: string, principal: Principal, { payload, ...will }: Will): Change {
+      return { put: key, value: encodeRecord({ clientId, principal, node: nodes.self, ...will }, payload) }
+    },
+
+    /** Whether it is still to be published: another node that took this one for dead may have done so. */
+    async isDue(key: string): Promise<boolean> {
+      if (!nodes.isShared) return true
+      // An attempt without an answer may have worked; nothing sent before is applied after this.
+      await store.commit([{ tell: 'settled', value: '' }])
+      return (await store.get(key)) !== undefined
+    },
+
+    /** Whether this node publishes the wills of those that are gone. */
+    isHeir: (): boolean => !nodes.isShared || nodes.isLeader(),
+
+    /** The wills of connections that ended with their node. */
+    async leftOver(): Promise<StoredWill[]> {
+      const wills: StoredWill[] = []
+      for await (const [key, value] of store.range('will/')) {
+        const { header, payload } = decodeRecord<Omit<StoredWill, 'key' | 'payload'>>(value)
+        const isAlive = nodes.isShared && nodes.isLiving(header.node)
+        if (!isAlive) wills.push({ ...header, key, payload })
+      }
+      return wills
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import type { Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+
+export type HubTime = Awaited<ReturnType<typeof openHubTime>>
+
+/** How long something has lasted, by a clock that only runs on: no wall clock that is set, or wrong, moves it. */
+export interface TimeSources {
+  /** Milliseconds since the epoch. */
+  clock: () => number
+  /** Milliseconds since whenever, as of `performance.now()`. */
+  monotonic: () => number
+}
+
+/** A wall clock that moved by so much more or less than the time that passed was set, milliseconds. */
+const jumpMs = 60_000
+
+const prefix = 'time/'
+const key = `${prefix}hub`
+
+/**
+ * The time during which the hub has run, over all its starts and nodes: what expires by it (sessions) is not deleted
+ * because a clock jumps or the hub was off. Nodes tell each other through the store, and the one that is ahead is
+ * right; each goes on by its own monotonic clock in between.
+ */
+export async function openHubTime(parts: { store: Store; log: Log } & TimeSources) {
+  const { store, log, clock, monotonic } = parts
+  let base = 0
+  let basedAt = monotonic()
+  let checked = { wall: clock(), monotonic: monotonic() }
+  const stored = await store.get(key)
+  if (stored) {
+    const { ran, wall } = readTime(stored)
+    base = ran
+    // Ahead it may be rightly: the hub was off.
+    if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
+  }
+  store.watch?.(prefix, (change) => {
+    if (!('put' in change)) return
+    const { ran } = readTime(change.value)
+    if (ran <= now()) return
+    base = ran
+    basedAt = monotonic()
+  })
+
+  return {
+    /** Milliseconds. */
+    now,
+
+    /** Stores how long it has been. A crash loses what came after the last time, and nothing expires too soon. */
+    async save(): Promise<void> {
+      await store.commit([{ put: key, value: JSON.stringify({ ran: Math.round(now()), wall: clock() }) }])
+    },
+
+    /** Warns when the wall clock was set since the last time. */
+    checkClock(): void {
+      const before = checked
+      checked = { wall: clock(), monotonic: monotonic() }
+      const jump = checked.wall - before.wall - (checked.monotonic - before.monotonic)
+      if (Math.abs(jump) > jumpMs) warn(jump, 'the clock has jumped')
+    },
+  }
+
+  function now(): number {
+    return base + monotonic() - basedAt
+  }
+
+  function warn(jump: number, message: string): void {
+    log.warn({ jumpSeconds: Math.round(jump / 1000), now: new Date(clock()).toISOString() }, message)
+  }
+}
+
+function readTime(value: Buffer): { ran: number; wall: number } {
+  return JSON.parse(value.toString())
+}

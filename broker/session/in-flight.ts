@@ -1,0 +1,113 @@
+import type { QueueEntry } from '../queue/queue-entry.ts'
+
+/** A message sent to a client: the stored entry, or how far one has come of which nothing outlives the connection. */
+export type Flight = QueueEntry | 'qos1' | 'qos2' | 'released'
+
+/** Identifiers of packets are 1 to this [MQTT-2.3.1-1]. */
+const lastId = 65_535
+
+/**
+ * Messages sent to one client and not finished, by packet identifier.
+ *
+ * Nearly all are QoS 1 messages to clean sessions, with identifiers in a row, acknowledged in their order
+ * [MQTT-4.6.0-2]: of thousands of clients, each would fill and empty a map of its own with every event. A first and
+ * a count say the same. Whatever does not fit in goes to a map.
+ */
+export class InFlight {
+  #first = 0
+  #count = 0
+  #others: Map<number, Flight> | undefined
+  #waiting: { count: number; resolve: () => void } | undefined
+
+  get size(): number {
+    return this.#count + (this.#others?.size ?? 0)
+  }
+
+  get(id: number): Flight | undefined {
+    return this.#isInRow(id) ? 'qos1' : this.#others?.get(id)
+  }
+
+  has(id: number): boolean {
+    return this.#isInRow(id) || (this.#others?.has(id) ?? false)
+  }
+
+  set(id: number, flight: Flight): void {
+    if (this.#isInRow(id)) this.delete(id)
+    if (flight === 'qos1' && !this.has(id) && this.#continues(id)) {
+      if (this.#count === 0) this.#first = id
+      this.#count++
+      return
+    }
+    this.#others ??= new Map()
+    this.#others.set(id, flight)
+  }
+
+  delete(id: number): void {
+    if (!this.#isInRow(id)) {
+      this.#others?.delete(id)
+      this.#shrunk()
+      return
+    }
+    // Out of turn: the row falls apart.
+    while (this.#first !== id) {
+      this.#others ??= new Map()
+      this.#others.set(this.#first, 'qos1')
+      this.#shift()
+    }
+    this.#shift()
+  }
+
+  /** The ordinary acknowledgement, cheaply: ends the first of those in a row. False: it is not this one. */
+  endFirst(id: number): boolean {
+    if (this.#count === 0 || this.#first !== id) return false
+    this.#shift()
+    return true
+  }
+
+  clear(): void {
+    this.#count = 0
+    this.#others = undefined
+    this.#shrunk()
+  }
+
+  /** Resolves when no more than `count` are left, or when it is time to look whether that still matters. */
+  fallsTo(count: number): Promise<void> {
+    this.letGo()
+    return new Promise((resolve) => {
+      this.#waiting = { count, resolve }
+      this.#shrunk()
+    })
+  }
+
+  /** Whoever waits goes on: the connection is closed, or another one has begun to wait. */
+  letGo(): void {
+    this.#waiting?.resolve()
+    this.#waiting = undefined
+  }
+
+  *storedEntries(): Generator<QueueEntry> {
+    for (const flight of this.#others?.values() ?? []) if (typeof flight === 'object') yield flight
+  }
+
+  #continues(id: number): boolean {
+    return this.#count === 0 || (id === after(this.#first, this.#count) && this.#count < lastId)
+  }
+
+  #isInRow(id: number): boolean {
+    return this.#count > 0 && (id - this.#first + lastId) % lastId < this.#count
+  }
+
+  #shift(): void {
+    this.#first = after(this.#first, 1)
+    this.#count--
+    if (this.#waiting) this.#shrunk()
+  }
+
+  #shrunk(): void {
+    if (this.#waiting && this.size <= this.#waiting.count) this.letGo()
+  }
+}
+
+function after(id: number, steps: number): number {
+  return ((id - 1 + steps) % lastId) + 1
+}

@@ -1,0 +1,102 @@
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Store, Told } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Outbox } from '../queue/outbox.ts'
+import { placeOfEntry, readBodyOf, readEntry } from '../queue/queue-store.ts'
+import { detach, type Session } from './session.ts'
+import { clientIdOf, identityOf, incomingPrefix, readRecord, recordPrefix } from './session-store.ts'
+import type { Sessions } from './sessions.ts'
+
+/**
+ * Does in memory what other nodes did to sessions and their queues, in the order of the commits. What they
+ * queue for a client that is connected here is sent from here.
+ */
+export function followSessions(parts: {
+  store: Store
+  sessions: Sessions
+  outbox: Outbox
+  nodes: Nodes
+  log: Log
+}): void {
+  const { store, sessions, outbox, nodes, log } = parts
+
+  store.watch?.('body/', (change) => {
+    if ('put' in change)
+      outbox.bodyStored(numberIn(change.put), readBodyOf(change.value), change.value.length)
+    else if ('del' in change) outbox.bodyRemoved(numberIn(change.del))
+  })
+
+  store.watch?.('queue/', (change) => {
+    if ('tell' in change) return
+    const { clientId, sequence } = placeOfEntry(keyOf(change))
+    const session = sessions.get(clientId)
+    if ('del' in change) {
+      outbox.strayRemoved(clientId, sequence)
+      if (session) outbox.forgetStored(session, sequence)
+      return
+    }
+    const entry = readEntry(change.value)
+    if (session) outbox.adoptStored(session, entry)
+    else outbox.keepStray(clientId, entry)
+  })
+
+  store.watch?.(incomingPrefix, (change) => {
+    const session = sessions.get(clientIdOf(keyOf(change)))
+    const packetId = Number(keyOf(change).split('/')[2])
+    if (!session || 'tell' in change) return
+    if ('del' in change) session.incoming.delete(packetId)
+    else if (change.value.toString() === identityOf(session)) session.incoming.add(packetId)
+  })
+
+  store.watch?.(recordPrefix, (change) => {
+    if ('put' in change) stored(change.value)
+    else if ('del' in change) removed(change.del)
+  })
+
+  nodes.onGone(() => settle(sessions.releaseGone()))
+  nodes.onReturn(() => settle(sessions.reassert([...sessions.values()].filter(({ owner }) => owner))))
+
+  function stored(value: Buffer): void {
+    const record = readRecord(value)
+    const session = sessions.get(record.clientId)
+    if (session && sessions.isClaiming(session, record)) return
+    if (session?.owner) {
+      // The second of two claims: its node finds that out, and puts ours back.
+      if (record.permission !== session.permission) return
+      // Written without knowing that its client has logged in here since.
+      const isStale = record.node === undefined || record.claimedAt < session.claimedAt
+      if (isStale || record.node === nodes.self) {
+        settle(sessions.reassert([session]))
+        return
+      }
+      giveUp(session)
+    }
+    sessions.adopt(record)
+  }
+
+  function removed(key: string): void {
+    const session = sessions.get(clientIdOf(key))
+    if (session?.owner) settle(sessions.reassert([session]))
+    else if (session) sessions.forget(session)
+  }
+
+  /** Another node has the client now [MQTT-3.1.4-2]. */
+  function giveUp(session: Session): void {
+    const { owner } = session
+    detach(session)
+    owner?.cut('takeover', 'another connection with the same client id')
+  }
+
+  function settle(work: Promise<unknown>): void {
+    work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
+  }
+}
+
+function keyOf(change: Told): string {
+  if ('put' in change) return change.put
+  return 'del' in change ? change.del : ''
+}
+
+function numberIn(key: string): number {
+  return Number(key.split('/')[1])
+}

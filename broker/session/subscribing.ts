@@ -1,0 +1,122 @@
+import { checkTopicFilter } from '../../event/topic.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { FiltersFrame } from '../connection/frames.ts'
+import { encodeSuback, encodeUnsuback, type Qos } from '../connection/wire.ts'
+import type { Replay } from '../fanout/replay.ts'
+import type { Access } from '../login/access.ts'
+import type { Session } from './session.ts'
+import type { Sessions } from './sessions.ts'
+
+/** The return code of a refused filter [MQTT-3.9.3-2]. */
+const refused = 0x80
+
+/**
+ * SUBSCRIBE and UNSUBSCRIBE: each filter is decided on its own, what was granted is stored, and then there
+ * is one answer with a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
+ */
+export function createSubscribing(parts: {
+  sessions: Sessions
+  replay: Replay
+  access: Pick<Access, 'maySubscribe'>
+  /** Filters of one session. */
+  maxSubscriptions: number
+  maxTopicLevels: number
+  log: Log
+  metrics: Metrics
+}) {
+  const { sessions, replay, access, maxSubscriptions, maxTopicLevels, log, metrics } = parts
+
+  return {
+    /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
+    async subscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
+      const { connection } = session
+      const denials: Denial[] = []
+      const granted = new Set<string>()
+      const since = replay.granting(session)
+      const returnCodes = filters.map(({ filter, qos }) => {
+        const reason = grant(session, filter, qos)
+        if (reason === undefined) {
+          granted.add(filter)
+          return qos
+        }
+        denials.push({ filter, reason })
+        return refused
+      })
+      report(session, denials)
+      // Where nothing is stored the answer goes out before the first message of the subscription.
+      if (!session.clean && !(await stored(session, 'subscription not stored'))) return
+      connection?.send(encodeSuback(packetId, returnCodes))
+      replay.start(session, granted, since)
+    },
+
+    /** Never rejects. */
+    async unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
+      const { connection } = session
+      for (const { filter } of filters) sessions.unsubscribe(session, filter)
+      if (!session.clean && !(await stored(session, 'end of subscription not stored'))) return
+      connection?.send(encodeUnsuback(packetId))
+    },
+
+    /** Takes away the filters that a resumed session may no longer have; true when there were some. */
+    restore(session: Session): boolean {
+      const denials: Denial[] = []
+      for (const [filter, qos] of [...session.subscriptions]) {
+        const reason = grant(session, filter, qos)
+        if (reason !== undefined) denials.push({ filter, reason })
+      }
+      report(session, denials)
+      return denials.length > 0
+    },
+  }
+
+  /** Grants the filter in memory, or takes it away and says why. */
+  function grant(session: Session, filter: string, qos: Qos): string | undefined {
+    const reason = denialOf(session, filter)
+    if (reason === undefined) sessions.subscribe(session, filter, qos)
+    else sessions.unsubscribe(session, filter)
+    return reason
+  }
+
+  function denialOf(session: Session, filter: string): string | undefined {
+    const malformed = checkTopicFilter(filter)
+    if (malformed !== undefined) return malformed
+    if (filter.split('/').length > maxTopicLevels) return `it has more than ${maxTopicLevels} levels`
+    const decision = access.maySubscribe(session.principal, filter)
+    if (!decision.allowed) return decision.reason
+    const isNew = !session.subscriptions.has(filter)
+    if (isNew && session.subscriptions.size >= maxSubscriptions) {
+      return `the client has ${maxSubscriptions} subscriptions already`
+    }
+    return undefined
+  }
+
+  /** One line for a packet, however many thousand filters it has. */
+  function report({ clientId, principal }: Session, denials: readonly Denial[]): void {
+    const [first] = denials
+    if (!first) return
+    metrics.subscriptionsDenied.inc(denials.length)
+    const { username } = principal
+    const { reason } = first
+    const filter = first.filter.slice(0, 200)
+    log.warn({ clientId, username, filter, reason, denied: denials.length }, 'subscription denied')
+  }
+
+  async function stored(session: Session, problem: string): Promise<boolean> {
+    const { connection, clientId } = session
+    try {
+      await sessions.storeSubscriptions(session)
+      return true
+    } catch (error) {
+      metrics.storeFailures.inc()
+      log.error({ err: error, clientId }, problem)
+      connection?.cut('error', problem)
+      return false
+    }
+  }
+}
+
+interface Denial {
+  filter: string
+  reason: string
+}

@@ -1,0 +1,90 @@
+import type { Qos } from '../connection/wire.ts'
+
+/**
+ * Topic filters and who holds them, as a tree of levels: finding the holders of a topic costs the depth
+ * of the topic, not the number of filters.
+ */
+export function createSubscriptions<Holder>() {
+  const root = createNode<Holder>()
+
+  return {
+    add(filter: string, holder: Holder, qos: Qos): void {
+      let node = root
+      for (const level of filter.split('/')) {
+        let child = node.children.get(level)
+        if (!child) {
+          child = createNode()
+          node.children.set(level, child)
+        }
+        node = child
+      }
+      node.holders.set(holder, qos)
+    },
+
+    remove(filter: string, holder: Holder): void {
+      removeBelow(root, filter.split('/'), 0, holder)
+    },
+
+    /** Each holder once, with the highest QoS of its matching filters [MQTT-3.3.5-1]. */
+    match(topic: string): ReadonlyMap<Holder, Qos> {
+      const found: Map<Holder, Qos>[] = []
+      // [MQTT-4.7.2-1]: wildcards at the start do not match topics that begin with $.
+      collect(root, topic.split('/'), 0, topic.startsWith('$'), found)
+      const [only, ...others] = found
+      if (!only) return new Map()
+      if (others.length === 0) return only
+      const merged = new Map(only)
+      for (const holders of others) {
+        for (const [holder, qos] of holders) {
+          if ((merged.get(holder) ?? -1) < qos) merged.set(holder, qos)
+        }
+      }
+      return merged
+    },
+  }
+}
+
+interface Node<Holder> {
+  children: Map<string, Node<Holder>>
+  holders: Map<Holder, Qos>
+}
+
+function createNode<Holder>(): Node<Holder> {
+  return { children: new Map(), holders: new Map() }
+}
+
+function removeBelow<Holder>(node: Node<Holder>, levels: string[], depth: number, holder: Holder): void {
+  const level = levels[depth]
+  if (level === undefined) {
+    node.holders.delete(holder)
+    return
+  }
+  const child = node.children.get(level)
+  if (!child) return
+  removeBelow(child, levels, depth + 1, holder)
+  if (child.holders.size === 0 && child.children.size === 0) node.children.delete(level)
+}
+
+function collect<Holder>(
+  node: Node<Holder>,
+  levels: string[],
+  depth: number,
+  reserved: boolean,
+  found: Map<Holder, Qos>[],
+): void {
+  const wildcards = !(reserved && depth === 0)
+  if (wildcards) addHolders(node.children.get('#'), found) // also the parent level itself, §4.7.1.2
+  const level = levels[depth]
+  if (level === undefined) {
+    addHolders(node, found)
+    return
+  }
+  const named = node.children.get(level)
+  if (named) collect(named, levels, depth + 1, reserved, found)
+  const any = wildcards ? node.children.get('+') : undefined
+  if (any) collect(any, levels, depth + 1, reserved, found)
+}
+
+function addHolders<Holder>(node: Node<Holder> | undefined, found: Map<Holder, Qos>[]): void {
+  if (node && node.holders.size > 0) found.push(node.holders)
+}

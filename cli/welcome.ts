@@ -1,0 +1,124 @@
+import { relative } from 'node:path'
+import type { Livestream } from '../validator/feed/feed.ts'
+
+/**
+ * The next commands to paste, for whoever starts a node by hand: a listener, a broadcaster, an event.
+ * Made from this node's real port, paths and feed, so that they work as printed.
+ */
+export function welcomeText(node: {
+  /** Where clients reach it; every address of the machine is localhost, too. */
+  host?: string
+  mqttPort: number
+  httpsPort: number
+  adminSocket: string
+  defaultSocket: string
+  caPath: string
+  livestream: Livestream | undefined
+}): string {
+  const { mqttPort, httpsPort, livestream } = node
+  const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${quoted(node.adminSocket)}`
+  // The installed package brings `hubctl` as a command of its own.
+  const hubctl = `${import.meta.url.endsWith('.ts') ? 'npm run -s hubctl --' : 'hubctl'}${socket}`
+  const host = node.host === undefined || everyAddress.has(node.host) ? 'localhost' : node.host
+  const caPath = quoted(relative(process.cwd(), node.caPath))
+  const broker = `-h ${host} -p ${mqttPort} --cafile ${caPath}`
+  const baseUrl = `https://${host.includes(':') ? `[${host}]` : host}:${httpsPort}`
+  return [
+    '',
+    `The hub listens for MQTT over TLS on port ${mqttPort}, and for HTTPS on port ${httpsPort}. Your first event, in two more`,
+    'terminals, in this folder (mosquitto_sub and mosquitto_pub are the mosquitto clients):',
+    '',
+    '# Terminal 2: a listener that sees everything',
+    `SUB=$(${hubctl} credentials add --role subscriber --label player --allow 'radio/#' --json)`,
+    ...login('SUB'),
+    `mosquitto_sub ${broker} -u "$SUB_USER" -P "$SUB_PASSWORD" -q 1 -v -t 'radio/#'`,
+    ...(livestream ? publisherLines(livestream, hubctl, broker) : []),
+    ...(livestream ? httpsLines(livestream, hubctl, baseUrl, caPath) : []),
+    '',
+    '# What the node did, and what else it can be asked',
+    `${hubctl} status`,
+    `${hubctl} --help`,
+    '',
+    '',
+  ].join('\n')
+}
+
+const everyAddress = new Set(['127.0.0.1', '0.0.0.0', '::', '::1'])
+
+function publisherLines(livestream: Livestream, hubctl: string, broker: string): string[] {
+  const { type, externalId, id, publisher, institution, title } = livestream
+  const services = [{ type, externalId, id, publisherId: publisher.id, institutionId: institution.id }]
+  const user = '-u "$PUB_USER" -P "$PUB_PASSWORD"'
+  return [
+    '',
+    `# Terminal 3: a broadcaster of ${printable(institution.title)}, and what the hub says about its events`,
+    `PUB=$(${hubctl} credentials add --role publisher --label studio --institution ${institution.id} --json)`,
+    ...login('PUB'),
+    // Feedback is not retained: whoever wants it listens first.
+    `mosquitto_sub ${broker} ${user} -q 1 -v -t 'feedback/${institution.id}' & sleep 1`,
+    '',
+    `# Terminal 3: now playing on ${printable(title)}`,
+    `mosquitto_pub ${broker} ${user} -q 1 -t 'inbox/${institution.id}' -m ${eventArgument(services)}`,
+  ]
+}
+
+/** The way from before MQTT: a user with a password, its token, an event, the topics to subscribe to. */
+function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caPath: string): string[] {
+  const { type, externalId, institution, publisher } = livestream
+  const services = [{ type, externalId, publisherId: publisher.externalId }]
+  const password = '\\"password\\":\\"correct horse battery\\"'
+  const bearer = '-H "authorization: Bearer $TOKEN"'
+  return [
+    '',
+    '# Or over HTTPS, as broadcasters did before MQTT (docs/https.md, docs/migration.md): a user, and its token',
+    `api() { curl -sS -w '\\n' --cacert ${caPath} -H 'content-type: application/json' "$@"; }`,
+    `ADDED=$(${hubctl} users add --email "studio-$(date +%s)@radio.example" --institution ${institution.id} --json)`,
+    `api ${baseUrl}/auth/reset -d "{\\"token\\":\\"$(node -p "($ADDED).resetToken")\\",${password}}"`,
+    `LOGIN=$(api ${baseUrl}/auth/login -d "{\\"email\\":\\"$(node -p "($ADDED).email")\\",${password}}")`,
+    'TOKEN=$(node -p "($LOGIN).token")',
+    '',
+    '# An event (the first one of a livestream only makes its topic: send it again), and the topics',
+    `api ${baseUrl}/events/${eventName} ${bearer} -d ${eventArgument(services)}`,
+    `api ${baseUrl}/topics ${bearer}`,
+  ]
+}
+
+/** Takes user name and password out of what `hubctl` printed: JSON is JavaScript, and Node is here. */
+function login(variable: string): string[] {
+  return [
+    `${variable}_USER=$(node -p "($${variable}).username")`,
+    `${variable}_PASSWORD=$(node -p "($${variable}).password")`,
+  ]
+}
+
+const eventName = 'de.org.hub.v1.radio.track.playing'
+
+/** An event as one shell word, which starts at the moment it is sent. */
+function eventArgument(services: readonly object[]): string {
+  const event = {
+    event: eventName,
+    type: 'music',
+    start: 'START',
+    length: 214,
+    title: 'Ebbe und Flut',
+    artist: 'Mira Hollund',
+    playlistItemId: 'item-1',
+    services,
+  }
+  return `'${escaped(JSON.stringify(event)).replace('START', `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`)}'`
+}
+
+/** A path as the shell must read it; plain ones stay as they are. */
+function quoted(path: string): string {
+  return /^[\w./@:+-]+$/.test(path) ? path : `'${escaped(path)}'`
+}
+
+/** For use between single quotes. */
+function escaped(text: string): string {
+  return text.replaceAll("'", `'\\''`)
+}
+
+/** A title of the feed stands in a comment, and must not end it. */
+function printable(title: string): string {
+  return title.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
+}

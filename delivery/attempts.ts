@@ -1,0 +1,67 @@
+import type { Change, Store } from '../store/store.ts'
+import type { Attempt } from './queue/work-item.ts'
+
+/** Attempts that are kept for each queue. */
+export const keptAttempts = 50
+
+/** The last attempts of each queue, for whoever looks for the reason. Stored together with what they led to. */
+export function createAttempts(store: Store) {
+  const logs = new Map<string, Promise<Entry[]>>()
+  // Another node has made one: it is read again when somebody asks.
+  store.watch?.('attempt/', (change) => {
+    if ('tell' in change) return
+    logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
+  })
+
+  return {
+    /** The changes that store an attempt. It is shown from now on: that it was made is true in any case. */
+    async add(queue: string, attempt: Attempt): Promise<Change[]> {
+      const log = await logOf(queue)
+      const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
+      log.push({ sequence, attempt })
+      const gone = log.splice(0, log.length - keptAttempts)
+      return [
+        { put: keyOf(queue, sequence), value: JSON.stringify(attempt) },
+        ...gone.map((entry) => ({ del: keyOf(queue, entry.sequence) })),
+      ]
+    },
+
+    /** Newest first. */
+    list: async (queue: string): Promise<Attempt[]> =>
+      (await logOf(queue)).map(({ attempt }) => attempt).reverse(),
+
+    /** The changes that remove all of a queue. */
+    async drop(queue: string): Promise<Change[]> {
+      const log = await logOf(queue)
+      logs.delete(queue)
+      return log.map(({ sequence }) => ({ del: keyOf(queue, sequence) }))
+    },
+  }
+
+  function logOf(queue: string): Promise<Entry[]> {
+    const known = logs.get(queue)
+    if (known) return known
+    const log = read(queue)
+    logs.set(queue, log)
+    log.catch(() => logs.delete(queue)) // asked again next time
+    return log
+  }
+
+  async function read(queue: string): Promise<Entry[]> {
+    const entries: Entry[] = []
+    for await (const [key, value] of store.range(`attempt/${encodeURIComponent(queue)}/`)) {
+      entries.push({ sequence: Number(key.split('/')[2]), attempt: JSON.parse(value.toString()) })
+    }
+    return entries
+  }
+}
+
+interface Entry {
+  /** Milliseconds since the epoch, made unique. */
+  sequence: number
+  attempt: Attempt
+}
+
+function keyOf(queue: string, sequence: number): string {
+  return `attempt/${encodeURIComponent(queue)}/${String(sequence).padStart(16, '0')}`
+}

@@ -1,0 +1,306 @@
+import { readFile } from 'node:fs/promises'
+import { version } from '../admin/status.ts'
+import type { Lifecycle } from '../bridge-https/lifecycle/lifecycle.ts'
+import { createContactMail } from '../bridge-https/users/contact-mail.ts'
+import type { Tokens } from '../bridge-https/users/tokens.ts'
+import type { SigningKeys } from '../certs/signing-keys.ts'
+import type { Config } from '../config/config.ts'
+import { expected } from '../config/expected.ts'
+import type { Calls } from '../store/nodes/calls.ts'
+import type { Nodes } from '../store/nodes/nodes.ts'
+import type { Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
+import type { WorkPlanner } from '../validator/work.ts'
+import { createAttempts } from './attempts.ts'
+import type { LaneState } from './lane.ts'
+import { createLeases } from './leases.ts'
+import type { CreateDriver, PluginItem } from './plugins/driver.ts'
+import { loadDriver } from './plugins/driver.ts'
+import { createPlugins } from './plugins/plugins.ts'
+import type { PluginTarget } from './plugins/targets.ts'
+import { createWebhookDriver } from './plugins/webhook-driver.ts'
+import { workLimits } from './queue/limits.ts'
+import type { Attempt } from './queue/work-item.ts'
+import { createWorkQueues } from './queue/work-queues.ts'
+import { createRunner } from './runner.ts'
+import { createSteadyClock } from './steady-clock.ts'
+import { isClosed } from './target.ts'
+import { createContacts } from './webhook/contacts.ts'
+import { createPush } from './webhook/push.ts'
+import { createServiceTokens } from './webhook/service-tokens.ts'
+import type { Sockets } from './webhook/sockets.ts'
+import { createStandings } from './webhook/standing.ts'
+import { createPushSubscriptions } from './webhook/subscriptions.ts'
+import { createWebhooks } from './webhook/webhook.ts'
+
+export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
+
+/** What only the node knows that works queues off. */
+interface QueuesHere {
+  states: [queue: string, state: LaneState][]
+  dropped: [queue: string, items: number][]
+}
+
+/** For one try of a plugin target, milliseconds. */
+const pluginDeadlineMs = 20_000
+
+/**
+ * Everything behind the queues (design.md §1): what an accepted event is owed to, and the way there. Loads the
+ * queues; `start` begins to work them off.
+ */
+export async function createDeliveries(parts: {
+  config: Config
+  store: Store
+  nodes: Nodes
+  calls: Calls
+  tokens: Tokens
+  keys: SigningKeys
+  repetitions: Repetitions
+  lifecycle: Pick<Lifecycle, 'of' | 'onRetired'>
+  publicUrl: () => string
+  sockets: Sockets
+  clock: () => number
+  log: Log
+  metrics: Metrics
+}) {
+  const { config, store, nodes, calls, tokens, keys, repetitions, lifecycle, sockets } = parts
+  const { clock, log, metrics } = parts
+  const { serviceAccount } = config
+  const subscriptions = await createPushSubscriptions({ store, serviceAccount, clock })
+  const limits = { ...workLimits, perQueue: config.workQueueLimit }
+  const leases = await createLeases({ store, nodes, calls })
+  const { isOwn } = leases
+  const steadyClock = createSteadyClock(clock)
+  const queues = await createWorkQueues({ store, nodes, isOwn, clock, steadyClock, limits, metrics })
+  const attempts = createAttempts(store)
+  const isKnown = (name: string) => subscriptions.find(name) !== undefined
+  const standings = await createStandings({ store, clock, isKnown })
+
+  const { pushCa } = config
+  const readCa = (path: string) =>
+    expected('HUB_PUSH_CA', path, 'a certificate in PEM', () => readFile(path, 'utf8'))
+  const ca = pushCa === undefined ? {} : { ca: await readCa(pushCa) }
+  const client = { ...ca, maxKept: sockets.kept, userAgent: `now-playing-hub/${version}` }
+  const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
+  // These URLs come from the operator, whose services may well be in the same house.
+  const targetsOfOperator = createWebhooks({ ...client, allowPrivate: true })
+  const tokenFor = createServiceTokens(tokens.issueService, () => keys.current().kid, clock)
+  const push = createPush({ subscriptions, post: webhooks.post, tokenFor, whyClosed, clock })
+  const plugins = await createPlugins({
+    ...{ targets: config.plugins, driverOf, log },
+    deadlineMs: pluginDeadlineMs,
+  })
+
+  const runner = createRunner({
+    ...{ queues, leases, attempts, clock, log, metrics },
+    targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
+    noted: (queue, outcome, isAside) => (isKnown(queue) ? standings.noted(queue, outcome, isAside) : []),
+    onGone,
+    places: sockets.places,
+    random: Math.random,
+  })
+  lifecycle.onRetired((track) => {
+    if (track === 'push') runner.wakeAll()
+  })
+  const mail = createContactMail({ server: config.smtp, log, publicUrl: parts.publicUrl })
+  const contacts = mail && createContacts({ ...nodes, subscriptions, isOwn, send: mail })
+  // Wherever it is worked off.
+  const retryNow = (queue: string) => {
+    runner.retryNow(queue)
+    if (nodes.isShared) store.commit([{ tell: 'work-retry', value: queue }]).catch(() => undefined)
+  }
+  const enable = (name: string) =>
+    subscriptions.enable(name, () => [...standings.begun(name), { tell: 'work-retry', value: name }])
+  store.watch?.('work-retry', (change) => {
+    if ('tell' in change) runner.retryNow(change.value.toString())
+  })
+  calls.serve('queues', (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped() }))
+  const stopping = new AbortController()
+  /** The institution of each. */
+  const testing = new Map<string, string>()
+
+  const planner: WorkPlanner = {
+    warnings: plugins.warnings,
+    plan: (accepted, once) =>
+      queues.plan({
+        ...{ messageId: accepted.id, body: accepted.payload, once },
+        groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
+      }),
+  }
+
+  return {
+    planner,
+
+    subscriptions: {
+      ...subscriptions,
+      /** Removes a subscription with everything that was owed to it. */
+      async remove(institutionId: string, name: string): Promise<boolean> {
+        if (!subscriptions.get(institutionId, name)) return false
+        const traces = async () => [...(await attempts.drop(name)), ...standings.dropped(name)]
+        const removed = await subscriptions.remove(institutionId, name, await traces())
+        // With what came of a delivery meanwhile. Should this fail, the queue goes at the next start.
+        if (removed) await queues.drop(name, await traces())
+        return removed
+      },
+      /** How it goes with a subscription. */
+      standing: standings.of,
+    },
+
+    /** The last tries of a queue, newest first. */
+    attempts: attempts.list,
+
+    /** Sends what was given up once more, all or one message; how many. */
+    async replay(queue: string, messageId?: string): Promise<number> {
+      if (whyQueueClosed(queue) !== undefined) return 0
+      await enable(queue)
+      const count = await queues.replay(queue, messageId)
+      retryNow(queue)
+      return count
+    },
+
+    /**
+     * Sends a test message to a webhook. One that is acknowledged enables the subscription again.
+     * Undefined: a test is under way already, or too many others are, or push has retired.
+     */
+    async test(name: string): Promise<Attempt | undefined> {
+      const subscription = subscriptions.find(name)
+      if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
+      const { institutionId } = subscription
+      const ofInstitution = [...testing.values()].filter(
+        (institution) => institution === institutionId,
+      ).length
+      // As many as are free, so that the slow webhooks of one institution leave room for the others.
+      if (ofInstitution >= sockets.tests - testing.size) return undefined
+      testing.set(name, institutionId)
+      try {
+        const attempt = await push.test(subscription, stopping.signal)
+        // It may have been removed meanwhile.
+        if (isKnown(name)) {
+          const noted = standings.tested(name, attempt.status)
+          await store.commit([...(await attempts.add(name, attempt)), ...noted])
+        }
+        if (attempt.reason === null) {
+          await enable(name)
+          retryNow(name)
+        }
+        return attempt
+      } finally {
+        testing.delete(name)
+      }
+    },
+
+    /** Takes an item of plugin work that was pushed to the hub; false: there is no target for it. */
+    async work(messageId: string, item: PluginItem): Promise<boolean> {
+      const { action, event, plugin, institutionId } = item
+      const queue = plugins.queueOfAction(action)
+      if (queue === undefined) return false
+      const body = Buffer.from(JSON.stringify(event))
+      const repetition = repetitions(fingerprintOf(action, messageId, body), () => messageId)
+      const planned = queues.plan({
+        ...{ messageId, body, once: repetition.once },
+        groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
+      })
+      try {
+        await store.commit([...planned, ...repetition.marks()])
+      } catch (error) {
+        repetition.failed()
+        throw error
+      }
+      repetition.stored()
+      return true
+    },
+
+    /** Every queue as operators see it, those that nothing was ever in as well. */
+    async list() {
+      const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
+      const elsewhere = new Map(others.flatMap(({ states }) => states))
+      const dropped = new Map<string, number>()
+      for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
+        dropped.set(name, (dropped.get(name) ?? 0) + count)
+      }
+      const targets = new Map<string, string | null>([
+        ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
+        ...subscriptions.list().map(({ name, url }) => [name, url] as const),
+      ])
+      for (const name of queues.names()) if (!targets.has(name)) targets.set(name, null)
+      return [...targets].map(([name, target]) => {
+        const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
+        const { disabledAt = null } = subscriptions.find(name) ?? {}
+        const resting = disabledAt !== null ? 'disabled' : target === null ? 'no target' : undefined
+        const shown = whyQueueClosed(name) === undefined ? (resting ?? state) : 'closed'
+        const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
+        return { name, target, state: shown, ...length, ...standing, disabledAt }
+      })
+    },
+
+    deadLetters: queues.deadLetters,
+
+    /** Why nothing is sent from a queue any more, or undefined. */
+    whyClosed: whyQueueClosed,
+
+    async start(): Promise<void> {
+      for (const name of queues.names()) {
+        if (push.targetOf(name) === 'gone') await queues.drop(name, await attempts.drop(name))
+      }
+      await standings.tidy()
+      runner.start()
+      tellLeft(true)
+      nodes.onChange(() => tellLeft(false))
+    },
+
+    /** Starts nothing more; what is under way may end. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      await runner.stop()
+      await plugins.close()
+      webhooks.close()
+      targetsOfOperator.close()
+    },
+  }
+
+  /** Why nothing is sent to webhooks any more (service.md §9). */
+  function whyClosed(): string | undefined {
+    const { state, retiredAt } = lifecycle.of('push')
+    return state === 'gone' ? `push has retired on ${retiredAt}` : undefined
+  }
+
+  function whyQueueClosed(queue: string): string | undefined {
+    const target = push.targetOf(queue)
+    return isClosed(target) ? target.closed : undefined
+  }
+
+  /** A webhook is believed after an hour; a plugin target at once, its driver knows what it says. */
+  async function onGone(queue: string): Promise<boolean> {
+    if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with all it holds
+    if (!isKnown(queue)) {
+      await queues.giveUpAll(queue, 'the endpoint answered 410')
+      return true
+    }
+    if (!standings.isGone(queue)) return false
+    await subscriptions.disable(queue, contacts && nodes.self)
+    // Not by what that returned: a commit without an answer may have been applied, and is tried again.
+    if (subscriptions.find(queue)?.toldBy === nodes.self) contacts?.tell(queue).catch(notTold)
+    return true
+  }
+
+  function tellLeft(isStart: boolean): void {
+    contacts?.takeOver(isStart).catch(notTold)
+  }
+
+  function notTold(err: unknown): void {
+    log.error({ err }, 'contacts of disabled subscriptions not told')
+  }
+
+  async function driverOf({ driver }: PluginTarget): Promise<CreateDriver> {
+    if (driver !== undefined) return loadDriver(driver)
+    return ({ url = '' }) =>
+      createWebhookDriver({
+        url,
+        deadlineMs: pluginDeadlineMs,
+        post: targetsOfOperator.post,
+        tokenFor: (audience) => tokenFor(audience, serviceAccount),
+      })
+  }
+}

@@ -1,0 +1,37 @@
+import type { WorkItem } from './queue/work-item.ts'
+
+/** How a queue stands at the moment. */
+export interface LaneState {
+  state: 'idle' | 'delivering' | 'retrying'
+  failures: number
+  /** ISO 8601; null: at once. */
+  nextTry: string | null
+  lastReason: string | null
+}
+
+/** A queue on its way. */
+export interface Lane {
+  running: boolean
+  /** Something has changed while it was running: it looks once more before it ends. */
+  isWoken: boolean
+  timer?: NodeJS.Timeout
+  /** In a row. */
+  failures: number
+  /** Milliseconds since the epoch. */
+  notBefore: number
+  lastReason: string | null
+  /** The head was refused too often: the item behind it tells whether the endpoint is well otherwise. */
+  probing: boolean
+  /** The same, as soon as there is one behind it. */
+  probeOnArrival: boolean
+  /** One from aside was tried last: now it is the turn of the line. */
+  triedAside: boolean
+  current?: WorkItem
+}
+
+export function createLane(): Lane {
+  return {
+    ...{ running: false, isWoken: false, failures: 0, notBefore: 0, lastReason: null },
+    ...{ probing: false, probeOnArrival: false, triedAside: false },
+  }
+}

@@ -1,0 +1,153 @@
+import type { EventKind } from '../../event/kind.ts'
+import type { HubEvent } from '../../event/schema.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { NewWork, WorkItem } from '../queue/work-item.ts'
+import type { Outcome, Target } from '../target.ts'
+import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
+import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'
+
+/** For one try, milliseconds. */
+const tryMs = 20_000
+/** For a driver to close, milliseconds. */
+const closeMs = 2_000
+/** Characters that are kept of why a try failed. */
+const maxReason = 200
+
+/** The plugin targets of the configuration, each with its queue and its driver. */
+export async function createPlugins(parts: {
+  targets: readonly PluginTarget[]
+  driverOf: (target: PluginTarget) => Promise<CreateDriver>
+  /** For one try, milliseconds. */
+  deadlineMs?: number
+  log: Log
+}) {
+  const { targets, driverOf, deadlineMs = tryMs, log } = parts
+  const drivers = new Map<string, PluginDriver>()
+  for (const target of targets) {
+    const create = await driverOf(target)
+    drivers.set(queueOf(target.type), await create(target, { log: log.child({ plugin: target.type }) }))
+  }
+
+  return {
+    queues: targets.map((target) => ({ name: queueOf(target.type), target })),
+
+    warnings: (event: HubEvent) => unknownPlugins(event, targets),
+
+    /** One item for each target, once per event. */
+    groupsFor(accepted: { event: HubEvent; kind: EventKind; institutionId: string }): NewWork['groups'] {
+      const { event, kind, institutionId } = accepted
+      return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
+        scope: queueOf(type),
+        items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
+      }))
+    },
+
+    /** The queue an item of this action belongs to; undefined: there is no such target. */
+    queueOfAction(action: string): string | undefined {
+      const queue = action.replace(/\.event$/, '')
+      return queue !== action && drivers.has(queue) ? queue : undefined
+    },
+
+    /** Undefined: its target is no longer configured, its items wait for it to come back. */
+    targetOf(queue: string): Target | undefined {
+      const driver = drivers.get(queue)
+      if (!driver) return undefined
+      return {
+        endpoint: queue,
+        owner: queue,
+        deliver: (item, body, signal) =>
+          attempt(driver, toPluginItem(queue, item, body), item, signal, deadlineMs),
+      }
+    },
+
+    /** Never rejects, and does not wait for a driver that does not come to an end. */
+    async close(): Promise<void> {
+      const closing = [...drivers].map(([queue, driver]) =>
+        close(driver).catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed')),
+      )
+      await Promise.all(closing)
+    },
+  }
+}
+
+async function close(driver: PluginDriver): Promise<void> {
+  const ending = new AbortController()
+  const late = setTimeout(() => ending.abort(new Error('not closed in time')), closeMs)
+  // Asynchronous, because a driver may also throw at once.
+  const closed = async () => driver.close?.()
+  try {
+    await Promise.race([closed(), whenAborted(ending.signal)])
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+/** Drivers are not ours: whatever they do, this settles, and soon after the deadline. */
+async function attempt(
+  driver: PluginDriver,
+  pluginItem: PluginItem,
+  { messageId, tries }: WorkItem,
+  stopping: AbortSignal,
+  deadlineMs: number,
+): Promise<Outcome> {
+  if (stopping.aborted) return failed('the hub is stopping')
+  const ending = new AbortController()
+  const { signal } = ending
+  const stop = () => ending.abort(new Error('the hub is stopping'))
+  const late = setTimeout(
+    () => ending.abort(new Error(`no answer within ${deadlineMs / 1000} s`)),
+    deadlineMs,
+  )
+  stopping.addEventListener('abort', stop, { once: true })
+  // Asynchronous, because a driver may also throw at once.
+  const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
+  try {
+    return readOutcome(await Promise.race([deliver(), whenAborted(signal)]))
+  } catch (error) {
+    return failed(error instanceof Error ? error.message : String(error))
+  } finally {
+    clearTimeout(late)
+    stopping.removeEventListener('abort', stop)
+  }
+}
+
+/** Rejects then. */
+function whenAborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}
+
+/** What a driver returned, as far as it makes sense. */
+function readOutcome(returned: unknown): Outcome {
+  const { result, status, reason, retryAfterMs } = Object(returned ?? {})
+  const code = Number.isInteger(status) ? status : null
+  if (returned === undefined || result === 'acknowledged') {
+    return { result: 'acknowledged', status: code, reason: null }
+  }
+  if (result !== 'refused' && result !== 'failed' && result !== 'gone') {
+    return failed('the driver returned something that is no outcome')
+  }
+  return {
+    ...{ result, status: code, reason: String(reason ?? result).slice(0, maxReason) },
+    ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
+  }
+}
+
+function failed(reason: string): Outcome {
+  return { result: 'failed', status: null, reason: reason.slice(0, maxReason) }
+}
+
+function toPluginItem(queue: string, item: WorkItem, body: Buffer): PluginItem {
+  const { plugin, institutionId } = item.details
+  return {
+    action: `${queue}.event`,
+    event: JSON.parse(body.toString()),
+    plugin: { ...Object(plugin) },
+    institutionId: String(institutionId),
+  }
+}
+
+function queueOf(type: string): string {
+  return `plugins.${type}`
+}

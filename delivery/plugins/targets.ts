@@ -1,0 +1,72 @@
+import { type ErrorItem, errorItem, pathOf, quote } from '../../event/error.ts'
+import type { EventKind } from '../../event/kind.ts'
+import type { HubEvent } from '../../event/schema.ts'
+
+/** A plugin target of the configuration. Its further fields belong to its driver. */
+export interface PluginTarget {
+  type: string
+  autoEnable?: boolean
+  url?: string
+  /** File of the driver; without it items are posted to `url`. */
+  driver?: string
+  [field: string]: unknown
+}
+
+const maxWarnings = 20
+
+/** A target that gets an event, with the entry that made it so. */
+export interface Enabled {
+  type: string
+  plugin: Record<string, unknown>
+}
+
+/**
+ * The targets an event is for, each once (service.md §4.2, design.md §10): those that its `plugins` name, and for
+ * music on the playing topic those that enable themselves. One entry with `isDeactivated` keeps a target out.
+ */
+export function enabledTargets(
+  event: HubEvent,
+  kind: EventKind,
+  targets: readonly PluginTarget[],
+): Enabled[] {
+  const entries = entriesOf(event)
+  return targets.flatMap(({ type, autoEnable = false }) => {
+    const own = entries.filter((entry) => entry.type === type)
+    if (own.some((entry) => entry.isDeactivated === true)) return []
+    const [plugin] = own
+    if (plugin) return [{ type, plugin }]
+    return autoEnable && enablesItself(event, kind) ? [{ type, plugin: { type } }] : []
+  })
+}
+
+/** Warnings about entries that no target answers to: the first ones, since a list may have thousands. */
+export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
+  const known = new Set(targets.map(({ type }) => type))
+  const names = [...known].join(', ')
+  const expected = names === '' ? 'there are no targets here' : `expected one of ${names}`
+  const unknown: ErrorItem[] = []
+  for (const [index, { type, isDeactivated }] of entriesOf(event).entries()) {
+    if (unknown.length === maxWarnings) break
+    if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
+    const place = pathOf('plugins', index, 'type')
+    // An event may have entries without a type (service.md §2.6): no reason to refuse it.
+    const said = type === undefined ? 'none' : quote(type)
+    unknown.push(errorItem('plugin.unknown', place, `${said}, ${expected}; skipped`))
+  }
+  return unknown
+}
+
+/** `track.next` never does. */
+function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
+  return suffix === 'track/playing' && 'type' in event && event.type === 'music'
+}
+
+/** Read with care: the schemas of control and data events carry the field through unchecked. */
+function entriesOf(event: HubEvent): Record<string, unknown>[] {
+  const { plugins } = { plugins: undefined, ...event }
+  return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

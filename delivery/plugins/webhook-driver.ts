@@ -1,0 +1,19 @@
+import type { Post } from '../webhook/webhook.ts'
+import type { PluginDriver } from './driver.ts'
+
+/** Posts items to a URL of the operator, signed like pushes. */
+export function createWebhookDriver(parts: {
+  url: string
+  deadlineMs: number
+  post: Post
+  tokenFor: (audience: string) => Promise<string>
+}): PluginDriver {
+  const { url, deadlineMs, post, tokenFor } = parts
+  return {
+    async deliver(item, { messageId, signal }) {
+      const body = Buffer.from(JSON.stringify(item))
+      const headers = { 'hub-message-id': messageId }
+      return post({ url, body, headers, token: await tokenFor(url), deadlineMs, signal })
+    },
+  }
+}

@@ -1,0 +1,346 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Change } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { createAttempts } from './attempts.ts'
+import { backOff } from './back-off.ts'
+import { createGate } from './gate.ts'
+import { createLane, type Lane, type LaneState } from './lane.ts'
+import type { Leases } from './leases.ts'
+import type { Places } from './queue/limits.ts'
+import type { Attempt, WorkItem } from './queue/work-item.ts'
+import type { WorkQueues } from './queue/work-queues.ts'
+import { createSlowStart } from './slow-start.ts'
+import { isClosed, type Outcome, type Target, type TargetOf } from './target.ts'
+
+/** Refusals after which a message steps out of the way of those behind it (design.md §10). */
+const maxRefusals = 5
+/** An endless `Retry-After` must not silence a queue for days. */
+const maxRetryAfterMs = 3_600_000
+/** Until a store that failed is asked again. */
+const storeRetryMs = 1_000
+const tidyMs = 60_000
+/** For deliveries under way when the hub stops. They are repeated after the next start. */
+const stopMs = 5_000
+
+export type Runner = ReturnType<typeof createRunner>
+
+/**
+ * Works off the queues: each in its order, one item at a time, all beside each other. What fails is tried
+ * again after a growing pause; only its own queue waits.
+ */
+export function createRunner(parts: {
+  queues: WorkQueues
+  leases: Leases
+  attempts: ReturnType<typeof createAttempts>
+  targetOf: TargetOf
+  /** What else is to be stored with the outcome of a try. `isAside`: the line goes on all the same. */
+  noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
+  /** An endpoint wants nothing more. True: nothing more is sent there for now. */
+  onGone: (queue: string) => Promise<boolean>
+  /** Deliveries that may be under way at once. */
+  places: Places
+  clock: () => number
+  random: () => number
+  log: Log
+  metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
+}) {
+  const { queues, leases, attempts, targetOf, noted, onGone, clock, random, log, metrics } = parts
+  const lanes = new Map<string, Lane>()
+  const running = new Set<Promise<void>>()
+  const healthy = createGate(parts.places.healthy)
+  const failing = createGate(parts.places.failing)
+  const slowStart = createSlowStart(clock)
+  const stopping = new AbortController()
+  const cutting = new AbortController()
+  // One for everything that is under way: no leak.
+  setMaxListeners(0, stopping.signal, cutting.signal)
+  let tidying: NodeJS.Timeout | undefined
+
+  return {
+    start(): void {
+      queues.onAppended(wake)
+      leases.onFreed(wake, wakeAll)
+      wakeAll()
+      tidying = setInterval(tidy, tidyMs).unref()
+      tidy()
+    },
+
+    /** Tries a queue again now, whatever happened before. */
+    retryNow(name: string): void {
+      const lane = laneOf(name)
+      lane.notBefore = 0
+      wake(name)
+    },
+
+    /** Looks at every queue again: where its items go may have changed. */
+    wakeAll,
+
+    stateOf,
+
+    /** The queues that are worked off here and are not idle. */
+    states: (): [queue: string, state: LaneState][] =>
+      [...lanes.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
+
+    /** Starts nothing more; resolves when what is under way has ended, after a while by force. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      clearInterval(tidying)
+      for (const lane of lanes.values()) clearTimeout(lane.timer)
+      const force = setTimeout(() => cutting.abort(), stopMs)
+      await Promise.all(running)
+      clearTimeout(force)
+    },
+  }
+
+  function stateOf(name: string): LaneState {
+    const { failures = 0, notBefore = 0, lastReason = null, current } = lanes.get(name) ?? {}
+    const state = current ? 'delivering' : failures > 0 ? 'retrying' : 'idle'
+    const isWaiting = !current && notBefore > clock()
+    return { state, failures, nextTry: isWaiting ? new Date(notBefore).toISOString() : null, lastReason }
+  }
+
+  function wakeAll(): void {
+    for (const name of queues.names()) wake(name)
+  }
+
+  function wake(name: string): void {
+    const lane = laneOf(name)
+    if (lane.probeOnArrival && queues.waiting(name).second) {
+      Object.assign(lane, { probeOnArrival: false, probing: true, notBefore: 0 })
+    }
+    lane.isWoken = true
+    if (lane.running || stopping.signal.aborted) return
+    clearTimeout(lane.timer)
+    lane.running = true
+    const work = run(name, lane)
+    running.add(work)
+    void work.finally(() => running.delete(work))
+  }
+
+  /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
+  async function run(name: string, lane: Lane): Promise<void> {
+    try {
+      while (lane.isWoken) {
+        lane.isWoken = false
+        await workOff(name, lane)
+      }
+    } catch (err) {
+      if (stopping.signal.aborted) return
+      log.error({ err, queue: name }, 'queue stopped for a moment')
+      sleepUntil(name, lane, clock() + storeRetryMs)
+    } finally {
+      lane.running = false
+      delete lane.current
+      if (isForgettable(name, lane)) lanes.delete(name)
+    }
+  }
+
+  async function workOff(name: string, lane: Lane): Promise<void> {
+    for (;;) {
+      if (!leases.isOwn(name)) {
+        await leases.release(name)
+        return
+      }
+      if (isClosed(targetOf(name))) {
+        await giveUpAll(name, lane)
+        return
+      }
+      const next = nextOf(name, lane)
+      if (stopping.signal.aborted || !('item' in next)) {
+        sleepUntil(name, lane, 'at' in next ? next.at : undefined)
+        return
+      }
+      if (!(await leases.take(name))) return
+      const target = targetOf(name)
+      if (target === undefined) return
+      if (target === 'gone') await queues.drop(name, await attempts.drop(name))
+      else if (!isClosed(target)) await turn(name, lane, next, target)
+    }
+  }
+
+  async function giveUpAll(name: string, lane: Lane): Promise<void> {
+    if (stopping.signal.aborted || queues.lengthOf(name).pending === 0 || !(await leases.take(name))) return
+    const target = targetOf(name)
+    if (!isClosed(target)) return
+    const count = await queues.giveUpAll(name, target.closed)
+    log.info({ queue: name, items: count, reason: target.closed }, 'queue closed')
+    Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
+  }
+
+  function nextOf(name: string, lane: Lane): Turn | { at?: number } {
+    const { head, second, due } = queues.waiting(name)
+    const at = queues.nextDue(name)
+    if (!head && !due) return at === undefined ? {} : { at }
+    const now = clock()
+    // Further ahead than any pause: the clock was set back.
+    if (lane.notBefore > now + maxRetryAfterMs) lane.notBefore = 0
+    if (lane.notBefore > now) return { at: lane.notBefore }
+    if (due && !(head && lane.triedAside)) return { item: due }
+    const isProbing = lane.probing && head !== undefined && head.refusals >= maxRefusals
+    if (isProbing && second) return { item: second, refusedHead: head }
+    return head ? { item: head } : {}
+  }
+
+  function sleepUntil(name: string, lane: Lane, at: number | undefined): void {
+    if (at === undefined || stopping.signal.aborted) return
+    clearTimeout(lane.timer)
+    lane.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
+  }
+
+  /** One item, tried once. */
+  async function turn(name: string, lane: Lane, next: Turn, target: Target): Promise<void> {
+    // Before it takes a place, which others could use meanwhile.
+    const pause = slowStart.waitFor(target.endpoint)
+    if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
+    const gate = lane.failures > 0 ? failing : healthy
+    const leave = once(await gate.enter(target.endpoint, target.owner))
+    try {
+      stopping.signal.throwIfAborted()
+      // It may have been removed while we waited for our place, or its queue closed.
+      const now = nextOf(name, lane)
+      if (!('item' in now) || now.item.sequence !== next.item.sequence) return
+      const where = targetOf(name)
+      if (where === undefined || where === 'gone' || isClosed(where)) return
+      lane.current = now.item
+      lane.triedAside = now.item.asideUntil !== undefined
+      const body = await queues.body(now.item)
+      if (!body) {
+        log.error({ queue: name, messageId: now.item.messageId }, 'content of a work item is missing')
+        await queues.giveUp(name, [now.item], 'its content is not stored any more')
+        return
+      }
+      const started = performance.now()
+      const time = new Date(clock()).toISOString()
+      const outcome = await where.deliver(now.item, body, cutting.signal)
+      // What follows is between us and the store: the place is for the next one.
+      leave()
+      // Cut short by us: that says nothing of the endpoint.
+      if (cutting.signal.aborted && outcome.result !== 'acknowledged') return
+      const ms = performance.now() - started
+      metrics.workAttempts.inc({ result: outcome.result })
+      metrics.workSeconds.observe(ms / 1000)
+      const { status, reason } = outcome
+      const { messageId } = now.item
+      const attempt: Attempt = { messageId, time, status, duration: Math.round(ms), reason }
+      await settle({ name, lane, ...now, outcome, attempt, endpoint: target.endpoint })
+    } finally {
+      delete lane.current
+      leave()
+    }
+  }
+
+  async function settle(done: Done): Promise<void> {
+    const { name, lane, item, refusedHead, outcome, attempt, endpoint } = done
+    // Its subscription was removed meanwhile: nothing may be left behind.
+    if (targetOf(name) === 'gone') return
+    const isAside = item.asideUntil !== undefined
+    const standing = noted(name, outcome, isAside && outcome.result === 'refused')
+    const alongside = [...(await untilStored(() => attempts.add(name, attempt))), ...standing]
+    if (outcome.result === 'acknowledged') {
+      slowStart.succeeded(endpoint)
+      await untilStored(() => queues.acknowledge(name, item, alongside))
+      if (refusedHead) await stepAside(name, refusedHead)
+      if (lane.failures > 0) log.info({ queue: name, failures: lane.failures }, 'queue goes on')
+      Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
+      return
+    }
+    slowStart.failed(endpoint)
+    lane.lastReason = outcome.reason
+    const refused = outcome.result === 'refused'
+    const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
+    await untilStored(() => queues.postpone(name, item, attempt, { refused, ...again }, alongside))
+    if (outcome.result === 'gone' && (await untilStored(() => onGone(name)))) {
+      log.warn({ queue: name, status: outcome.status }, 'the endpoint is gone')
+      return
+    }
+    // It has had its chance to be the only one that is refused.
+    if (isAside && refused) return
+    const isTooOften = refused && !refusedHead && item.refusals + 1 >= maxRefusals
+    if (isTooOften && queues.waiting(name).second) {
+      lane.probing = true
+      return
+    }
+    lane.probing = false
+    lane.probeOnArrival = isTooOften
+    pause(name, lane, outcome)
+  }
+
+  function pause(name: string, lane: Lane, { status, reason, retryAfterMs = 0 }: Outcome): void {
+    lane.failures++
+    const ms = Math.max(backOff(lane.failures, random), Math.min(retryAfterMs, maxRetryAfterMs))
+    lane.notBefore = clock() + ms
+    // The first of a row is news.
+    const level = lane.failures === 1 ? 'warn' : 'debug'
+    log[level](
+      { queue: name, status, reason, failures: lane.failures, retryInMs: Math.round(ms) },
+      'delivery failed',
+    )
+  }
+
+  async function stepAside(name: string, head: WorkItem): Promise<void> {
+    log.warn(
+      { queue: name, messageId: head.messageId, refusals: head.refusals },
+      'refused message steps aside',
+    )
+    await untilStored(() => queues.setAside(name, head, clock() + backOff(head.refusals, random)))
+  }
+
+  /** What has happened outside cannot be undone: it is stored as soon as that works. */
+  async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      try {
+        return await store()
+      } catch (err) {
+        log.error({ err }, 'state of a queue not stored')
+        await sleep(storeRetryMs, undefined, { signal: stopping.signal })
+      }
+    }
+  }
+
+  function tidy(): void {
+    queues
+      .tidy(
+        (name, item) => lanes.get(name)?.current?.sequence === item.sequence,
+        (name) => isClosed(targetOf(name)),
+      )
+      .catch((err: unknown) => log.error({ err }, 'queues not tidied'))
+  }
+
+  function laneOf(name: string): Lane {
+    const known = lanes.get(name)
+    if (known) return known
+    const lane = createLane()
+    lanes.set(name, lane)
+    return lane
+  }
+
+  function isForgettable(name: string, lane: Lane): boolean {
+    const isSettled = lane.failures === 0 || targetOf(name) === 'gone'
+    return isSettled && queues.lengthOf(name).pending === 0
+  }
+}
+
+interface Turn {
+  item: WorkItem
+  /** The item is tried in place of this one, which was refused too often. */
+  refusedHead?: WorkItem
+}
+
+interface Done extends Turn {
+  name: string
+  lane: Lane
+  outcome: Outcome
+  attempt: Attempt
+  endpoint: string
+}
+
+/** A function that does its work the first time only. */
+function once(work: () => void): () => void {
+  let isDone = false
+  return () => {
+    if (!isDone) work()
+    isDone = true
+  }
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto'
+import type { EventKind } from '../../event/kind.ts'
+import type { Attempt, NewWork, WorkItem } from '../queue/work-item.ts'
+import type { Outcome, TargetOf } from '../target.ts'
+import { pushBody } from './push-message.ts'
+import { isSubscriptionName, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
+import type { Post } from './webhook.ts'
+
+/** Name of the event in a test message: receivers filter by type (service.md §1), and no screen changes. */
+export const testEvent = 'de.org.hub.v1.test'
+
+/** Pushes events to the webhooks of subscriptions. */
+export function createPush(parts: {
+  subscriptions: PushSubscriptions
+  post: Post
+  tokenFor: (audience: string, account: string) => Promise<string>
+  /** Why nothing is sent to webhooks any more, or undefined. */
+  whyClosed: () => string | undefined
+  clock: () => number
+}) {
+  const { subscriptions, post, tokenFor, whyClosed, clock } = parts
+
+  return {
+    /** The items that follow from an accepted event: track events only (design.md §7). */
+    groupsFor(accepted: {
+      kind: EventKind
+      institutionId: string
+      livestreamIds: readonly string[]
+    }): NewWork['groups'] {
+      const { kind, institutionId, livestreamIds } = accepted
+      if (kind.class !== 'track' || whyClosed() !== undefined) return []
+      return livestreamIds.map((livestreamId) => {
+        const details = { event: kind.name, livestreamId, institutionId }
+        const items = subscriptions.ofTopic(livestreamId).map(({ name }) => ({ queue: name, details }))
+        return { scope: livestreamId, items }
+      })
+    },
+
+    /** Where the items of a queue go. Undefined: it is none of ours, or its subscription is disabled. */
+    targetOf(queue: string): ReturnType<TargetOf> {
+      const subscription = subscriptions.find(queue)
+      if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
+      const closed = whyClosed()
+      if (closed !== undefined) return { closed }
+      if (subscription.disabledAt !== undefined) return undefined
+      return {
+        endpoint: new URL(subscription.url).origin,
+        owner: subscription.institutionId,
+        deliver: (item, body, signal) => deliver(subscription, item, body, signal),
+      }
+    },
+
+    /** Sends a message that is marked as a test, once, past the queue. */
+    async test(subscription: PushSubscription, signal: AbortSignal): Promise<Attempt> {
+      const { topicId: livestreamId, institutionId } = subscription
+      const messageId = `test-${randomUUID()}`
+      const time = new Date(clock()).toISOString()
+      const event = { event: testEvent, id: messageId, test: true, title: 'Test message', start: time }
+      const started = performance.now()
+      const { status, reason } = await send(subscription, {
+        data: Buffer.from(JSON.stringify(event)),
+        attributes: { event: testEvent, livestreamId, institutionId, test: 'true' },
+        messageId,
+        publishedAt: clock(),
+        signal,
+      })
+      return { messageId, time, status, duration: Math.round(performance.now() - started), reason }
+    },
+  }
+
+  function deliver(
+    subscription: PushSubscription,
+    item: WorkItem,
+    data: Buffer,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { details: attributes, messageId, enqueuedAt: publishedAt } = item
+    return send(subscription, { data, attributes, messageId, publishedAt, signal })
+  }
+
+  async function send(
+    { name, url, serviceAccount, ackDeadlineSeconds }: PushSubscription,
+    message: Pick<Parameters<typeof pushBody>[0], 'data' | 'attributes' | 'messageId' | 'publishedAt'> & {
+      signal: AbortSignal
+    },
+  ): Promise<Outcome> {
+    return post({
+      url,
+      body: pushBody({ ...message, subscription: name }),
+      token: await tokenFor(url, serviceAccount),
+      deadlineMs: ackDeadlineSeconds * 1000,
+      signal: message.signal,
+    })
+  }
+}

@@ -1,0 +1,135 @@
+import type { Change, Store } from '../../store/store.ts'
+import type { Outcome } from '../target.ts'
+import type { PushSubscription } from './subscriptions.ts'
+
+export type Standings = Awaited<ReturnType<typeof createStandings>>
+
+/** How it goes with a webhook, as its institution sees it. */
+export interface Standing {
+  state: 'active' | 'retrying' | 'disabled'
+  /** Since when, ISO 8601. */
+  since: string
+  /** Why it is not active. */
+  reason: string | null
+}
+
+/** So long nothing but 410 before a subscription is disabled (design.md §10), milliseconds. */
+export const goneMs = 3_600_000
+/**
+ * What one more 410 adds at most: the longest pause between two tries and the time for an answer. A clock that
+ * jumps, or a hub that was down, makes no hour of two answers.
+ */
+const maxStepMs = 11 * 60_000
+
+interface Stored extends Omit<Standing, 'state'> {
+  state: 'active' | 'retrying'
+  /** It has answered 410 and nothing else: when it did last, milliseconds since the epoch, and for how long by then. */
+  gone?: { at: number; ms: number }
+}
+
+/**
+ * How deliveries to each webhook stand, for whoever asks any node, and over restarts. Only what changes is stored,
+ * together with the outcome it follows from; nothing is stored for a webhook that has always worked.
+ */
+export async function createStandings(parts: {
+  store: Store
+  clock: () => number
+  /** Whether there is such a subscription. */
+  isKnown: (name: string) => boolean
+}) {
+  const { store, clock, isKnown } = parts
+  const standings = new Map<string, Stored>()
+  for await (const [key, value] of store.range(prefix)) {
+    standings.set(nameOf(key), JSON.parse(value.toString()))
+  }
+  store.watch?.(prefix, (change) => {
+    if ('put' in change) standings.set(nameOf(change.put), JSON.parse(change.value.toString()))
+    else if ('del' in change) standings.delete(nameOf(change.del))
+  })
+
+  return {
+    /** As it is shown: a text for each state. */
+    of({ name, createdAt, disabledAt }: PushSubscription): Standing {
+      if (disabledAt !== undefined) return { state: 'disabled', since: disabledAt, reason: 'answered 410' }
+      const { state, since, reason } = standings.get(name) ?? fresh(createdAt)
+      return { state, since, reason }
+    },
+
+    /**
+     * The changes that note what came of a delivery; they go with what else it led to. `isAside`: of a message
+     * outside the line, which goes on whatever came of it.
+     */
+    noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
+      const before = standings.get(name)
+      const now = clock()
+      if (outcome.result === 'acknowledged') {
+        return before === undefined || isActive(before) ? [] : put(name, fresh(toIso(now)))
+      }
+      if (isAside) return forgetGone(name)
+      const gone = outcome.result === 'gone' ? { gone: goneBy(before?.gone, now) } : {}
+      const since = before?.state === 'retrying' ? before.since : toIso(now)
+      const next: Stored = { state: 'retrying', since, reason: outcome.reason, ...gone }
+      return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
+    },
+
+    /** The changes that note the answer to a test message: any but 410 ends the time of nothing else. */
+    tested: (name: string, status: number | null): Change[] => (status === 410 ? [] : forgetGone(name)),
+
+    /** It has answered 410 for so long that it is believed. */
+    isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
+
+    /** The changes by which it begins anew. */
+    begun: (name: string): Change[] => put(name, fresh(toIso(clock()))),
+
+    /** The changes that remove it. It may be there although this node has not heard of it yet. */
+    dropped(name: string): Change[] {
+      standings.delete(name)
+      return [{ del: keyOf(name) }]
+    },
+
+    /** Removes what belongs to no subscription: an outcome that was stored while the subscription was removed. */
+    async tidy(): Promise<void> {
+      const left = [...standings.keys()].filter((name) => !isKnown(name))
+      for (const name of left) standings.delete(name)
+      if (left.length > 0) await store.commit(left.map((name) => ({ del: keyOf(name) })))
+    },
+  }
+
+  function forgetGone(name: string): Change[] {
+    const { gone, ...rest } = standings.get(name) ?? {}
+    return gone && 'state' in rest ? put(name, rest) : []
+  }
+
+  /** It is shown from now on: that it happened is true in any case. */
+  function put(name: string, standing: Stored): Change[] {
+    standings.set(name, standing)
+    return [{ put: keyOf(name), value: JSON.stringify(standing) }]
+  }
+}
+
+const prefix = 'push-standing/'
+
+function goneBy(before: Stored['gone'], now: number): NonNullable<Stored['gone']> {
+  if (!before) return { at: now, ms: 0 }
+  return { at: now, ms: before.ms + Math.min(maxStepMs, Math.max(0, now - before.at)) }
+}
+
+function fresh(since: string): Stored {
+  return { state: 'active', since, reason: null }
+}
+
+function isActive({ state, gone }: Stored): boolean {
+  return state === 'active' && gone === undefined
+}
+
+function toIso(time: number): string {
+  return new Date(time).toISOString()
+}
+
+function keyOf(name: string): string {
+  return prefix + encodeURIComponent(name)
+}
+
+function nameOf(key: string): string {
+  return decodeURIComponent(key.slice(prefix.length))
+}

@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+import { createCollection } from '../../store/collection.ts'
+import type { Change, Store } from '../../store/store.ts'
+import { createTurns } from '../../store/turns.ts'
+
+export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
+
+/** A webhook that gets the events of one livestream (service.md §2.8). */
+export interface PushSubscription {
+  /** `de.org.hub.subscription.<subscription-id>` */
+  name: string
+  /** Livestream URN. */
+  topicId: string
+  url: string
+  contact: string
+  institutionId: string
+  /** The account in the claims of its pushes; fixed at creation, receivers compare it (service.md §5). */
+  serviceAccount: string
+  ackDeadlineSeconds: number
+  retryPolicy: string | null
+  createdAt: string
+  /** User id. */
+  createdBy: string
+  /** Set: its endpoint wanted nothing more. What is queued for it waits until it is enabled again. */
+  disabledAt?: string
+  /** Node that is telling its contact so. */
+  toldBy?: string
+}
+
+const namePrefix = 'de.org.hub.subscription.'
+
+/** Whether it is, or was, the name of a subscription. */
+export function isSubscriptionName(text: string): boolean {
+  return text.startsWith(namePrefix)
+}
+
+const ackDeadlineSeconds = 20
+/** Of one institution. More than anybody has livestreams times partners. */
+const maxPerInstitution = 2_000
+
+/** The push subscriptions, in the store and mirrored in memory. */
+export async function createPushSubscriptions(parts: {
+  store: Store
+  serviceAccount: string
+  clock: () => number
+}) {
+  const { store, serviceAccount, clock } = parts
+  const collection = await createCollection<PushSubscription>(store, 'subscription')
+  /** Names by topic: asked for every event. */
+  const topics = new Map<string, Set<string>>()
+  for (const subscription of collection.values()) index(subscription)
+  collection.onChanged((_name, before, after) => {
+    if (before) unindex(before)
+    if (after) index(after)
+  })
+  // Disabling must not bring back what was just removed, nor two users exceed what one institution may have.
+  const inTurn = createTurns(store, 'subscription')
+
+  return {
+    /** Undefined: the institution has too many. */
+    add: (
+      request: Pick<PushSubscription, 'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy'>,
+    ): Promise<PushSubscription | undefined> =>
+      inTurn(async () => {
+        if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
+        const subscription: PushSubscription = {
+          name: namePrefix + randomUUID(),
+          ...request,
+          serviceAccount,
+          ackDeadlineSeconds,
+          retryPolicy: null,
+          createdAt: new Date(clock()).toISOString(),
+        }
+        await collection.put(subscription.name, subscription)
+        index(subscription)
+        return subscription
+      }),
+
+    /** Those of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
+    ofInstitution,
+
+    /** One of an institution; undefined also when it belongs to another. */
+    get: ofInstitutionNamed,
+
+    /** One of any institution. */
+    find: (name: string): PushSubscription | undefined => collection.get(name),
+
+    list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
+
+    /** `alongside` is stored with it. */
+    remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
+      inTurn(async () => {
+        const subscription = ofInstitutionNamed(institutionId, name)
+        if (!subscription || !(await collection.delete(name, alongside))) return false
+        unindex(subscription)
+        return true
+      }),
+
+    /** Nothing is sent to it any more. True when it was enabled. `teller`: the node that tells its contact. */
+    disable: (name: string, teller?: string): Promise<boolean> =>
+      inTurn(async () => {
+        const subscription = collection.get(name)
+        if (!subscription || subscription.disabledAt !== undefined) return false
+        const disabledAt = new Date(clock()).toISOString()
+        await collection.put(name, {
+          ...{ ...subscription, disabledAt },
+          ...(teller !== undefined && { toldBy: teller }),
+        })
+        return true
+      }),
+
+    /** True when it was disabled. What `alongside` makes is stored with it. */
+    enable: (name: string, alongside: () => readonly Change[] = () => []): Promise<boolean> =>
+      inTurn(async () => {
+        const { disabledAt, toldBy: _nobody, ...subscription } = collection.get(name) ?? {}
+        if (disabledAt === undefined || !('name' in subscription)) return false
+        await collection.put(name, subscription, alongside())
+        return true
+      }),
+
+    /**
+     * Who tells the contact changes from one node to another, or to nobody when it is done. False: it was not the
+     * one any more.
+     */
+    passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
+      inTurn(async () => {
+        const { toldBy, ...subscription } = collection.get(name) ?? {}
+        if (toldBy !== from || !('name' in subscription)) return false
+        await collection.put(name, { ...subscription, ...(to !== undefined && { toldBy: to }) })
+        return true
+      }),
+
+    /** Those that get the events of a livestream. */
+    ofTopic: (topicId: string): PushSubscription[] =>
+      [...(topics.get(topicId) ?? [])].flatMap((name) => {
+        const subscription = collection.get(name)
+        return subscription ? [subscription] : []
+      }),
+  }
+
+  function index({ name, topicId }: PushSubscription): void {
+    const names = topics.get(topicId) ?? new Set()
+    topics.set(topicId, names.add(name))
+  }
+
+  function unindex({ name, topicId }: PushSubscription): void {
+    const names = topics.get(topicId)
+    names?.delete(name)
+    if (names?.size === 0) topics.delete(topicId)
+  }
+
+  function ofInstitution(institutionId: string): PushSubscription[] {
+    return [...collection.values()]
+      .filter((subscription) => subscription.institutionId === institutionId)
+      .sort(byCreation)
+  }
+
+  function ofInstitutionNamed(institutionId: string, name: string): PushSubscription | undefined {
+    const subscription = collection.get(name)
+    return subscription?.institutionId === institutionId ? subscription : undefined
+  }
+}
+
+function byCreation(a: PushSubscription, b: PushSubscription): number {
+  return a.createdAt < b.createdAt ? -1 : 1
+}

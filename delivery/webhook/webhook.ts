@@ -1,0 +1,193 @@
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { Agent, type AgentOptions, request } from 'node:https'
+import type { Duplex } from 'node:stream'
+import { createSecureContext, rootCertificates } from 'node:tls'
+import type { Outcome } from '../target.ts'
+import { guardedLookup } from './connection-guard.ts'
+import { problemOf, type Resolve } from './webhook-url.ts'
+
+/** What is read of an answer's body: nobody looks at it, but a connection is used again only when it is read. */
+const maxAnswerBytes = 64 * 1024
+/** Header fields of an answer, bytes. */
+const maxHeaderBytes = 16 * 1024
+/** How long an unused connection is kept, milliseconds: shorter than most servers keep it. */
+const idleMs = 4_000
+const maxIdlePerEndpoint = 4
+
+/** Statuses that acknowledge (design.md §10). 102 comes before the answer proper. */
+const acknowledging: ReadonlySet<number> = new Set([102, 200, 201, 202, 204])
+
+/** Posts JSON to a webhook, once; never rejects. */
+export type Post = (call: {
+  url: string
+  body: Buffer
+  headers?: Record<string, string>
+  token: string
+  deadlineMs: number
+  signal: AbortSignal
+}) => Promise<Outcome>
+
+/**
+ * The client for webhooks: https only, no redirects, no private addresses (checked on the connection itself),
+ * bounded in time and bytes, with connections kept alive.
+ */
+export function createWebhooks(options: {
+  allowPrivate: boolean
+  /** Further CA that is trusted, PEM. */
+  ca?: string
+  /** `now-playing-hub/3.0.0` */
+  userAgent: string
+  resolve?: Resolve
+  /** Unused connections that are kept, and used ones whose answer has been judged but not read to its end. */
+  maxKept?: number
+}) {
+  const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
+  const judged = new Set<ClientRequest>()
+  const agent = new KeepingAgent(maxKept, {
+    keepAlive: true,
+    maxFreeSockets: maxIdlePerEndpoint,
+    timeout: idleMs,
+    scheduling: 'lifo',
+    lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
+    // Read once: as `ca` the whole list would be read again for every connection.
+    ...(ca !== undefined && { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }),
+  })
+
+  const post: Post = async (call) => {
+    const deadlineAt = performance.now() + call.deadlineMs
+    const first = await send(call, deadlineAt)
+    // The server had closed the kept connection before it saw the request: that says nothing of the endpoint.
+    return first === 'stale' ? toOutcome(await send(call, deadlineAt)) : first
+  }
+
+  return {
+    post,
+    close(): void {
+      agent.destroy()
+    },
+  }
+
+  function send(call: Parameters<Post>[0], deadlineAt: number): Promise<Outcome | 'stale'> {
+    const { body, headers, token, deadlineMs, signal } = call
+    const url = new URL(call.url)
+    const wrong = problemOf(url, { allowPrivate })
+    if (wrong !== undefined) return Promise.resolve(failed(wrong))
+    if (signal.aborted) return Promise.resolve(failed('the hub is stopping'))
+    return new Promise((resolve) => {
+      const sent = request(url, {
+        method: 'POST',
+        agent,
+        maxHeaderSize: maxHeaderBytes,
+        headers: {
+          ...headers,
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          'content-length': body.length,
+          'user-agent': userAgent,
+        },
+      })
+      const late = () => end(failed(`no answer within ${deadlineMs / 1000} s`))
+      let timer = setTimeout(late, deadlineAt - performance.now())
+      const abort = () => end(failed('the hub is stopping'))
+      signal.addEventListener('abort', abort, { once: true })
+      sent.on('information', ({ statusCode }) => {
+        if (acknowledging.has(statusCode)) settle(toOutcomeOf(statusCode))
+      })
+      sent.on('response', (answer) => {
+        settle(toOutcomeOf(answer.statusCode ?? 0, answer))
+        discard(answer, sent)
+      })
+      sent.on('error', (error) => end(isStale(sent, error) ? 'stale' : failed(describe(error))))
+      sent.on('close', () => {
+        settle(failed('the connection was closed'))
+        clearTimeout(timer)
+        judged.delete(sent)
+      })
+      sent.end(body)
+
+      let isSettled = false
+      function settle(outcome: Outcome | 'stale'): void {
+        if (isSettled) return
+        isSettled = true
+        resolve(outcome)
+        signal.removeEventListener('abort', abort)
+        // What still comes or goes on this connection has to end soon, so that it can be used again.
+        clearTimeout(timer)
+        if (judged.size >= maxKept) {
+          sent.destroy()
+          return
+        }
+        judged.add(sent)
+        timer = setTimeout(() => sent.destroy(), idleMs)
+      }
+      function end(outcome: Outcome | 'stale'): void {
+        settle(outcome)
+        sent.destroy()
+      }
+    })
+  }
+}
+
+/** Keeps so many unused connections, however many endpoints there are. */
+class KeepingAgent extends Agent {
+  readonly #most: number
+
+  constructor(most: number, options: AgentOptions) {
+    super(options)
+    this.#most = most
+  }
+
+  override keepSocketAlive(socket: Duplex): boolean {
+    const unused = Object.values(this.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0)
+    if (unused >= this.#most) return false
+    const isKept: unknown = super.keepSocketAlive(socket)
+    return isKept !== false
+  }
+}
+
+function toOutcomeOf(status: number, answer?: IncomingMessage): Outcome {
+  if (acknowledging.has(status)) return { result: 'acknowledged', status, reason: null }
+  const reason = `answered ${status}`
+  if (status === 410) return { result: 'gone', status, reason }
+  const isRefusal = status >= 400 && status < 500 && status !== 408 && status !== 429
+  if (isRefusal) return { result: 'refused', status, reason }
+  const asksToWait = status === 429 || status === 503
+  const retryAfterMs = asksToWait ? readRetryAfter(answer?.headers['retry-after']) : undefined
+  return { result: 'failed', status, reason, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+}
+
+function toOutcome(sent: Outcome | 'stale'): Outcome {
+  return sent === 'stale' ? failed('the connection was closed') : sent
+}
+
+function failed(reason: string): Outcome {
+  return { result: 'failed', status: null, reason }
+}
+
+/** RFC 9110 §10.2.3: seconds or a date. */
+function readRetryAfter(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined
+  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000
+  const at = Date.parse(value)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
+}
+
+/** Reads what is left of an answer, up to a limit. */
+function discard(answer: IncomingMessage, sent: ClientRequest): void {
+  let bytes = 0
+  answer.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (bytes > maxAnswerBytes) sent.destroy()
+  })
+  answer.on('error', () => undefined) // it has been judged by its status
+}
+
+function isStale(sent: ClientRequest, error: Error): boolean {
+  return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+}
+
+/** Why there was no answer, short and without anything of ours. */
+function describe(error: Error): string {
+  const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
+  return `${code}${error.message}`.slice(0, 200)
+}

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import type { Store } from '../store.ts'
+import type { Nodes } from './nodes.ts'
+
+/** A node that is there answers at once; one that does not is about to be found gone. */
+const timeoutMs = 1_500
+
+export type Calls = ReturnType<typeof createCalls>
+
+/** Does something for another node; the result must survive JSON. */
+export type Handler = (args: unknown) => Promise<unknown> | unknown
+
+/** Questions between nodes, over the log of the store. On a single node there is nobody to ask. */
+export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
+  const handlers = new Map<string, Handler>()
+  const waiting = new Map<string, (result: unknown) => void>()
+
+  store.watch?.('call', (change) => {
+    if (!('tell' in change)) return
+    const call: Call = JSON.parse(change.value.toString())
+    if (call.to === nodes.self) void answer(call)
+  })
+  store.watch?.('answer', (change) => {
+    if (!('tell' in change)) return
+    const { id, result }: Answer = JSON.parse(change.value.toString())
+    waiting.get(id)?.(result)
+  })
+
+  return {
+    /** Says what this node does when another asks. */
+    serve: (name: string, handler: Handler): void => void handlers.set(name, handler),
+
+    /** Undefined when the node does not answer in time. */
+    ask,
+
+    /** What every other living node answers, by node. */
+    async askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
+      const others = nodes.living().filter((node) => node !== nodes.self)
+      const results = await Promise.all(
+        others.map(async (node) => [node, await ask(node, name, args)] as const),
+      )
+      return results.flatMap(([node, result]) => (result === undefined ? [] : [[node, result]]))
+    },
+  }
+
+  async function ask(to: string, name: string, args: unknown): Promise<unknown> {
+    // A node is not told its own words.
+    if (to === nodes.self) return resultOf(name, args)
+    const id = randomUUID()
+    let timer: NodeJS.Timeout | undefined
+    const answered = new Promise<unknown>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs)
+      waiting.set(id, resolve)
+    })
+    try {
+      const call: Call = { id, from: nodes.self, to, name, args }
+      await store.commit([{ tell: 'call', value: JSON.stringify(call) }])
+      return await answered
+    } finally {
+      clearTimeout(timer)
+      waiting.delete(id)
+    }
+  }
+
+  async function resultOf(name: string, args: unknown): Promise<unknown> {
+    return (await handlers.get(name)?.(args)) ?? null
+  }
+
+  async function answer({ id, name, args }: Call): Promise<void> {
+    try {
+      const result = await resultOf(name, args)
+      await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies Answer) }])
+    } catch {
+      // Whoever asked goes on after a while, as if there were nobody.
+    }
+  }
+}
+
+interface Call {
+  id: string
+  from: string
+  to: string
+  name: string
+  args: unknown
+}
+
+interface Answer {
+  id: string
+  result: unknown
+}

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises'
+import type { Duplex } from 'node:stream'
+import type { Redis, RedisOptions } from 'ioredis'
+import type { Client } from './connection.ts'
+
+/** Where Redis is: one server by its URL, the Sentinels that know it, or some nodes of a cluster. */
+export interface RedisServer {
+  /** `redis://[user:password@]host[:port][/database]`, or `rediss://…` for TLS. */
+  url?: string | undefined
+  sentinels?: readonly RedisAddress[]
+  /** Under which name the Sentinels know the server. */
+  name?: string
+  cluster?: readonly RedisAddress[]
+  /** Before those of the URL. */
+  username?: string
+  password?: string
+  sentinelPassword?: string
+  /** TLS also without a URL that says so. */
+  tls?: boolean
+  /** Path of the PEM file of a CA to trust in place of the known ones; implies `tls`. */
+  ca?: string
+}
+
+export interface RedisAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Makes clients of ioredis, which is loaded only here. They come back by themselves and neither keep nor
+ * repeat a command: what becomes of one without an answer is decided where its meaning is known.
+ */
+export async function createClients(server: RedisServer, timeoutMs: number) {
+  const ioredis = await import('ioredis')
+  const { host, port, db, username, password, isTls } = partsOf(server.url)
+  const ca = server.ca === undefined ? undefined : await readFile(server.ca)
+  const tls = isTls || server.tls || ca ? { ...(ca && { ca }) } : undefined
+  const user = server.username ?? username
+  const secret = server.password ?? password
+  const retryStrategy = (attempt: number) => Math.min(50 * attempt, 500)
+  const options: RedisOptions = {
+    ...(user && { username: user }),
+    ...(secret && { password: secret }),
+    ...(tls && { tls }),
+    connectTimeout: timeoutMs,
+    disconnectTimeout: 500,
+    keepAlive: 5_000,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    disableClientInfo: true,
+    // After a failover the old master may stay reachable, as a replica.
+    reconnectOnError: (error) => /\bREADONLY\b/.test(error.message),
+  }
+
+  return (connectionName: string): Client => {
+    const common = { ...options, connectionName }
+    if (server.cluster) {
+      const cluster = new ioredis.Cluster([...server.cluster], {
+        redisOptions: common,
+        enableOfflineQueue: false,
+        clusterRetryStrategy: retryStrategy,
+        retryDelayOnFailover: 0,
+        retryDelayOnClusterDown: 0,
+        slotsRefreshTimeout: timeoutMs,
+        // Certificates are issued to names.
+        ...(tls && { dnsLookup: (address, found) => found(null, address) }),
+      })
+      cluster.on('+node', hearAllErrors)
+      return cluster
+    }
+    const single = { ...common, retryStrategy, enableOfflineQueue: false }
+    if (!server.sentinels) return hearAllErrors(new ioredis.Redis({ ...single, host, port, db }))
+    const ofSentinels = new ioredis.Redis({
+      ...single,
+      sentinels: [...server.sentinels],
+      name: server.name ?? 'mymaster',
+      sentinelCommandTimeout: timeoutMs,
+      sentinelRetryStrategy: retryStrategy,
+      ...(server.sentinelPassword && { sentinelPassword: server.sentinelPassword }),
+      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+    })
+    return hearAllErrors(ofSentinels)
+  }
+}
+
+/**
+ * ioredis hears the first error of a socket only. A second one, as when a server complains of a TLS handshake that was
+ * given up because its certificate is not trusted, would end the process.
+ */
+function hearAllErrors(redis: Redis): Redis {
+  const heard = new WeakSet<Duplex>()
+  const hear = () => {
+    const socket: Duplex | undefined = redis.stream
+    if (!socket || heard.has(socket)) return
+    heard.add(socket)
+    socket.on('error', () => {})
+  }
+  // The socket is made later in the same turn.
+  redis.on('connecting', () => setImmediate(hear))
+  redis.on('error', hear)
+  redis.on('close', hear)
+  return redis
+}
+
+/** The server as a message may name it: without user and password. */
+export function nameOf({ url, sentinels, name, cluster }: RedisServer): string {
+  const list = (addresses: readonly RedisAddress[]) =>
+    addresses.map(({ host, port }) => `${host}:${port}`).join(', ')
+  if (cluster) return `the Redis cluster of ${list(cluster)}`
+  if (sentinels) return `the Redis ${name} of the Sentinels ${list(sentinels)}`
+  const { host, port } = partsOf(url)
+  return `the Redis on ${host}:${port}`
+}
+
+function partsOf(url = 'redis://localhost') {
+  // The error of URL itself shows the URL, password included.
+  if (!URL.canParse(url)) throw new Error('the URL of Redis is malformed')
+  const { protocol, hostname, port, pathname, username, password } = new URL(url)
+  return {
+    host: hostname.replace(/^\[(.*)\]$/, '$1') || 'localhost',
+    port: Number(port || 6379),
+    db: Number(pathname.slice(1) || 0),
+    username: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+    isTls: protocol === 'rediss:',
+  }
+}

@@ -1,0 +1,168 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import type { Told } from '../store.ts'
+import { decodeChanges } from './changes.ts'
+import type { Connection } from './connection.ts'
+import type { Keys } from './script.ts'
+
+/** Time that Redis waits for a new entry before it answers that there is none. */
+export const blockMs = 2_000
+/** Entries of one answer. */
+const batchSize = 32
+
+export type LogReader = ReturnType<typeof followLog>
+
+/**
+ * Reads the log of changes from `position` on, for as long as the connection is open. Each entry names the one
+ * before it, so that a missing one shows.
+ */
+export function followLog(parts: {
+  connection: Connection
+  keys: Keys
+  /** The name of this node in the log. */
+  node: string
+  position: string
+  listener: (changes: readonly Told[]) => void
+  onGap: (reason: Error) => void
+  /**
+   * This node's own group of commits, by its number, has its place in the log. Returns the changes in it,
+   * from and to, counted from 1, that were given up: news to this node as well.
+   */
+  onOwn: (number: number) => readonly (readonly [from: number, to: number])[]
+}) {
+  const { connection, keys, node, listener, onGap, onOwn } = parts
+  const passing: { id: string; onPassed: () => void }[] = []
+  let position = parts.position
+  let isClosed = false
+  /** What was answered before a gap may never be read: it may have gone with what lay there. */
+  let hasLeapt = false
+  const reading = read()
+
+  return {
+    /** Calls back when everything up to `id` has been read; at once after a gap, where all is loaded anew. */
+    whenPassed(id: string, onPassed: () => void): void {
+      passing.push({ id, onPassed })
+      callPassed()
+    },
+
+    async close(): Promise<void> {
+      isClosed = true
+      connection.close()
+      await reading
+    },
+  }
+
+  async function read(): Promise<void> {
+    let isContinuous = false
+    while (!isClosed) {
+      try {
+        await connection.ready(connection.deadline())
+        if (!isContinuous) await checkPosition()
+        isContinuous = true
+        const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
+        await take(entriesOf(await connection.send('xread', options)))
+      } catch {
+        // Whatever it was, the position says where to go on.
+        isContinuous = false
+        if (!isClosed) await delay(20)
+      }
+    }
+  }
+
+  /** The entry we stopped at is gone where the log was cut behind it, or where Redis lost what it had. */
+  async function checkPosition(): Promise<void> {
+    if (position === start) return
+    const found = await connection.send('xrange', [keys.log, position, position])
+    if (Array.isArray(found) && found.length > 0) return
+    await leap(new Error(`the log of changes no longer has the entry ${position}`))
+  }
+
+  async function take(entries: readonly Entry[]): Promise<void> {
+    for (const entry of entries) {
+      if (isClosed) return
+      if (entry.previous !== position) {
+        return leap(new Error(`the log of changes has nothing between ${position} and ${entry.id}`))
+      }
+      position = entry.id
+      let isNews = (number: number) => !entry.withoutEffect.has(number)
+      if (entry.node === node) {
+        const unknown = onOwn(entry.number)
+        callPassed()
+        // Who awaited the commit acts on it first.
+        await nextTurn()
+        if (unknown.length === 0) continue
+        const hadEffect = isNews
+        isNews = (number) => hadEffect(number) && unknown.some(([from, to]) => number >= from && number <= to)
+      }
+      const changes = decodeChanges(entry.changes, isNews)
+      if (changes.length === 0) continue
+      try {
+        listener(changes)
+      } catch (cause) {
+        return leap(new Error('a change of another node could not be taken over', { cause }))
+      }
+    }
+  }
+
+  /** Goes on at the end of the log: what lies before it is found in the store. */
+  async function leap(reason: Error): Promise<void> {
+    position = await readPosition(connection, keys)
+    hasLeapt = true
+    callPassed()
+    await nextTurn()
+    // On its own, because a failure in there is no failure of reading.
+    queueMicrotask(() => onGap(reason))
+  }
+
+  function callPassed(): void {
+    while (passing[0] && (hasLeapt || !isBefore(position, passing[0].id))) passing.shift()?.onPassed()
+  }
+}
+
+/** The id before every other. */
+const start = '0-0'
+
+/** The id of the newest entry. */
+export async function readPosition(connection: Pick<Connection, 'send'>, keys: Keys): Promise<string> {
+  const id = await connection.send('hget', [keys.head, 'id'])
+  return Buffer.isBuffer(id) ? id.toString() : start
+}
+
+interface Entry {
+  id: string
+  previous: string
+  node: string
+  number: number
+  withoutEffect: ReadonlySet<number>
+  changes: Buffer
+}
+
+/** The entries of the only stream in an answer to XREAD; none when the time was up. */
+function entriesOf(answer: unknown): Entry[] {
+  if (!Array.isArray(answer)) return []
+  const [[, entries]] = answer
+  return entries.map(entryOf)
+}
+
+function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {
+  const field = (name: string) => {
+    const index = fields.findIndex((text, position) => position % 2 === 0 && text.toString() === name)
+    return fields[index + 1] ?? Buffer.alloc(0)
+  }
+  const [node = '', number] = field('writer').toString().split(' ')
+  const withoutEffect = field('withoutEffect').toString()
+  return {
+    id: id.toString(),
+    previous: field('previous').toString(),
+    node,
+    number: Number(number),
+    withoutEffect: new Set(withoutEffect === '' ? [] : withoutEffect.split(',').map(Number)),
+    changes: field('changes'),
+  }
+}
+
+/** Ids are two numbers: milliseconds, and a count within them. */
+function isBefore(left: string, right: string): boolean {
+  const [leftTime = 0, leftCount = 0] = left.split('-').map(Number)
+  const [rightTime = 0, rightCount = 0] = right.split('-').map(Number)
+  return leftTime < rightTime || (leftTime === rightTime && leftCount < rightCount)
+}

@@ -1,0 +1,57 @@
+import { createClients, type RedisServer } from './client.ts'
+import { createConnection } from './connection.ts'
+
+/** A start waits no longer for this, milliseconds. */
+const timeoutMs = 2_000
+
+/**
+ * What of the settings of Redis breaks the promise of an acknowledgement, a sentence each. INFO is asked first:
+ * CONFIG is forbidden in many places. What cannot be found out is no problem.
+ */
+export async function redisSettingProblems(server: RedisServer): Promise<string[]> {
+  const connect = await createClients(server, timeoutMs).catch(() => undefined)
+  if (!connect) return []
+  const connection = createConnection(connect('hub-settings'), { timeoutMs, quietMs: timeoutMs })
+  const until = connection.deadline()
+  const ask = (command: string, args: string[]) =>
+    connection.ask((send) => send(command, args), until).catch(() => undefined)
+  try {
+    const [persistence, memory, synced] = [
+      await ask('info', ['persistence']),
+      await ask('info', ['memory']),
+      await ask('config', ['GET', 'appendfsync']),
+    ]
+    return problemsOf({
+      appendonly: fieldOf(persistence, 'aof_enabled'),
+      policy: fieldOf(memory, 'maxmemory_policy'),
+      appendfsync: Array.isArray(synced) && synced.length > 1 ? String(synced[1]) : undefined,
+    })
+  } finally {
+    connection.close()
+  }
+}
+
+/** `appendonly` as INFO has it, `0` or `1`; undefined is what Redis did not tell. */
+export function problemsOf(settings: {
+  appendonly: string | undefined
+  appendfsync: string | undefined
+  policy: string | undefined
+}): string[] {
+  const { appendonly, appendfsync, policy } = settings
+  const problems: string[] = []
+  if (appendonly === '0') {
+    problems.push('appendonly is no: a restart of Redis loses what came after its last snapshot')
+  } else if (appendfsync === 'no') {
+    problems.push('appendfsync is no: a power failure loses what the system had not written yet')
+  } else if (appendfsync === 'everysec') {
+    problems.push('appendfsync is everysec: a power failure loses up to two seconds')
+  }
+  if (policy !== undefined && policy !== 'noeviction') {
+    problems.push(`maxmemory-policy is ${policy}: when its memory is full Redis deletes what it has`)
+  }
+  return problems
+}
+
+function fieldOf(info: unknown, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(String(info ?? ''))?.[1]
+}

@@ -1,0 +1,71 @@
+import t, { type Test } from 'tap'
+import { createPasswords } from '../../../bridge-https/users/passwords.ts'
+import { createUsers } from '../../../bridge-https/users/users.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+
+const institution = 'urn:org:institution:1'
+
+async function start(t: Test) {
+  const store = await openEmbeddedStore(t.testdir())
+  t.teardown(() => store.close())
+  const time = { now: Date.parse('2026-03-01T12:00:00Z') }
+  const clock = () => time.now
+  const open = () => createUsers({ store, passwords: createPasswords(), clock, knownInstitution: () => true })
+  const users = await open()
+  const added = await users.add({ email: 'a@b.example', institution })
+  if ('error' in added) throw new Error(added.error)
+  return { users, added, time, store, open }
+}
+
+t.test('a token sets a password once, and until it expires', async (t) => {
+  const { users, added, time } = await start(t)
+  t.equal(await users.authenticate('a@b.example', ''), undefined, 'no password yet')
+  t.equal(await users.setPassword('x', 'a long password'), undefined)
+  const both = await Promise.all([
+    users.setPassword(added.token, 'the first password'),
+    users.setPassword(added.token, 'the second password'),
+  ])
+  t.equal(both.filter(Boolean).length, 1, 'of two at the same moment one')
+  t.ok(await users.authenticate('A@B.example', both[0] ? 'the first password' : 'the second password'))
+
+  const reset = await users.issueReset('a@b.example', 'mail')
+  time.now += 3600_000
+  t.equal(await users.setPassword(reset?.token ?? '', 'too late a password'), undefined)
+})
+
+t.test(
+  'a mail that somebody asked for does not void the link of an operator, a password voids both',
+  async (t) => {
+    const { users, added } = await start(t)
+    const mail = await users.issueReset('a@b.example', 'mail')
+    const second = await users.issueReset('a@b.example', 'mail')
+    t.equal(await users.setPassword(mail?.token ?? '', 'a long password'), undefined, 'one of each')
+    t.ok(await users.setPassword(added.token, 'a long password'))
+    t.equal(await users.setPassword(second?.token ?? '', 'a long password'), undefined)
+  },
+)
+
+t.test('users survive a restart, without their secrets in the store', async (t) => {
+  const { users, added, store, open } = await start(t)
+  await users.setPassword(added.token, 'a long password')
+  const [shown] = users.list()
+  const again = await open()
+  t.same(again.list(), [shown])
+  t.ok(await again.authenticate('a@b.example', 'a long password'))
+  const reset = await again.issueReset('a@b.example', 'operator')
+  for await (const [, value] of store.range('user/')) {
+    t.notMatch(value.toString(), 'a long password')
+    t.notMatch(value.toString(), reset?.token ?? 'no token')
+  }
+})
+
+t.test('whoever is removed while the password is checked is not let in', async (t) => {
+  const { users, added } = await start(t)
+  await users.setPassword(added.token, 'a long password')
+  const entering = users.authenticate('a@b.example', 'a long password')
+  await users.remove('a@b.example')
+  t.equal(await entering, undefined)
+  const setting = users.setPassword(added.token, 'a long password')
+  t.equal(await setting, undefined)
+  t.same(users.list(), [])
+})

@@ -1,0 +1,195 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Duplex } from 'node:stream'
+import { generate } from 'mqtt-packet'
+import t from 'tap'
+import { createPublishRate } from '../../../broker/connection/limits.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { openBroker } from '../../conformance/peers.ts'
+import { playing, serviceOf, station } from '../../events.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+
+t.test('a credential may publish its rate, and a burst of twice that', async (t) => {
+  const rate = createPublishRate(10)
+  const burst = Array.from({ length: 20 }, () => rate.take('a', 0))
+  t.same(burst, Array(20).fill(0))
+  t.equal(rate.take('a', 0), 100, 'then reading pauses for the time of one event')
+  t.equal(rate.take('b', 0), 0, 'others are not held back')
+  t.equal(rate.take('a', 1000), 0, 'after a while it goes on')
+  t.equal(createPublishRate(0).take('a', 0), 0, '0 is no limit')
+})
+
+t.test('what an event cost is taken afterwards, and the next one waits for it', async (t) => {
+  const rate = createPublishRate(10)
+  t.equal(rate.take('a', 0), 0)
+  rate.charge('a', 12, 0)
+  for (let event = 0; event < 7; event++) t.equal(rate.take('a', 0), 0)
+  t.equal(rate.take('a', 0), 100, '20 are spent')
+  rate.charge('a', 1_000_000, 0)
+  t.equal(rate.take('a', 0), 2000, 'an event costs at most a full bucket')
+  t.equal(rate.take('a', 2000), 0)
+  t.equal(rate.take('b', 0), 0)
+  const free = createPublishRate(0)
+  free.charge('a', 1000, 0)
+  t.equal(free.take('a', 0), 0)
+})
+
+t.test('all connections of a credential wait in one line, and who is gone costs nothing', async (t) => {
+  const rate = createPublishRate(100)
+  for (let event = 0; event < 200; event++) rate.take('a', performance.now())
+  const resumed: string[] = []
+  const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep a process alive.
+  t.teardown(() => clearInterval(alive))
+  await new Promise<void>((resolve) => {
+    const enter = (name: string, isOpen: boolean) =>
+      rate.enter('a', () => {
+        resumed.push(name)
+        if (name === 'last') resolve()
+        return isOpen
+      })
+    t.equal(enter('first', true), false)
+    for (let gone = 0; gone < 1000; gone++) enter('gone', false)
+    t.equal(enter('last', true), false)
+    t.equal(
+      rate.enter('b', () => true),
+      true,
+      'another credential goes on',
+    )
+  })
+  t.equal(resumed[0], 'first')
+  t.equal(resumed.length, 1002)
+})
+
+t.test('of the events for many livestreams fewer go out in a second, over all connections', async (t) => {
+  const home = await temporaryDirectory(t)
+  const livestreams = Array.from({ length: 200 }, (_, index) => ({
+    ...station(),
+    id: `urn:org:permanent-livestream:${index}`,
+    externalId: `crid://many.example/${index}`,
+  }))
+  const items = livestreams.map(({ publisher, institution, ...item }) => ({
+    ...item,
+    publisher: { ...publisher, institution },
+  }))
+  await writeFile(join(home, 'feed.json'), JSON.stringify({ items }))
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '20', HUB_FEED: join(home, 'feed.json') }, home)
+  const institution = station().institution.id
+  const credential = await hub.publisher([institution])
+  const [first, second] = [await connect(t, hub, credential), await connect(t, hub, credential)]
+  const publish = ({ client }: Pick<typeof first, 'client'>, event: object) =>
+    client.publishAsync(`inbox/${institution}`, JSON.stringify(event), { qos: 1 })
+  const many = playing(station(), { services: livestreams.map(serviceOf) })
+  const other = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const answered: string[] = []
+  const began = performance.now()
+  await Promise.all([
+    publish(first, many).then(() => answered.push('many')),
+    publish(first, many).then(() => answered.push('many again')),
+    publish(second, many).then(() => answered.push('many from elsewhere')),
+    publish(other, playing(livestreams[0] ?? station())).then(() => answered.push('another credential')),
+  ])
+  t.ok(performance.now() - began > 1900, 'the bucket was filled again in between')
+  t.ok(answered.indexOf('another credential') < 3)
+  await other.received.count(4)
+  t.same(
+    other.received.all.map(({ json }) => json.outcome),
+    Array(4).fill('published'),
+    'nothing is lost',
+  )
+})
+
+t.test('above the rate publishing slows down, and nothing is lost', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '50' })
+  const livestream = station()
+  const institution = livestream.institution.id
+  const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const began = performance.now()
+  const other = await connect(t, hub, await hub.publisher([institution]))
+  const all = Array.from({ length: 150 }, (_, index) =>
+    publisher.client.publishAsync(
+      `inbox/${institution}`,
+      JSON.stringify(playing(livestream, { playlistItemId: `${index}` })),
+      { qos: 1 },
+    ),
+  )
+  await other.client.publishAsync(`inbox/${institution}`, JSON.stringify(playing(livestream)), { qos: 1 })
+  t.ok(performance.now() - began < 1000, 'another credential is not held back')
+  await Promise.all(all)
+  await publisher.received.count(151)
+  t.ok(performance.now() - began > 900, '50 of 150 events had to wait for one second')
+})
+
+/** A peer that never reads: whatever is written to it stays. */
+function deafPeer(): Duplex {
+  return new Duplex({ read() {}, write() {} })
+}
+
+t.test('answers that nobody reads are bounded, also where each of them is small', async (t) => {
+  const broker = await openBroker(t, { limits: { outgoingBuffer: 64 * 1024 } })
+  const socket = deafPeer()
+  const gone = new Promise<void>((resolve) => socket.once('close', resolve))
+  broker.broker.accept(socket, 'deaf')
+  socket.push(
+    generate({
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clean: true,
+      clientId: 'c',
+      keepalive: 0,
+    }),
+  )
+  let pings = 0
+  while (!socket.destroyed) {
+    socket.push(Buffer.of(0xc0, 0))
+    pings++
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await gone
+  t.ok(pings < 2000, `${pings} answers of two bytes count for more than their bytes`)
+  t.match(
+    broker.lines.find(({ msg }) => msg === 'connection closed'),
+    { reason: 'slow' },
+  )
+})
+
+t.test('an unauthenticated client is cut off after at most 64 KiB', async (t) => {
+  const broker = await openBroker(t)
+  const table: [what: string, header: Buffer][] = [
+    ['a CONNECT of 200 MB', Buffer.from([0x10, 0x80, 0x80, 0x80, 0x64])],
+    ['a CONNECT of 70 kB', Buffer.from([0x10, 0xf0, 0xa2, 0x04])],
+    ['another packet of 200 MB', Buffer.from([0x30, 0x80, 0x80, 0x80, 0x64])],
+    ['a length without end', Buffer.from([0x10, 0xff, 0xff, 0xff, 0xff])],
+  ]
+  for (const [what, header] of table) {
+    let taken = 0
+    const socket = new Duplex({
+      read() {},
+      write(_chunk, _encoding, done) {
+        done()
+      },
+    })
+    broker.broker.accept(socket, 'hostile')
+    socket.push(header)
+    while (!socket.destroyed && taken < 10_000_000) {
+      if (socket.readableLength === 0) {
+        socket.push(Buffer.alloc(4096))
+        taken += 4096
+      }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    t.ok(taken <= 64 * 1024 + 4096, `${what}: ${taken} bytes`)
+  }
+})
+
+t.test('a CONNECT that drips is cut off when its time is over', async (t) => {
+  const broker = await openBroker(t, { limits: { connectTimeoutMs: 100 } })
+  const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
+  const gone = new Promise<void>((resolve) => socket.once('close', resolve))
+  broker.broker.accept(socket, 'slow')
+  const dripping = setInterval(() => socket.push(Buffer.of(0x10)), 10)
+  t.teardown(() => clearInterval(dripping))
+  socket.push(Buffer.from([0x10, 0x80, 0x01]))
+  await gone
+  t.pass('however long it goes on')
+})

@@ -1,0 +1,118 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer as createTcpServer, type Server, Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
+import t, { type Test } from 'tap'
+import { Outgoing } from '../../../broker/connection/outgoing.ts'
+import { preparePublish } from '../../../broker/connection/wire.ts'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+
+/*
+ * Packets for different clients differ in their identifier, which is written into the same bytes again and again:
+ * nobody may get that of somebody else, however slowly the network takes them.
+ */
+const count = 4_000
+const payload = Buffer.alloc(900, 'x')
+const length = preparePublish('topic', payload).packet(1, {}, 1).length
+const idAt = length - payload.length - 2
+
+/** Both ends of a connection; the one to be read does not read yet. */
+type Pair = { writer: Duplex; reader: Duplex }
+
+for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp, stream })) {
+  for (const pauseMs of [0, 50]) {
+    t.test(`lent bytes arrive as they were lent: ${name}, read after ${pauseMs} ms`, async (t) => {
+      const { writer, reader } = await open(t)
+      const outgoing = new Outgoing(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
+      const publish = preparePublish('topic', payload)
+      const arrived: number[] = []
+      const all = readIds(reader, arrived)
+      for (let id = 1; id <= count; id++) {
+        if (!outgoing.hasRoom(length)) t.fail(`no room for ${id}`)
+        outgoing.write(publish.packet(1, {}, id), true)
+        // Now and then the network gets a turn, so that there are writes behind nothing and behind others.
+        if (id % 500 === 0) await new Promise((resolve) => setImmediate(resolve))
+        if (id === count / 2) setTimeout(() => reader.resume(), pauseMs)
+      }
+      await all
+      t.same(
+        arrived,
+        Array.from({ length: count }, (_, index) => index + 1),
+      )
+    })
+  }
+}
+
+t.test('what goes out does not look for an idle timer, as Node by itself does', async (t) => {
+  const { writer } = await tls(t)
+  const prototype: { _unrefTimer: () => void } = Object.assign(Socket.prototype)
+  const calls = t.capture(prototype, '_unrefTimer', prototype._unrefTimer)
+  const looks = () => calls().filter(({ receiver }) => receiver === writer).length
+  writer.write('by itself')
+  t.not(looks(), 0)
+  const outgoing = new Outgoing(writer, 1024, (detail) => t.fail(detail))
+  outgoing.write(Buffer.from('through it'))
+  t.equal(looks(), 0)
+})
+
+/** Resolves when `count` packets have come; it does not start the reading. */
+function readIds(reader: Duplex, arrived: number[]): Promise<void> {
+  let rest = Buffer.alloc(0)
+  return new Promise((resolve) => {
+    reader.on('data', (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk])
+      for (; rest.length >= length; rest = rest.subarray(length)) arrived.push(rest.readUInt16BE(idAt))
+      if (arrived.length === count) resolve()
+    })
+    reader.pause()
+  })
+}
+
+async function tls(t: Test): Promise<Pair> {
+  const { cert, key, ca } = await ensureDevelopmentCertificates(t.testdir())
+  const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) })
+  return pairOf(t, server, 'secureConnection', (port) => {
+    const options = { port, host: '127.0.0.1', servername: 'localhost', ca: readFileSync(ca) }
+    return connectTls(options)
+  })
+}
+
+async function tcp(t: Test): Promise<Pair> {
+  return pairOf(t, createTcpServer(), 'connection', (port) => new Socket().connect(port, '127.0.0.1'))
+}
+
+/** A stream that takes its time, as a WebSocket does. */
+async function stream(): Promise<Pair> {
+  const reader = new Duplex({ read() {}, write() {} })
+  const writer = new Duplex({
+    read() {},
+    write(chunk: Buffer, _encoding, done) {
+      setImmediate(() => {
+        reader.push(Buffer.from(chunk))
+        done()
+      })
+    },
+  })
+  return { writer, reader }
+}
+
+async function pairOf(
+  t: Test,
+  server: Server,
+  accepted: string,
+  open: (port: number) => Socket,
+): Promise<Pair> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (typeof address !== 'object' || address === null) throw new Error('no port')
+  const reader = open(address.port)
+  const [writer] = await once(server, accepted)
+  t.teardown(() => {
+    reader.destroy()
+    writer.destroy()
+    server.close()
+  })
+  return { writer, reader }
+}

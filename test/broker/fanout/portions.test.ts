@@ -1,0 +1,45 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t from 'tap'
+import { createPortions, type Portion } from '../../../broker/fanout/portions.ts'
+
+t.test('deliveries to very many hold up who publishes, where too many of them wait', async (t) => {
+  const { deliver } = createPortions()
+  const ended: number[] = []
+  let waiting = 0
+  let most = 0
+  const deliveries = Array.from({ length: 100 }, async (_, index) => {
+    for (let turn = 0; turn < index; turn++) await nextTurn()
+    most = Math.max(most, ++waiting)
+    await deliver([withBreaks(30)])
+    waiting--
+    ended.push(index)
+  })
+  await Promise.all(deliveries)
+  // Each takes 30 turns when it may, and one comes with each turn.
+  t.ok(most < 20, `${most} waited`)
+  t.same(
+    ended,
+    ended.toSorted((a, b) => a - b),
+    'in the order in which they came',
+  )
+})
+
+t.test('a delivery without a break is over in the turn in which it came', async (t) => {
+  const { deliver, ended } = createPortions()
+  let sent = 0
+  void deliver([
+    {
+      bytes: 1,
+      send: () => {
+        sent++
+        return []
+      },
+    },
+  ])
+  t.equal(sent, 1)
+  t.equal(ended(), undefined)
+})
+
+function withBreaks(count: number): Portion {
+  return { bytes: 1, send: () => Array.from({ length: count }, () => undefined) }
+}

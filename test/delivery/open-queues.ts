@@ -1,0 +1,119 @@
+import { workLimits } from '../../delivery/queue/limits.ts'
+import type { Attempt, DeadLetter, WorkItem } from '../../delivery/queue/work-item.ts'
+import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
+import { createOnlyNode } from '../../store/nodes/nodes.ts'
+import type { Change } from '../../store/store.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createRepetitions } from '../../validator/repetitions.ts'
+import { createMemoryStore } from './memory-store.ts'
+
+export type OpenQueues = Awaited<ReturnType<typeof openQueues>>
+
+/** What was planned for an event. */
+export interface Planned {
+  id: string
+  changes: readonly Change[]
+  stored(): void
+  failed(): void
+}
+
+export const hour = 3_600_000
+
+/** Work queues on a store in memory, with a clock that the test sets. */
+export async function openQueues(
+  options: {
+    memory?: ReturnType<typeof createMemoryStore>
+    now?: number
+    perQueue?: number
+    steadyClock?: () => number
+  } = {},
+) {
+  const { memory = createMemoryStore(), perQueue = 1_000 } = options
+  const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
+  const queues = await createWorkQueues({
+    store: memory.store,
+    nodes: createOnlyNode('test'),
+    isOwn: () => true,
+    clock: () => time.now,
+    steadyClock: options.steadyClock ?? (() => time.now),
+    limits: { ...workLimits, perQueue },
+    metrics: createMetrics(),
+  })
+
+  const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
+
+  /** Work that follows from an event, with all that is stored of it. */
+  function plan(messageId: string, names: readonly string[], fingerprint = messageId): Planned {
+    const { id, once, marks, stored, failed } = repetitions(fingerprint, () => messageId)
+    const planned = queues.plan({
+      messageId: id,
+      body: Buffer.from(`body of ${id}`),
+      once,
+      groups: names.map((queue) => ({ scope: queue, items: [{ queue, details: {} }] })),
+    })
+    return { id, changes: [...planned, ...marks()], stored, failed }
+  }
+
+  return {
+    queues,
+    memory,
+    time,
+    plan,
+
+    /** Appends one message to each of these queues; false when it was not stored. */
+    async append(messageId: string, ...names: string[]): Promise<boolean> {
+      const planned = plan(messageId, names)
+      try {
+        await memory.store.commit(planned.changes)
+      } catch {
+        planned.failed()
+        return false
+      }
+      planned.stored()
+      return true
+    },
+
+    head(name: string): WorkItem {
+      const { head } = queues.waiting(name)
+      if (!head) throw new Error(`${name} is empty`)
+      return head
+    },
+
+    letter(name: string): DeadLetter {
+      const [letter] = queues.deadLetters(name)
+      if (!letter) throw new Error(`${name} has no dead letters`)
+      return letter
+    },
+
+    /** The queues as a hub finds them that starts now. */
+    reopen: () => openQueues({ memory: memory.crashed(), now: time.now, perQueue }),
+
+    /** All that can be seen of a queue. */
+    view: (name: string) => ({
+      ...queues.lengthOf(name),
+      dropped: 0, // counted since the start
+      letters: queues.deadLetters(name),
+      // What is due is shown one at a time.
+      ...queues.waiting(name),
+    }),
+
+    /** Works a queue off; what was in it, each with its body. */
+    async drain(name: string): Promise<string[]> {
+      const drained: string[] = []
+      for (;;) {
+        const { head } = queues.waiting(name)
+        // Whatever stepped aside is due some time.
+        if (!head) time.now += hour
+        const item = head ?? queues.waiting(name).due
+        if (!item) return drained
+        const body = await queues.body(item)
+        drained.push(body?.toString() === `body of ${item.messageId}` ? item.messageId : 'wrong body')
+        await queues.acknowledge(name, item)
+      }
+    },
+  }
+}
+
+export function attempt(messageId: string, reason: string | null = 'answered 500'): Attempt {
+  return { messageId, time: '2026-06-01T12:00:00.000Z', status: 500, duration: 3, reason }
+}

@@ -1,0 +1,53 @@
+import t from 'tap'
+import { beyondLimit, emptyQueue, lengthOf, smallest, takeFrom } from '../../../delivery/queue/queue.ts'
+import type { WorkItem } from '../../../delivery/queue/work-item.ts'
+
+const item = (sequence: number): WorkItem => ({
+  ...{ sequence, messageId: String(sequence), details: {}, body: sequence, enqueuedAt: sequence },
+  ...{ tries: 0, refusals: 0, attempts: [] },
+})
+const items = (...sequences: number[]) => sequences.map(item)
+const sequences = (list: readonly WorkItem[]) => list.map(({ sequence }) => sequence)
+
+t.test('what exceeds the limit is the oldest, but not the first of the line', async (t) => {
+  const table: [line: number[], aside: number[], limit: number, beyond: number[]][] = [
+    [[], [], 2, []],
+    [[1, 2], [], 2, []],
+    [[1, 2, 3], [], 2, [2]],
+    [[1, 2, 3, 4, 5], [], 2, [2, 3, 4]],
+    [[4, 5], [3, 1, 2], 2, [1, 2, 3]],
+    [[2, 5, 6], [3, 4], 2, [3, 4, 5]],
+    [[], [3, 1, 2], 2, [1]],
+    [[1], [], 0, []],
+  ]
+  for (const [line, aside, limit, beyond] of table) {
+    const queue = { ...emptyQueue(), line: items(...line), aside: items(...aside) }
+    t.same(sequences(beyondLimit(queue, limit)), beyond, JSON.stringify({ line, aside, limit }))
+  }
+})
+
+t.test('items are taken out of the line and from aside', async (t) => {
+  const table: [taken: number[], line: number[], aside: number[]][] = [
+    [[1], [2, 3], [4, 5]],
+    [[3], [1, 2], [4, 5]],
+    [[5], [1, 2, 3], [4]],
+    [[9], [1, 2, 3], [4, 5]],
+    [[], [1, 2, 3], [4, 5]],
+    [[2, 4, 9], [1, 3], [5]],
+  ]
+  for (const [taken, line, aside] of table) {
+    const queue = { ...emptyQueue(), line: items(1, 2, 3), aside: items(4, 5) }
+    t.same(
+      sequences(takeFrom(queue, new Set(taken))),
+      taken.filter((sequence) => sequence !== 9),
+    )
+    t.same([sequences(queue.line), sequences(queue.aside)], [line, aside])
+  }
+})
+
+t.test('a long queue is told about like a short one', async (t) => {
+  const aside = Array.from({ length: 150_000 }, (_, index) => item(index + 1))
+  t.match(lengthOf({ ...emptyQueue(), aside }), { pending: 150_000, oldest: '1970-01-01T00:00:00.001Z' })
+  t.match(lengthOf(emptyQueue()), { pending: 0, oldest: null })
+  t.equal(smallest([]), undefined)
+})

@@ -1,0 +1,100 @@
+import t from 'tap'
+import { checkWebhookUrl, isPublicAddress } from '../../../delivery/webhook/webhook-url.ts'
+
+const names = new Map([
+  ['public.example', ['203.0.114.9', '2606:4700::1111']],
+  ['private.example', ['10.0.0.1']],
+  ['both.example', ['203.0.114.9', '10.0.0.1']],
+  ['six.example', ['fd00::1']],
+  ['mapped.example', ['::ffff:127.0.0.1']],
+])
+const resolve = async (name: string) => names.get(name) ?? []
+const check = (url: string, allowPrivate = false) => checkWebhookUrl(url, { allowPrivate, resolve })
+
+t.test('public https URLs are taken', async (t) => {
+  for (const url of [
+    'https://public.example/hook?x=1#y',
+    'https://PUBLIC.example:8443',
+    'https://203.0.114.9/',
+    'https://[2606:4700::1111]/',
+    'https://unresolved.example/',
+    'https://bücher.example/',
+    'https://public.example./',
+  ]) {
+    t.equal(await check(url), undefined, url)
+  }
+})
+
+t.test('everything else is not, whatever its spelling', async (t) => {
+  for (const url of [
+    'http://public.example/',
+    'ftp://public.example/',
+    'javascript:alert(1)',
+    'https://',
+    'public.example',
+    '',
+    `https://public.example/${'x'.repeat(2048)}`,
+    'https://user:secret@public.example/',
+    'https://user@public.example/',
+    'https://localhost/',
+    'https://LOCALHOST./',
+    'https://x.localhost/',
+    'https://printer.local/',
+    'https://db.internal/',
+    'https://router.home.arpa/',
+    'https://intranet/',
+    'https://127.0.0.1/',
+    'https://127.1/',
+    'https://2130706433/',
+    'https://0x7f000001/',
+    'https://0177.0.0.1/',
+    'https://0.0.0.0/',
+    'https://10.255.255.255/',
+    'https://172.16.0.1/',
+    'https://192.168.0.1/',
+    'https://100.64.0.1/',
+    'https://169.254.169.254/latest/meta-data',
+    'https://192.0.2.1/',
+    'https://198.18.0.1/',
+    'https://224.0.0.1/',
+    'https://255.255.255.255/',
+    'https://[::]/',
+    'https://[::1]/',
+    'https://[::ffff:127.0.0.1]/',
+    'https://[::ffff:7f00:1]/',
+    'https://[fe80::1]/',
+    'https://[fd00::1]/',
+    'https://[ff02::1]/',
+    'https://[64:ff9b::7f00:1]/',
+    'https://[2002:7f00:1::]/',
+    'https://[2001:db8::1]/',
+    'https://①②⑦.0.0.1/',
+    'https://private.example/',
+    'https://both.example/',
+    'https://six.example/',
+    'https://mapped.example/',
+  ]) {
+    t.ok(await check(url), url)
+  }
+})
+
+t.test('where private addresses are allowed it must still be https', async (t) => {
+  for (const url of ['https://localhost:9443/', 'https://127.0.0.1/', 'https://private.example/']) {
+    t.equal(await check(url, true), undefined, url)
+  }
+  for (const url of ['http://localhost/', 'https://user:secret@localhost/', 'x'])
+    t.ok(await check(url, true), url)
+})
+
+t.test('an address is public or it is not', async (t) => {
+  t.ok(isPublicAddress('8.8.8.8'))
+  for (const address of ['', 'public.example', '127.0.0.1', '::1', '::ffff:10.0.0.1']) {
+    t.notOk(isPublicAddress(address), address)
+  }
+})
+
+t.test('the hub does not push to itself', async (t) => {
+  const options = { allowPrivate: true, own: 'https://localhost:8443' }
+  t.ok(await checkWebhookUrl('https://LOCALHOST:8443/pubsub', options))
+  t.equal(await checkWebhookUrl('https://localhost:9443/pubsub', options), undefined)
+})

@@ -1,0 +1,249 @@
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { createMembership } from '../../../store/nodes/membership.ts'
+import { createOnlyNode, maxNodes } from '../../../store/nodes/nodes.ts'
+import { createSharedSpace, type SharedSpace, settled } from '../../shared-store.ts'
+
+/** No test waits for it: the tests beat where they say so. */
+const never = 1_000_000_000
+const heartbeatMs = 5
+
+async function openNode(
+  t: Test,
+  space: SharedSpace,
+  options: { idFile?: string; heartbeatMs?: number } = {},
+) {
+  const store = space.openWatched(t)
+  /** Commits wait for it, in their order. */
+  const held: { until: Promise<void> } = { until: Promise.resolve() }
+  const commit: typeof store.commit = (changes) => held.until.then(() => store.commit(changes))
+  const name = `node ${Math.random()}`
+  let missedBeats = 0
+  const log = pino(
+    { level: 'debug' },
+    { write: (line: string) => void (line.includes('sign of life not given') && missedBeats++) },
+  )
+  const idFile = options.idFile ?? join(t.testdir(), name)
+  const nodes = await createMembership({
+    ...{ store: { ...store, commit }, name, idFile, log, heartbeatMs: options.heartbeatMs ?? never },
+  })
+  const events: string[] = []
+  nodes.onGone((node) => events.push(`gone ${node}`))
+  nodes.onReturn(() => events.push('return'))
+  store.start()
+  // In the order of their making: a timer that beats must not outlive its store.
+  t.teardown(() => {
+    store.restore()
+    return nodes.leave().catch(() => undefined)
+  })
+  const hold = () => {
+    let release = () => {}
+    held.until = new Promise((resolve) => {
+      release = resolve
+    })
+    return release
+  }
+  return { store, nodes, events, name, missedBeats: () => missedBeats, hold }
+}
+
+type Node = Awaited<ReturnType<typeof openNode>>
+
+async function joined(t: Test, count: number, options: { heartbeatMs?: number } = {}) {
+  t.testdir()
+  const space = createSharedSpace()
+  const all: Node[] = []
+  for (let index = 0; index < count; index++) {
+    const node = await openNode(t, space, options)
+    await node.nodes.join()
+    all.push(node)
+  }
+  await settled(...all.map(({ store }) => store))
+  const [a, b, c] = all
+  if (!a || !b) throw new Error('two nodes are needed')
+  return { space, a, b, c: c ?? b, all }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await nextTurn()
+}
+
+t.test('nodes that join know each other, by slot', async (t) => {
+  const { all, a, b, c } = await joined(t, 3)
+  const ids = all.map(({ nodes }) => nodes.self)
+  for (const { nodes } of all) t.strictSame(nodes.living(), ids)
+  t.strictSame(
+    all.map(({ nodes }) => nodes.slot()),
+    [0, 1, 2],
+  )
+  t.strictSame(
+    all.map(({ nodes }) => nodes.isLeader()),
+    [true, false, false],
+  )
+  t.equal(a.nodes.nameOf(c.nodes.self), c.name)
+  t.equal(a.nodes.nameOf('unknown'), 'unknown')
+  t.equal(b.nodes.isLiving('unknown'), false)
+})
+
+t.test('nodes that join at once have different slots, and one of them leads', async (t) => {
+  t.testdir()
+  const space = createSharedSpace()
+  const all = await Promise.all(Array.from({ length: 8 }, () => openNode(t, space)))
+  t.strictSame(
+    all.map(({ nodes }) => nodes.isLeader()),
+    all.map(() => false),
+    'who has no slot leads nothing',
+  )
+  await Promise.all(all.map(({ nodes }) => nodes.join()))
+  await settled(...all.map(({ store }) => store))
+  t.strictSame(all.map(({ nodes }) => nodes.slot()).sort(), [0, 1, 2, 3, 4, 5, 6, 7])
+  t.equal(all.filter(({ nodes }) => nodes.isLeader()).length, 1)
+})
+
+t.test('a node that leaves is gone for the others, and leads nothing', async (t) => {
+  const { a, b, c } = await joined(t, 3)
+  let changes = 0
+  b.nodes.onChange(() => changes++)
+  await a.nodes.leave()
+  await settled(b.store, c.store)
+  t.strictSame(b.events, [`gone ${a.nodes.self}`])
+  t.strictSame(b.nodes.living(), [b.nodes.self, c.nodes.self])
+  t.strictSame(
+    [a, b, c].map(({ nodes }) => nodes.isLeader()),
+    [false, true, false],
+  )
+  t.equal(changes, 1)
+})
+
+t.test('the slot of a node that is gone is free', async (t) => {
+  const { space, a, b } = await joined(t, 2)
+  await a.nodes.leave()
+  const next = await openNode(t, space)
+  await next.nodes.join()
+  t.equal(next.nodes.slot(), 0)
+  await settled(b.store)
+  t.equal(b.nodes.isLeader(), false)
+})
+
+t.test('a node that starts again says that its former self is gone', async (t) => {
+  const directory = t.testdir()
+  const space = createSharedSpace()
+  const idFile = join(directory, 'id')
+  const [former, other] = [await openNode(t, space, { idFile }), await openNode(t, space)]
+  await former.nodes.join()
+  await other.nodes.join()
+  former.store.cut()
+  const again = await openNode(t, space, { idFile })
+  await again.nodes.join()
+  await settled(other.store)
+  t.equal(again.nodes.slot(), 0, 'its slot is free for it')
+  for (const { events } of [again, other]) t.strictSame(events, [`gone ${former.nodes.self}`])
+  t.strictSame(other.nodes.living(), [again.nodes.self, other.nodes.self])
+})
+
+t.test('there is room for so many nodes', async (t) => {
+  t.testdir()
+  const space = createSharedSpace()
+  const store = space.openWatched(t)
+  await store.commit(
+    Array.from({ length: maxNodes }, (_, slot) => ({
+      put: `node/${slot}`,
+      value: JSON.stringify({ slot, name: '' }),
+    })),
+  )
+  const late = await openNode(t, space)
+  await t.rejects(late.nodes.join(), { message: /64 nodes/ })
+})
+
+t.test('a silent node is buried by the others, and comes back when it hears of it', async (t) => {
+  const { a, b, c } = await joined(t, 3, { heartbeatMs })
+  const { self } = a.nodes
+  a.store.cut()
+  await until(() => !b.nodes.isLiving(self) && !c.nodes.isLiving(self))
+  t.strictSame([b.events, c.events], [[`gone ${self}`], [`gone ${self}`]], 'once')
+  t.equal(b.nodes.isLeader(), true)
+  a.store.restore()
+  await until(() => a.events.length > 0 && b.nodes.isLiving(self) && c.nodes.isLiving(self))
+  t.strictSame(a.events, ['return'], 'once')
+  t.equal(new Set([a, b, c].map(({ nodes }) => nodes.slot())).size, 3)
+  t.equal([a, b, c].filter(({ nodes }) => nodes.isLeader()).length, 1)
+})
+
+t.test('a slot that was given away meanwhile stays with whoever has it', async (t) => {
+  const { space, a, b } = await joined(t, 2, { heartbeatMs })
+  a.store.cut()
+  await until(() => !b.nodes.isLiving(a.nodes.self))
+  const next = await openNode(t, space, { heartbeatMs })
+  await next.nodes.join()
+  t.equal(next.nodes.slot(), 0)
+  a.store.restore()
+  await until(() => a.events.length > 0)
+  t.equal(a.nodes.slot(), 2)
+  t.equal(a.nodes.isLeader(), false)
+})
+
+t.test('a store that nobody reaches makes nobody dead', async (t) => {
+  const { all, a, b } = await joined(t, 3, { heartbeatMs })
+  let beats = 0
+  b.store.watch('alive', () => beats++)
+  for (const { store } of all) store.cut()
+  await until(() => all.every(({ missedBeats }) => missedBeats() > 20))
+  for (const { store } of all) store.restore()
+  await until(() => beats > 20)
+  t.strictSame(
+    all.flatMap(({ events }) => events),
+    [],
+  )
+  t.equal(a.nodes.isLeader(), true)
+})
+
+t.test('a node buried while it starts to leave does not come back', async (t) => {
+  const { a, b } = await joined(t, 2)
+  const burying = b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await Promise.all([burying, a.nodes.leave()])
+  await settled(a.store, b.store)
+  await settled(b.store)
+  t.strictSame(a.events, [])
+  t.equal(await b.store.get(`node/${a.nodes.self}`), undefined)
+})
+
+t.test('a node that is slow to come back does it once', async (t) => {
+  const { a, b } = await joined(t, 2, { heartbeatMs })
+  let beats = 0
+  const release = a.hold()
+  a.store.watch('alive', () => beats++)
+  await b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await until(() => beats > 5)
+  release()
+  await until(() => a.nodes.isLiving(a.nodes.self))
+  beats = 0
+  await until(() => beats > 5)
+  t.strictSame(a.events, ['return'])
+})
+
+t.test('a node that leaves while it comes back, and finds its slot taken, stays away', async (t) => {
+  const { space, a, b } = await joined(t, 2)
+  const release = a.hold()
+  await b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await settled(a.store)
+  const next = await openNode(t, space)
+  await next.nodes.join()
+  t.equal(next.nodes.slot(), 0)
+  await settled(a.store)
+  const leaving = a.nodes.leave()
+  release()
+  await leaving
+  for (let round = 0; round < 3; round++) await settled(a.store, b.store)
+  t.equal(await b.store.get(`node/${a.nodes.self}`), undefined)
+  t.strictSame(a.events, [])
+})
+
+t.test('a node alone is all there is', async (t) => {
+  const only = createOnlyNode('host:1')
+  await only.join()
+  t.equal(only.isLeader(), true)
+  t.strictSame(only.living(), [only.self])
+  t.equal(only.isLiving(only.self), true)
+  t.equal(only.nameOf(only.self), 'host:1')
+})

@@ -1,0 +1,33 @@
+import { createRequire } from 'node:module'
+import t from 'tap'
+import { loadConfig } from '../../../config/config.ts'
+import { openRedisStore } from '../../../store/redis/redis.ts'
+import { freePort } from '../../redis-server.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+
+/** Whether ioredis is in memory: it is CommonJS, and all of that is in one cache. */
+const isLoaded = () =>
+  Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/node_modules/ioredis/'))
+
+t.test('ioredis is loaded when a store on Redis is opened, and not before', async (t) => {
+  const hub = await startTestHub(t)
+  await hub.close()
+  t.notOk(isLoaded(), 'a single node works without')
+  const redisUrl = `redis://127.0.0.1:${await freePort()}`
+  const loaded = loadConfig({ HUB_REDIS_URL: redisUrl, HUB_PUBLIC_URL: 'https://hub.example' }, '/')
+  if ('problems' in loaded) throw new Error(loaded.problems.join())
+  const { redis, project, stage } = loaded.config
+  const server = { url: loaded.config.redisUrl, ...redis }
+  await t.rejects(openRedisStore({ server, project, stage, timeoutMs: 100 }))
+  t.ok(isLoaded(), 'this would show it')
+})
+
+t.test('a node without the Redis of its configuration does not start, and says why', async (t) => {
+  const directory = await temporaryDirectory(t)
+  const port = await freePort()
+  const env = { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://hub.example' }
+  await t.rejects(startTestHub(t, env, directory), {
+    message: `HUB_REDIS_URL: "redis://127.0.0.1:${port}", expected a Redis that answers`,
+    cause: { message: `the Redis on 127.0.0.1:${port} cannot be used` },
+  })
+})

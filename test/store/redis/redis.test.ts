@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto'
+import t from 'tap'
+import { encodeChanges } from '../../../store/redis/changes.ts'
+import { type Argument, commitScript, keysOf } from '../../../store/redis/script.ts'
+import { type Change, keepsStored } from '../../../store/store.ts'
+import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
+import { entries, numbered, openRedis, text } from '../open-redis.ts'
+import { storeSuite } from '../suite.ts'
+
+t.test('Redis', { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis(t)
+
+  storeSuite(t, async (t) => {
+    const space = { project: randomUUID() }
+    let current = await openRedis(t, redis.url, space)
+    return {
+      store: current,
+      async reopen() {
+        await current.close()
+        current = await openRedis(t, redis.url, space)
+        return current
+      },
+    }
+  })
+
+  t.test('stores of other projects and stages are other stores', async (t) => {
+    const spaces = [{ project: 'a' }, { project: 'b' }, { project: 'a', stage: 'prod' }]
+    const stores = await Promise.all(spaces.map((space) => openRedis(t, redis.url, space)))
+    for (const [index, store] of stores.entries()) await store.commit([{ put: 'k/1', value: String(index) }])
+    for (const [index, store] of stores.entries()) t.equal(await text(store, 'k/1'), String(index))
+  })
+
+  t.test('all keys are in one slot of a cluster', async (t) => {
+    const store = await openRedis(t, redis.url, { project: 'slots', logBytes: 1 })
+    for (const key of numbered(20)) await store.commit([{ put: key, value: 'x' }])
+    const keys = await redis.client().keys('{slots:test}:*')
+    t.equal((await redis.client().keys('*slots*')).length, keys.length)
+    t.equal(keys.length, 6)
+  })
+
+  t.test('long ranges come in pages', async (t) => {
+    const store = await openRedis(t, redis.url, { project: 'pages' })
+    const many = numbered(1_100, 'many/')
+    await store.commit(many.map((key) => ({ put: key, value: key })))
+    t.strictSame([...(await entries(store, 'many/')).keys()], many)
+    const large = numbered(5, 'large/')
+    for (const key of large) await store.commit([{ put: key, value: Buffer.alloc(700_000, key) }])
+    t.strictSame([...(await entries(store, 'large/')).keys()], large)
+  })
+
+  t.test('commits that wait for one another share a call', async (t) => {
+    const store = await openRedis(t, redis.url, { project: 'groups' })
+    const client = redis.client()
+    await client.config('RESETSTAT')
+    await Promise.all(numbered(400).map((key) => store.commit([{ put: key, value: 'x' }])))
+    const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats')) ?? []
+    t.ok(Number(calls) <= 3, `${calls} calls`)
+    t.equal((await entries(store, 'n/')).size, 400)
+  })
+
+  t.test('ordered changes of two nodes end as the rule says', async (t) => {
+    const space = { project: 'race' }
+    const nodes = await Promise.all([openRedis(t, redis.url, space), openRedis(t, redis.url, space)])
+    const horizon = 2_000
+    const times = Array.from({ length: 600 }, (_, index) => (index * 7919) % 1_000)
+    const commits = times.map((time, index) => {
+      const change: Change = { put: `k/${index % 3}`, value: String(time), order: { time, horizon } }
+      return nodes[index % 2]?.commit([change])
+    })
+    await Promise.all(commits)
+    for (const key of [0, 1, 2]) {
+      const newest = Math.max(...times.filter((_, index) => index % 3 === key))
+      for (const node of nodes) t.equal(await text(node, `k/${key}`), String(newest))
+    }
+    t.ok(keepsStored(999, { time: 998, horizon }))
+  })
+
+  t.test('a group sent twice is applied once, one that was overtaken not at all', async (t) => {
+    const { commit, get, logLength } = scriptOn(redis)
+    const id = await commit(7, { put: 'k/1', value: 'first' })
+    t.equal(await commit(7, { put: 'k/1', value: 'first' }), id)
+    t.equal(await logLength(), 1)
+    await commit(9, { put: 'k/1', value: 'third' })
+    await t.rejects(commit(8, { put: 'k/1', value: 'second' }), { message: /overtaken/ })
+    t.equal(await get('k/1'), 'third')
+    t.equal(await logLength(), 2)
+  })
+
+  t.test('the log is cut at the size it may have', async (t) => {
+    const store = await openRedis(t, redis.url, { project: 'log', logBytes: 100_000 })
+    for (const key of numbered(300)) await store.commit([{ put: key, value: Buffer.alloc(1_000) }])
+    const length = await redis.client().xlen('{log:test}:log')
+    t.ok(length >= 75 && length <= 100, `${length} entries`)
+  })
+})
+
+function scriptOn(redis: RedisServer) {
+  const client = redis.client()
+  const keys = keysOf('script:test')
+  const names = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer('me')]
+  const send = (command: string, args: readonly Argument[]) => client.call(command, [...args])
+  return {
+    commit: (number: number, ...changes: Change[]) =>
+      commitScript(send, names, ['me', number, encodeChanges(changes), 1e9]),
+    get: async (key: string) => (await client.hgetBuffer(keys.values, key))?.subarray(8).toString(),
+    logLength: () => client.xlen(keys.log),
+  }
+}

@@ -1,0 +1,424 @@
+import { execFile } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import type { AddressInfo, Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { mock } from 'node:test'
+import { promisify } from 'node:util'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+import type { Store } from '../../../store/store.ts'
+import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
+import { commandOf, root } from '../../root.ts'
+import { feedText, item, textOf } from '../feeds.ts'
+
+/** Far away: the tests refresh by themselves. */
+const never = 1_000_000_000
+const start = Date.parse('2026-01-31T12:00:00Z')
+
+t.test('a file is read at the start', async (t) => {
+  const { source, path } = await startOnFile(t, feedText(10))
+  t.strictSame(source.status(), {
+    source: path,
+    loadedFrom: path,
+    items: 10,
+    loadedAt: '2026-01-31T12:00:00.000Z',
+    ok: true,
+    checkedAt: '2026-01-31T12:00:00.000Z',
+    problem: null,
+  })
+  t.equal(source.current()?.size, 10)
+})
+
+t.test('lookup takes ids and external ids of livestreams, and publishers', async (t) => {
+  const shared = { externalId: 'crid://example/shared' }
+  const text = textOf([item(1), item(2), item(3, 2, shared), item(4, 3, shared)])
+  const { source } = await startOnFile(t, text)
+  const idsOf = (id: string) => source.lookup(id).map((livestream) => livestream.id.split(':').at(-1))
+  t.strictSame(idsOf('urn:org:permanent-livestream:2'), ['2'])
+  t.strictSame(idsOf('crid://example/1'), ['1'])
+  t.strictSame(idsOf('crid://example/shared'), ['3', '4'])
+  t.strictSame(idsOf('urn:org:publisher:1'), ['1', '2'])
+  t.strictSame(idsOf('none'), [])
+})
+
+t.test('without any good feed there is none, and it says why', async (t) => {
+  const path = join(t.testdir(), 'none.json')
+  const source = await startSource(t, { source: path, store: await openStore(t) })
+  t.equal(source.current(), undefined)
+  t.strictSame(source.lookup('crid://example/1'), [])
+  t.match(source.status(), { items: 0, loadedAt: null, ok: false, problem: /ENOENT.*none\.json/ })
+  writeFileSync(path, feedText(3))
+  t.match(await source.refresh({ force: false }), { items: 3, itemsBefore: 0, ok: true, problem: null })
+})
+
+t.test('the last good feed stays where the new one is no good', async (t) => {
+  const rows: [name: string, text: string, problem: RegExp][] = [
+    ['does not parse', '{"items":', /^not JSON/],
+    [
+      'has a duplicate id',
+      textOf([...Array.from({ length: 10 }, (_, n) => item(n)), item(3)]),
+      /listed twice/,
+    ],
+    ['is empty', textOf([]), /at least one/],
+    ['shrinks by more than 20 %', feedText(7), /shrinks from 10 to 7 livestreams, more than 20 %/],
+  ]
+  for (const [name, text, problem] of rows) {
+    t.test(name, async (t) => {
+      const { source, write, errors } = await startOnFile(t, feedText(10))
+      write(text)
+      t.match(await source.refresh({ force: false }), { items: 10, itemsBefore: 10, ok: false, problem })
+      t.equal(source.current()?.size, 10)
+      await source.refresh({ force: false })
+      t.equal(errors.length, 1, 'logged once, not at every refresh')
+      write(feedText(11))
+      t.match(await source.refresh({ force: false }), { items: 11, ok: true, problem: null })
+    })
+  }
+})
+
+t.test('a feed may shrink by 20 % and grow at will', async (t) => {
+  const { source, write } = await startOnFile(t, feedText(10))
+  write(feedText(8))
+  t.match(await source.refresh({ force: false }), { items: 8, ok: true })
+  write(feedText(100))
+  t.match(await source.refresh({ force: false }), { items: 100, ok: true })
+})
+
+t.test('force overrides the shrink guard and nothing else', async (t) => {
+  const { source, write } = await startOnFile(t, feedText(10))
+  write('{}')
+  t.match(await source.refresh({ force: true }), { items: 10, ok: false })
+  write(textOf([]))
+  t.match(await source.refresh({ force: true }), { items: 10, ok: false })
+  write(feedText(2))
+  t.match(await source.refresh({ force: true }), { items: 2, itemsBefore: 10, ok: true })
+  t.match(await source.refresh({ force: false }), { items: 2, ok: true }, 'and it is the measure from now on')
+})
+
+t.test('back to the feed in use is no problem any more', async (t) => {
+  const { source, write } = await startOnFile(t, feedText(10))
+  write('{}')
+  t.match(await source.refresh({ force: false }), { ok: false })
+  write(feedText(10))
+  t.match(await source.refresh({ force: false }), { items: 10, ok: true, problem: null })
+})
+
+t.test('the last good feed survives a restart with the source gone', async (t) => {
+  const { source, path, store } = await startOnFile(t, feedText(10))
+  source.close()
+  rmSync(path)
+  const again = await startSource(t, { source: path, store, clock: () => start + 1000 })
+  t.equal(again.current()?.size, 10)
+  t.match(again.status(), {
+    items: 10,
+    ok: false,
+    loadedAt: '2026-01-31T12:00:00.000Z',
+    checkedAt: '2026-01-31T12:00:01.000Z',
+    problem: /ENOENT/,
+  })
+})
+
+t.test('the shrink guard holds over a restart', async (t) => {
+  const { source, path, store, write } = await startOnFile(t, feedText(10))
+  source.close()
+  write(feedText(2))
+  const again = await startSource(t, { source: path, store })
+  t.match(again.status(), { items: 10, ok: false, problem: /shrinks from 10 to 2/ })
+})
+
+t.test('another source with fewer livestreams is no shrinking', async (t) => {
+  const { source, store } = await startOnFile(t, feedText(10))
+  source.close()
+  const path = join(t.testdir(), 'other.json')
+  writeFileSync(path, feedText(2))
+  const again = await startSource(t, { source: path, store })
+  t.match(again.status(), { source: path, items: 2, ok: true })
+})
+
+t.test('a feed that cannot be stored is not used, and nothing crashes', async (t) => {
+  const path = join(t.testdir({ 'feed.json': feedText(10) }), 'feed.json')
+  const store = await openStore(t)
+  let isFull = true
+  const commit: Store['commit'] = (changes) => {
+    return isFull ? Promise.reject(new Error('no space left')) : store.commit(changes)
+  }
+  const source = await startSource(t, { source: path, store: { ...store, commit } })
+  t.match(source.status(), { items: 0, ok: false, problem: 'no space left' })
+  isFull = false
+  t.match(await source.refresh({ force: false }), { items: 10, ok: true })
+})
+
+t.test('refreshes never overlap, and each sees the result of the one before', async (t) => {
+  let open = 0
+  let most = 0
+  let served = 0
+  const { source } = await startOnServer(t, async (_request, response) => {
+    most = Math.max(most, ++open)
+    served++
+    // Answers only in a later turn, so that a second request would meet the first.
+    setImmediate(() => {
+      open--
+      response.end(feedText(10 + served))
+    })
+  })
+  const results = await Promise.all([1, 2, 3].map(() => source.refresh({ force: false })))
+  t.equal(most, 1)
+  t.strictSame(
+    results.map(({ itemsBefore, items }) => [itemsBefore, items]),
+    [
+      [11, 12],
+      [12, 13],
+      [13, 14],
+    ],
+  )
+})
+
+t.test('the interval refreshes, and skips its turn while a refresh is under way', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const waiting: (() => void)[] = []
+  const arrivals = new EventEmitter()
+  let isSlow = false
+  let requests = 0
+  const { source } = await startOnServer(
+    t,
+    (_request, response) => {
+      requests++
+      const answer = () => response.end(feedText(10))
+      if (isSlow) waiting.push(answer)
+      else answer()
+      arrivals.emit('request')
+    },
+    { intervalMs: 1000 },
+  )
+  const arrived = once(arrivals, 'request')
+  mock.timers.tick(1000)
+  await arrived
+  await source.refresh({ force: false })
+  t.equal(requests, 3, 'at the start, by the interval, and now')
+
+  isSlow = true
+  const slow = once(arrivals, 'request')
+  mock.timers.tick(1000)
+  await slow
+  mock.timers.tick(10_000)
+  isSlow = false
+  const last = source.refresh({ force: false })
+  for (const answer of waiting) answer()
+  await last
+  t.equal(requests, 5, 'the slow one and the last one')
+})
+
+t.test('over https an ETag saves the transfer', async (t) => {
+  const seen: (string | undefined)[] = []
+  let etag = '"v1"'
+  let count = 10
+  const { source } = await startOnServer(t, (request, response) => {
+    seen.push(request.headers['if-none-match'])
+    response.setHeader('etag', etag)
+    if (request.headers['if-none-match'] === etag) response.writeHead(304).end()
+    else response.end(feedText(count))
+  })
+  t.match(await source.refresh({ force: false }), { items: 10, ok: true }, '304')
+  etag = '"v2"'
+  count = 12
+  t.match(await source.refresh({ force: false }), { items: 12, ok: true })
+  etag = '"v3"'
+  count = 1
+  t.match(await source.refresh({ force: false }), { items: 12, ok: false })
+  t.match(
+    await source.refresh({ force: false }),
+    { items: 12, ok: false },
+    'a refused one is not taken for known',
+  )
+  t.strictSame(seen, [undefined, '"v1"', '"v1"', '"v2"', '"v2"'])
+})
+
+t.test('the ETag survives a restart', async (t) => {
+  const seen: (string | undefined)[] = []
+  const listener: RequestListener = (request, response) => {
+    seen.push(request.headers['if-none-match'])
+    if (request.headers['if-none-match'] === 'W/"v1"') response.writeHead(304).end()
+    else response.setHeader('etag', 'W/"v1"').end(feedText(10))
+  }
+  const { source, url, store } = await startOnServer(t, listener)
+  source.close()
+  const again = await startSource(t, { source: url, store, fetchImpl: plainFetch })
+  await again.refresh({ force: false })
+  t.strictSame(new Set(seen), new Set([undefined, 'W/"v1"']))
+  t.match(again.status(), { items: 10, ok: true })
+})
+
+t.test('without an ETag nothing is made up', async (t) => {
+  const seen: (string | undefined)[] = []
+  const { source } = await startOnServer(t, (request, response) => {
+    seen.push(request.headers['if-none-match'])
+    response.end(feedText(10))
+  })
+  await source.refresh({ force: false })
+  t.strictSame(seen, [undefined, undefined])
+})
+
+t.test('answers that are no feed', async (t) => {
+  const rows: [name: string, listener: RequestListener, problem: RegExp][] = [
+    ['404', (_request, response) => response.writeHead(404).end('gone'), /answered 404$/],
+    ['500', (_request, response) => response.writeHead(500).end(feedText(3)), /answered 500$/],
+    ['a web page', (_request, response) => response.end('<!doctype html>'), /^not JSON/],
+    ['cut off', (_request, response) => cutOff(response), /terminated/],
+    ['connection closed', (request) => request.socket.destroy(), /fetch failed/],
+    [
+      'too large',
+      (_request, response) => writeWithoutEnd(response),
+      /^the answer is larger than 100000 bytes$/,
+    ],
+    ['never', () => {}, /timeout/],
+    [
+      'slow',
+      (_request, response) => {
+        response.write('{"items":[')
+      },
+      /timeout/,
+    ],
+  ]
+  for (const [name, listener, problem] of rows) {
+    t.test(name, async (t) => {
+      let isGood = true
+      const { source } = await startOnServer(
+        t,
+        (request, response) => (isGood ? response.end(feedText(10)) : listener(request, response)),
+        { limits: { timeoutMs: 1000, maxBytes: 100_000 } },
+      )
+      isGood = false
+      t.match(await source.refresh({ force: false }), { items: 10, ok: false, problem })
+      isGood = true
+      t.match(await source.refresh({ force: false }), { items: 10, ok: true, problem: null })
+    })
+  }
+})
+
+t.test('a source that cannot be reached says which error it was', async (t) => {
+  const server = createHttpServer()
+  const port = await listen(t, server)
+  server.close()
+  await once(server, 'close')
+  const source = await startSource(t, { source: `https://localhost:${port}/`, store: await openStore(t) })
+  t.match(source.status(), { items: 0, ok: false, problem: /ECONNREFUSED/ })
+})
+
+t.test('a redirect away from https is refused', async (t) => {
+  const answer = new Response(feedText(10))
+  Object.defineProperties(answer, { redirected: { value: true }, url: { value: 'http://example/feed' } })
+  const source = await startSource(t, {
+    source: 'https://example/feed',
+    store: await openStore(t),
+    fetchImpl: async () => answer,
+  })
+  t.match(source.status(), { items: 0, problem: 'redirected to http://example/feed, which is not https' })
+})
+
+t.test('closing gives up a refresh that is under way, quietly', async (t) => {
+  let arrived = () => {}
+  const request = new Promise<void>((resolve) => (arrived = resolve))
+  let isSlow = false
+  const { source, errors } = await startOnServer(t, (_request, response) => {
+    if (!isSlow) response.end(feedText(10))
+    else arrived()
+  })
+  isSlow = true
+  const refreshing = source.refresh({ force: false })
+  await request
+  source.close()
+  t.match(await refreshing, { items: 10, ok: true })
+  t.strictSame(errors, [])
+})
+
+t.test('over real TLS the certificate is checked', async (t) => {
+  const certs = await ensureDevelopmentCertificates(join(t.testdir(), 'certs'))
+  const server = createHttpsServer(
+    { cert: readFileSync(certs.cert), key: readFileSync(certs.key) },
+    (_request, response) => response.end(feedText(10)),
+  )
+  const url = `https://localhost:${await listen(t, server)}/feed.json`
+  const untrusting = await startSource(t, { source: url, store: await openStore(t) })
+  t.match(untrusting.status(), { items: 0, problem: /certificate/ })
+
+  // The platform takes further CAs only at the start of a process.
+  const [program = '', ...reader] = commandOf('test/validator/feed/read-feed.ts')
+  const { stdout } = await promisify(execFile)(program, [...reader, url, t.testdirName], {
+    cwd: root,
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: certs.ca },
+  })
+  t.match(JSON.parse(stdout), { items: 10, ok: true, problem: null })
+})
+
+type Options = Parameters<typeof createFeedSource>[0]
+type Some = Partial<Options> & Pick<Options, 'source' | 'store'>
+
+async function startSource(t: Test, options: Some): Promise<FeedSource> {
+  const log = pino({ level: 'silent' })
+  const source = await createFeedSource({ intervalMs: never, log, clock: () => start, ...options })
+  t.teardown(source.close)
+  return source
+}
+
+/** A source on a file with `text`. `errors` are the lines of the log above warnings. */
+async function startOnFile(t: Test, text: string) {
+  const path = join(t.testdir({ 'feed.json': text }), 'feed.json')
+  const errors: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => void errors.push(line) })
+  const store = await openStore(t)
+  const source = await startSource(t, { source: path, store, log })
+  return { source, path, store, errors, write: (text: string) => writeFileSync(path, text) }
+}
+
+/** A source on a server of the test's own that speaks plain HTTP: TLS has a test of its own. */
+async function startOnServer(t: Test, listener: RequestListener, options: Partial<Options> = {}) {
+  const server = createHttpServer(listener)
+  const url = `https://127.0.0.1:${await listen(t, server)}/feed.json`
+  const errors: string[] = []
+  const log = pino({ level: 'error' }, { write: (line: string) => void errors.push(line) })
+  const store = await openStore(t)
+  const source = await startSource(t, { source: url, store, log, fetchImpl: plainFetch, ...options })
+  return { source, url, store, errors }
+}
+
+const plainFetch: typeof fetch = (url, init) => fetch(String(url).replace('https:', 'http:'), init)
+
+async function listen(t: Test, server: Server & { closeAllConnections(): void }): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function openStore(t: Test): Promise<Store> {
+  const directory = mkdtempSync(join(tmpdir(), 'feed-source-'))
+  const store = await openEmbeddedStore(directory)
+  t.teardown(async () => {
+    await store.close()
+    rmSync(directory, { recursive: true })
+  })
+  return store
+}
+
+function cutOff(response: ServerResponse): void {
+  response.writeHead(200, { 'content-length': 1000 })
+  response.write('{"items":[', () => response.destroy())
+}
+
+function writeWithoutEnd(response: ServerResponse): void {
+  const more = () => {
+    while (response.writable && response.write(' '.repeat(10_000))) {}
+  }
+  response.on('drain', more)
+  more()
+}

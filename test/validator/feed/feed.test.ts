@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { sampleFeedPath } from '../../../config/config.ts'
+import { parseFeed } from '../../../validator/feed/feed.ts'
+import { feedOf, item, livestreamOf, textOf } from '../feeds.ts'
+
+t.test('livestreams are found by id, external id and publisher', async (t) => {
+  const shared = { externalId: 'crid://example/shared' }
+  const feed = feedOf(item(1), item(2), item(3, 2, shared), item(4, 3, shared))
+  t.equal(feed.size, 4)
+  t.strictSame(feed.byId('urn:org:permanent-livestream:1'), livestreamOf(1))
+  t.equal(feed.byId('crid://example/1'), undefined)
+  t.equal(feed.byId('constructor'), undefined)
+  t.strictSame(feed.byExternalId('crid://example/2'), [livestreamOf(2)])
+  t.strictSame(
+    feed.byExternalId('crid://example/shared').map(({ id }) => id),
+    ['urn:org:permanent-livestream:3', 'urn:org:permanent-livestream:4'],
+  )
+  t.strictSame(feed.byExternalId('crid://example/none'), [])
+  t.strictSame(feed.byPublisher('urn:org:publisher:1'), [livestreamOf(1), livestreamOf(2)])
+  t.strictSame(feed.byPublisher('urn:org:publisher:none'), [])
+  t.equal(feed.hasInstitution('urn:org:institution:3'), true)
+  t.equal(feed.hasInstitution('urn:org:institution:4'), false)
+})
+
+t.test('unknown fields are ignored, and what is only for people may be missing', async (t) => {
+  const { title, type, ...bare } = item(1)
+  const publisher = {
+    id: bare.publisher.id,
+    institution: { id: bare.publisher.institution.id },
+    region: 'Küste',
+  }
+  const feed = feedOf({ ...bare, publisher, homepage: 'https://example/', more: { deep: [1] } })
+  t.strictSame(feed.byId(bare.id), {
+    ...livestreamOf(1),
+    type: '',
+    title: '',
+    publisher: { id: bare.publisher.id, externalId: '', title: '' },
+    institution: { id: bare.publisher.institution.id, title: '', acronym: '' },
+  })
+})
+
+t.test('a feed with anything wrong is refused whole, and the problem says where', async (t) => {
+  const { publisher } = item(2)
+  const rows: [text: string, problem: string | RegExp][] = [
+    ['', /^not JSON: /],
+    ['{"items":[', /^not JSON: /],
+    ['<html></html>', /^not JSON: /],
+    ['null', 'items: expected an array of livestreams'],
+    ['[]', 'items: expected an array of livestreams'],
+    ['{}', 'items: expected an array of livestreams'],
+    [textOf({ 0: item(1) }), 'items: expected an array of livestreams'],
+    [textOf([]), 'items: expected at least one livestream'],
+    [textOf([item(1), null]), 'items.1.id: expected a livestream URN'],
+    [textOf([item(1), []]), 'items.1.id: expected a livestream URN'],
+    [textOf([item(1, 1, { id: '1' })]), 'items.0.id: expected a livestream URN'],
+    [textOf([item(1, 1, { id: 'urn:org:publisher:1' })]), 'items.0.id: expected a livestream URN'],
+    [
+      textOf([item(1, 1, { id: 'urn:org:permanent-livestream:a/b' })]),
+      'items.0.id: expected a livestream URN',
+    ],
+    [textOf([{ ...item(1), externalId: 7 }]), 'items.0.externalId: expected a string'],
+    [textOf([item(1, 1, { externalId: '' })]), 'items.0.externalId: expected a string'],
+    [textOf([{ ...item(1), publisher: undefined }]), 'items.0.publisher.id: expected a publisher URN'],
+    [
+      textOf([item(1), { ...item(2), publisher: { ...publisher, institution: 'I1' } }]),
+      'items.1.publisher.institution.id: expected an institution URN',
+    ],
+    [textOf([item(1), item(2), item(1)]), 'items.2.id: urn:org:permanent-livestream:1 is listed twice'],
+  ]
+  for (const [text, problem] of rows) t.match(parseFeed(text), { problem }, text.slice(0, 60))
+})
+
+t.test('the sample feed is a good one', async (t) => {
+  const parsed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
+  t.ok('feed' in parsed && parsed.feed.size >= 50)
+})

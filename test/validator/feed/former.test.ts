@@ -1,0 +1,72 @@
+import t from 'tap'
+import { createFormerLivestreams } from '../../../validator/feed/former.ts'
+import { createMemoryStore } from '../../delivery/memory-store.ts'
+import { createSharedSpace, settled } from '../../shared-store.ts'
+import { feedOf, item, livestreamOf } from '../feeds.ts'
+
+const open = (memory: ReturnType<typeof createMemoryStore>) => createFormerLivestreams(memory.store, 'feed/')
+
+t.test('what a feed listed last stays known until one lists it again', async (t) => {
+  const memory = createMemoryStore()
+  const former = await open(memory)
+  const [first, second] = [feedOf(item(1), item(2), item(3)), feedOf(item(2), item(4))]
+  const dropped = former.change(first, second, 1_000)
+  t.equal(former.livestreams.byId(livestreamOf(1).id), undefined, 'not before it is stored')
+  await memory.store.commit(dropped.changes)
+  dropped.show()
+  for (const { livestreams } of [former, await open(memory.crashed())]) {
+    t.match(livestreams.byId(livestreamOf(1).id), livestreamOf(1))
+    t.match(livestreams.byExternalId('crid://example/3'), [livestreamOf(3)])
+    t.match(livestreams.likeExternalId('CRID://example/3 '), [livestreamOf(3)])
+    t.same(livestreams.byExternalId('crid://example/2'), [])
+  }
+  const again = former.change(second, feedOf(item(1, 2), item(2), item(4)), 2_000)
+  await memory.store.commit(again.changes)
+  again.show()
+  t.same(memory.keys('feed/former/'), [`feed/former/${livestreamOf(3).id}`])
+  t.same(former.livestreams.byExternalId('crid://example/1'), [])
+  t.same(
+    former.change(undefined, feedOf(item(9)), 0).changes,
+    [],
+    'without a feed before it nothing drops out',
+  )
+})
+
+t.test('an external id names the livestream that had it last', async (t) => {
+  const memory = createMemoryStore()
+  const former = await open(memory)
+  const name = { externalId: 'crid://example/shared' }
+  const feeds = [
+    feedOf(item(1, 1, name), item(9)),
+    feedOf(item(2, 2, name), item(3, 3, name), item(9)),
+    feedOf(item(9)),
+  ]
+  for (const [index, feed] of feeds.entries()) former.change(feeds[index - 1], feed, index).show()
+  t.match(
+    former.livestreams.byExternalId(name.externalId).map(({ id }) => id),
+    [livestreamOf(2).id, livestreamOf(3).id],
+  )
+  t.ok(former.livestreams.byId(livestreamOf(1).id))
+})
+
+t.test('other nodes hear of it, and one that lags behind does not know better', async (t) => {
+  const space = createSharedSpace()
+  const stores = [space.openWatched(t), space.openWatched(t)] as const
+  const a = await createFormerLivestreams(stores[0], 'feed/')
+  const b = await createFormerLivestreams(stores[1], 'feed/')
+  for (const store of stores) store.start()
+  const feeds = [feedOf(item(1), item(9)), feedOf(item(1, 2), item(9)), feedOf(item(9))] as const
+  for (const index of [1, 2] as const) {
+    const { changes, show } = a.change(feeds[index - 1], feeds[index], index)
+    await stores[0].commit(changes)
+    show()
+  }
+  await settled(...stores)
+  t.match(b.livestreams.byExternalId('crid://example/1'), [livestreamOf(1, 2)])
+  t.same(b.change(feeds[0], feeds[2], 3).changes, [], 'its feed was older')
+  const { changes, show } = a.change(feeds[2], feeds[1], 4)
+  await stores[0].commit(changes)
+  show()
+  await settled(...stores)
+  t.same(b.livestreams.byExternalId('crid://example/1'), [])
+})

@@ -1,0 +1,129 @@
+import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../../event/urn.ts'
+import { foldExternalId } from './external-id.ts'
+
+/** A livestream as the central feed lists it (design.md §6). */
+export interface Livestream {
+  id: string
+  type: string
+  externalId: string
+  title: string
+  publisher: { id: string; externalId: string; title: string }
+  institution: { id: string; title: string; acronym: string }
+}
+
+/** Livestreams by what they are called. */
+export interface Livestreams {
+  byId(id: string): Livestream | undefined
+  /** Several livestreams may carry the same external id; then only the id tells them apart. */
+  byExternalId(externalId: string): readonly Livestream[]
+  /** Those whose external id reads like this one (`foldExternalId`). */
+  likeExternalId(externalId: string): readonly Livestream[]
+}
+
+/** One good feed, indexed. */
+export interface Feed extends Livestreams {
+  readonly size: number
+  /** The first livestream listed. */
+  readonly sample: Livestream | undefined
+  all(): Iterable<Livestream>
+  byPublisher(publisherId: string): readonly Livestream[]
+  hasInstitution(institutionId: string): boolean
+}
+
+/**
+ * Reads a feed document.
+ * A feed with one bad item is refused whole: half an ownership table blocks the wrong stations.
+ */
+export function parseFeed(text: string): { feed: Feed } | { problem: string } {
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch (error) {
+    return { problem: `not JSON: ${error instanceof Error ? error.message : error}` }
+  }
+  const items = isRecord(document) ? document.items : undefined
+  if (!Array.isArray(items)) return { problem: 'items: expected an array of livestreams' }
+  if (items.length === 0) return { problem: 'items: expected at least one livestream' }
+
+  const byId = new Map<string, Livestream>()
+  const byPublisher = new Map<string, Livestream[]>()
+  const institutions = new Set<string>()
+  for (const [index, item] of items.entries()) {
+    const read = readItem(item)
+    if ('problem' in read) return { problem: `items.${index}.${read.problem}` }
+    const { livestream } = read
+    if (byId.has(livestream.id)) return { problem: `items.${index}.id: ${livestream.id} is listed twice` }
+    byId.set(livestream.id, livestream)
+    append(byPublisher, livestream.publisher.id, livestream)
+    institutions.add(livestream.institution.id)
+  }
+  return {
+    feed: {
+      size: byId.size,
+      sample: byId.values().next().value,
+      all: () => byId.values(),
+      ...indexed(byId),
+      byPublisher: (publisherId) => byPublisher.get(publisherId) ?? [],
+      hasInstitution: (institutionId) => institutions.has(institutionId),
+    },
+  }
+}
+
+/** Livestreams with the further ways to find them. */
+export function indexed(byId: ReadonlyMap<string, Livestream>): Livestreams {
+  const byExternalId = new Map<string, Livestream[]>()
+  const folded = new Map<string, Livestream[]>()
+  for (const livestream of byId.values()) {
+    append(byExternalId, livestream.externalId, livestream)
+    append(folded, foldExternalId(livestream.externalId), livestream)
+  }
+  return {
+    byId: (id) => byId.get(id),
+    byExternalId: (externalId) => byExternalId.get(externalId) ?? [],
+    likeExternalId: (externalId) => folded.get(foldExternalId(externalId)) ?? [],
+  }
+}
+
+function readItem(item: unknown): { livestream: Livestream } | { problem: string } {
+  const source = isRecord(item) ? item : {}
+  const publisher = isRecord(source.publisher) ? source.publisher : {}
+  const institution = isRecord(publisher.institution) ? publisher.institution : {}
+  const livestream: Livestream = {
+    id: textOf(source.id),
+    type: textOf(source.type),
+    externalId: textOf(source.externalId),
+    title: textOf(source.title),
+    publisher: {
+      id: textOf(publisher.id),
+      externalId: textOf(publisher.externalId),
+      title: textOf(publisher.title),
+    },
+    institution: {
+      id: textOf(institution.id),
+      title: textOf(institution.title),
+      acronym: textOf(institution.acronym),
+    },
+  }
+  // What decides about ownership must be right; the rest is for people.
+  if (!isLivestreamUrn(livestream.id)) return { problem: 'id: expected a livestream URN' }
+  if (livestream.externalId === '') return { problem: 'externalId: expected a string' }
+  if (!isPublisherUrn(livestream.publisher.id)) return { problem: 'publisher.id: expected a publisher URN' }
+  if (!isInstitutionUrn(livestream.institution.id)) {
+    return { problem: 'publisher.institution.id: expected an institution URN' }
+  }
+  return { livestream }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key)
+  if (list) list.push(value)
+  else lists.set(key, [value])
+}
