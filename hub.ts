@@ -1,14 +1,16 @@
 import { mkdir, readFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { mayReceive, maySubscribe } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import { createAudit } from './admin/audit.ts'
 import { createCommands } from './admin/commands.ts'
 import { startAdminSocket } from './admin/socket.ts'
-import { createHealth, createStatus, createStoreCheck, version } from './admin/status.ts'
+import { createHealth, createStatus, createStoreCheck } from './admin/status.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
+import { createContactMail } from './bridge-https/users/contact-mail.ts'
 import { createFamiliar } from './bridge-https/users/familiar.ts'
 import { createEventRate } from './bridge-https/users/limiter.ts'
 import { createLogIn } from './bridge-https/users/log-in.ts'
@@ -24,7 +26,9 @@ import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { createSigningKeys } from './certs/signing-keys.ts'
 import { type Config, isSampleFeed, maskedConfig, trialSettings } from './config/config.ts'
 import { expected, listening } from './config/expected.ts'
+import { version } from './config/version.ts'
 import { createDeliveries } from './delivery/deliveries.ts'
+import { createServiceTokens } from './delivery/webhook/service-tokens.ts'
 import { maxSockets, socketsWithin } from './delivery/webhook/sockets.ts'
 import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
 import { createEventIds } from './event/id.ts'
@@ -72,6 +76,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     onGap = (reason) => log.fatal({ err: reason }, 'state is out of date'),
   } = options
   const clock = Date.now
+  const nodeName = `${hostname()}:${process.pid}`
   const metrics = createMetrics()
   await expected('HUB_DATA_DIR', config.dataDir, 'a directory that the node may write to', () =>
     mkdir(config.dataDir, { recursive: true, mode: 0o700 }),
@@ -87,7 +92,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   )
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
-  const { store, nodes, state: storeState, join: joinNodes } = await openStore(config, log, onGap)
+  const { store, nodes, state: storeState, join: joinNodes } = await openStore(config, nodeName, log, onGap)
   open.store = store
   const checkStore = createStoreCheck({ store, state: storeState, clock })
   open.nodes = nodes
@@ -153,8 +158,10 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
-    ...{ config, store, nodes, calls, tokens, keys, repetitions, lifecycle, clock, log, metrics },
-    publicUrl: () => publicUrl,
+    ...{ config, store, nodes, calls, repetitions, version, clock, log, metrics },
+    tokenFor: createServiceTokens(tokens.issueService, () => keys.current().kid, clock),
+    track: lifecycle.trackOf('push'),
+    tellContact: createContactMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
     sockets: socketsWithin(connections.outgoing),
   })
   open.deliveries = deliveries
@@ -222,7 +229,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
         clock,
         nodes.isShared ? { store, node: nodes.name } : undefined,
       ),
-      status: createStatus({ config, checkStore, feed, metrics, certificates, broker }),
+      status: createStatus({ config, node: nodeName, checkStore, feed, metrics, certificates, broker }),
       feed,
       clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
       sessions: {

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import type { Broker } from '../broker/broker.ts'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Config } from '../config/config.ts'
@@ -9,13 +8,10 @@ import type { Store } from '../store/store.ts'
 import { daysUntil, type Metrics } from '../telemetry/metrics.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 
-export { version }
-
-/** What operators call this node. */
-export const nodeName = `${hostname()}:${process.pid}`
-
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
+  /** What operators call this node. */
+  node: string
   config: Config
   checkStore: StoreCheck
   feed: FeedSource
@@ -23,9 +19,9 @@ export function createStatus(parts: {
   certificates: Certificates
   broker: Broker
 }) {
-  const { config, checkStore, feed, metrics, certificates, broker } = parts
+  const { config, node, checkStore, feed, metrics, certificates, broker } = parts
   return async () => ({
-    node: nodeName,
+    node,
     version,
     stage: config.stage,
     uptime: Math.round(process.uptime()),

@@ -1,9 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { version } from '../admin/status.ts'
-import type { Lifecycle } from '../bridge-https/lifecycle/lifecycle.ts'
-import { createContactMail } from '../bridge-https/users/contact-mail.ts'
-import type { Tokens } from '../bridge-https/users/tokens.ts'
-import type { SigningKeys } from '../certs/signing-keys.ts'
 import type { Config } from '../config/config.ts'
 import { expected } from '../config/expected.ts'
 import type { Calls } from '../store/nodes/calls.ts'
@@ -27,9 +22,8 @@ import { createWorkQueues } from './queue/work-queues.ts'
 import { createRunner } from './runner.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import { isClosed } from './target.ts'
-import { createContacts } from './webhook/contacts.ts'
+import { createContacts, type TellContact } from './webhook/contacts.ts'
 import { createPush } from './webhook/push.ts'
-import { createServiceTokens } from './webhook/service-tokens.ts'
 import type { Sockets } from './webhook/sockets.ts'
 import { createStandings } from './webhook/standing.ts'
 import { createPushSubscriptions } from './webhook/subscriptions.ts'
@@ -41,6 +35,14 @@ export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 interface QueuesHere {
   states: [queue: string, state: LaneState][]
   dropped: [queue: string, items: number][]
+}
+
+/** The end of pushing to webhooks (service.md §9). */
+export interface PushTrack {
+  /** When it ended; undefined while it goes on. */
+  retiredAt(): string | undefined
+  /** Calls back when it ends. */
+  onRetired(listener: () => void): void
 }
 
 /** For one try of a plugin target, milliseconds. */
@@ -55,18 +57,22 @@ export async function createDeliveries(parts: {
   store: Store
   nodes: Nodes
   calls: Calls
-  tokens: Tokens
-  keys: SigningKeys
   repetitions: Repetitions
-  lifecycle: Pick<Lifecycle, 'of' | 'onRetired'>
-  publicUrl: () => string
+  /** The token that shows a receiver who is asking, for an audience and a service account. */
+  tokenFor: (audience: string, account: string) => Promise<string>
+  /** What becomes of pushing to webhooks. */
+  track: PushTrack
+  /** Tells the contact of a subscription that it is disabled; undefined without a mail server. */
+  tellContact: TellContact | undefined
+  /** The release, as receivers see it. */
+  version: string
   sockets: Sockets
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { config, store, nodes, calls, tokens, keys, repetitions, lifecycle, sockets } = parts
-  const { clock, log, metrics } = parts
+  const { config, store, nodes, calls, repetitions, tokenFor, track, tellContact, version } = parts
+  const { sockets, clock, log, metrics } = parts
   const { serviceAccount } = config
   const subscriptions = await createPushSubscriptions({ store, serviceAccount, clock })
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
@@ -86,7 +92,6 @@ export async function createDeliveries(parts: {
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
   // These URLs come from the operator, whose services may well be in the same house.
   const targetsOfOperator = createWebhooks({ ...client, allowPrivate: true })
-  const tokenFor = createServiceTokens(tokens.issueService, () => keys.current().kid, clock)
   const push = createPush({ subscriptions, post: webhooks.post, tokenFor, whyClosed, clock })
   const plugins = await createPlugins({
     ...{ targets: config.plugins, driverOf, log },
@@ -101,11 +106,8 @@ export async function createDeliveries(parts: {
     places: sockets.places,
     random: Math.random,
   })
-  lifecycle.onRetired((track) => {
-    if (track === 'push') runner.wakeAll()
-  })
-  const mail = createContactMail({ server: config.smtp, log, publicUrl: parts.publicUrl })
-  const contacts = mail && createContacts({ ...nodes, subscriptions, isOwn, send: mail })
+  track.onRetired(runner.wakeAll)
+  const contacts = tellContact && createContacts({ ...nodes, subscriptions, isOwn, send: tellContact })
   // Wherever it is worked off.
   const retryNow = (queue: string) => {
     runner.retryNow(queue)
@@ -262,8 +264,8 @@ export async function createDeliveries(parts: {
 
   /** Why nothing is sent to webhooks any more (service.md §9). */
   function whyClosed(): string | undefined {
-    const { state, retiredAt } = lifecycle.of('push')
-    return state === 'gone' ? `push has retired on ${retiredAt}` : undefined
+    const retiredAt = track.retiredAt()
+    return retiredAt === undefined ? undefined : `push has retired on ${retiredAt}`
   }
 
   function whyQueueClosed(queue: string): string | undefined {

@@ -1,6 +1,5 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { nodeName } from '../admin/status.ts'
 import type { Config } from '../config/config.ts'
 import { expected } from '../config/expected.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -27,12 +26,23 @@ export interface OpenStore {
  * Opens the store of the configuration: Redis where it says so, else the embedded one in the data directory.
  * `onGap`: what other nodes did can no longer be followed, everything must be loaded again.
  */
-export function openStore(config: Config, log: Log, onGap: (reason: Error) => void): Promise<OpenStore> {
+export function openStore(
+  config: Config,
+  /** What operators call this node. */
+  name: string,
+  log: Log,
+  onGap: (reason: Error) => void,
+): Promise<OpenStore> {
   const isShared = config.redisUrl !== undefined || config.redis !== undefined
-  return isShared ? openShared(config, log, onGap) : openOwn(config, log)
+  return isShared ? openShared(config, name, log, onGap) : openOwn(config, name, log)
 }
 
-async function openShared(config: Config, log: Log, onGap: (reason: Error) => void): Promise<OpenStore> {
+async function openShared(
+  config: Config,
+  name: string,
+  log: Log,
+  onGap: (reason: Error) => void,
+): Promise<OpenStore> {
   const { project, stage, dataDir, redisUrl: url, redis } = config
   const server = { ...(url !== undefined && { url }), ...redis }
   const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
@@ -53,7 +63,7 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
     for (const problem of await redisSettingProblems(server)) {
       log.warn({ problem }, 'Redis may lose what was acknowledged')
     }
-    const nodes = await createMembership({ store, name: nodeName, idFile: join(dataDir, 'node'), log })
+    const nodes = await createMembership({ store, name, idFile: join(dataDir, 'node'), log })
     return {
       store,
       nodes,
@@ -69,7 +79,7 @@ async function openShared(config: Config, log: Log, onGap: (reason: Error) => vo
   }
 }
 
-async function openOwn({ dataDir }: Config, log: Log): Promise<OpenStore> {
+async function openOwn({ dataDir }: Config, name: string, log: Log): Promise<OpenStore> {
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
@@ -84,7 +94,7 @@ async function openOwn({ dataDir }: Config, log: Log): Promise<OpenStore> {
       replaced = undefined
     },
   }
-  return { store, nodes: createOnlyNode(nodeName), state, join: async () => undefined }
+  return { store, nodes: createOnlyNode(name), state, join: async () => undefined }
 }
 
 function tell(damage: Damage, log: Log): void {

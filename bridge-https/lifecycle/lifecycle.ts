@@ -65,8 +65,18 @@ export async function createLifecycle(parts: {
         return report(track)
       }),
 
-    /** Calls back when a track has retired, on whichever node. */
-    onRetired: (listener: (track: Track) => void): void => void retired.push(listener),
+    /** One track, for who ends with it: when it retired, and a call back when it does, on whichever node. */
+    trackOf: (track: Track) => ({
+      retiredAt: (): string | undefined => {
+        const { state, retiredAt } = of(track)
+        return state === 'gone' ? (retiredAt ?? undefined) : undefined
+      },
+      onRetired: (listener: () => void): void => {
+        retired.push((which) => {
+          if (which === track) listener()
+        })
+      },
+    }),
   }
 
   function tellRetired(track: Track): void {

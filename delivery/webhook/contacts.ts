@@ -1,5 +1,8 @@
 import type { PushSubscription, PushSubscriptions } from './subscriptions.ts'
 
+/** Tells the contact of a subscription that it is disabled. Never rejects. */
+export type TellContact = (subscription: PushSubscription) => Promise<void>
+
 /**
  * Tells the contacts of disabled subscriptions, each once however many nodes there are. Who tells is stored with
  * the subscription until it is done, so that another node takes over from one that is gone.
@@ -12,7 +15,7 @@ export function createContacts(parts: {
   /** Whether this node looks after the queue of a subscription. */
   isOwn: (name: string) => boolean
   /** Never rejects. */
-  send: (subscription: PushSubscription) => Promise<void>
+  send: TellContact
 }) {
   const { subscriptions, self, isLiving, isOwn, send } = parts
 
