@@ -46,7 +46,7 @@ import { createTopics } from './validator/topics.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
-export interface HubOptions {
+interface HubOptions {
   /** Where development certificates go. */
   certsDir?: string
   /** The node has lost track of what the others do: it must be closed and started again. */

@@ -15,7 +15,7 @@ export type PublishDecision =
   | { allowed: false; code: 'topic.invalid' | 'topic.denied'; reason: string; rule: PublishRule }
 
 /** The rules of publishing, in the order they are asked. */
-export type PublishRule =
+type PublishRule =
   | 'topic.name'
   | 'subscriber.never-publishes'
   | 'publisher.inbox-only'
@@ -24,12 +24,12 @@ export type PublishRule =
   | 'publisher.own-inbox'
 
 /** May this principal subscribe to this filter? `reason` says why not. */
-export type SubscribeDecision =
+type SubscribeDecision =
   | { allowed: true; rule: SubscribeRule }
   | { allowed: false; rule: SubscribeRule; reason: string }
 
 /** The rules of subscribing, in the order they are asked. */
-export type SubscribeRule =
+type SubscribeRule =
   | 'filter.form'
   | 'filter.reserved'
   | 'publisher.feedback-only'

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Collection, createCollection } from '../store/collection.ts'
+import { createLock } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
-import { createTurns } from '../store/turns.ts'
 import {
   type CredentialRequest,
   checkCredentialRequest,
@@ -29,7 +29,7 @@ export interface IssuedCredential {
 }
 
 /** A new credential that takes the place of `replaces`. */
-export interface RotatedCredential extends IssuedCredential {
+interface RotatedCredential extends IssuedCredential {
   replaces: string
   /** When the replaced credential stops working; absent: when somebody revokes it. */
   revokeAt?: string
@@ -67,7 +67,7 @@ export async function createCredentials(parts: {
   const listeners = new Set<(username: string, cause: RevocationCause) => void>()
   const chooseUsername = createUsernameChooser(collection)
   // A rotation must not bring back what a revocation just removed.
-  const inTurn = createTurns(store, 'credential')
+  const inTurn = createLock(store, 'credential')
   const schedule = createSchedule({ clock, due: (username) => void revokeDue(username) })
   for (const credential of collection.values()) scheduleRevocation(credential)
   collection.onChanged((username, _before, after) => {

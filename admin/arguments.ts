@@ -1,7 +1,7 @@
 import { refusal } from './socket.ts'
 
 /** What a command is asked with: nothing is checked yet. */
-export type Args = Record<string, unknown>
+type Args = Record<string, unknown>
 
 /** The outcome, or the refusal it stands for. */
 export function accepted<T extends object>(outcome: T | { error: string }): T {

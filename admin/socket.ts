@@ -2,9 +2,8 @@ import { chmod, lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { basename, dirname, join } from 'node:path'
+import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
-
-export type AdminSocket = Awaited<ReturnType<typeof startAdminSocket>>
 
 /** What the node can be asked to do, by name. `who` is the operating-system user who asks. */
 export type Commands = Record<string, (args: Record<string, unknown>, who: string) => Promise<unknown>>
@@ -47,7 +46,7 @@ export function failure(message: string, cause: unknown): Error {
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
   const { path, commands, log } = parts
-  const answering = new Set<Promise<void>>()
+  const answering = createRunningWork()
   const server = createServer((request, response) => void respond(request, response))
   // A client that stalls must not keep the node from closing.
   server.requestTimeout = 10_000
@@ -62,7 +61,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
     /** Answers what was asked completely, then goes away. */
     async close(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      await Promise.allSettled(answering)
+      await answering.ended()
       server.closeAllConnections()
       await closed
       // Another node may have taken the path over in the meantime.
@@ -76,7 +75,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
     if (body === undefined) return void request.destroy()
     const answer = answerTo(request, body).then((reply) => send(response, reply))
     answering.add(answer)
-    await answer.finally(() => answering.delete(answer))
+    await answer
   }
 
   async function answerTo(request: IncomingMessage, body: Buffer | 'too long'): Promise<Reply> {

@@ -48,7 +48,7 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
-export type StoreCheck = ReturnType<typeof createStoreCheck>
+type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
  * What is wrong with the store, found out within the time given. It is asked at most every few seconds, however

@@ -41,7 +41,7 @@ export const httpsErrors = {
   'request.form': { path: '.', message: 'The request is not well-formed HTTP' },
 } as const satisfies Record<string, Omit<ErrorItem, 'errorCode'>>
 
-export type HttpsErrorCode = keyof typeof httpsErrors
+type HttpsErrorCode = keyof typeof httpsErrors
 
 /** An error item of this door; `detail` says more where there is more to say. */
 export function httpsError(errorCode: HttpsErrorCode, detail?: string): ErrorItem {

@@ -11,7 +11,7 @@ import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './rout
 import type { Tokens } from './users/tokens.ts'
 import type { User } from './users/user.ts'
 
-export type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
+type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
 /** Bytes of bodies on their way: of requests with a token, and of those without. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }

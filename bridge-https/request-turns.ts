@@ -29,8 +29,6 @@ interface Connection {
   leave(): void
 }
 
-export type RequestTurns = ReturnType<typeof createRequestTurns>
-
 /**
  * Lets the connections of a server take turns. Of each one request is handled at a time, and nothing behind it is
  * parsed before its answer is written and the network has taken it; no connection is read from while there is

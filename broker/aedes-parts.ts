@@ -16,7 +16,7 @@ export function createInertEmitter() {
 }
 
 /** What this broker does where Aedes calls its persistence. */
-export interface PersistenceCalls {
+interface PersistenceCalls {
   /** Whether a QoS 2 packet identifier was received and not released. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
   /** Releases it. Never resolves when that cannot be stored, so that no PUBCOMP is sent. */

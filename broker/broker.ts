@@ -5,6 +5,7 @@ import { createHalfReceived } from '../listener/half-received.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import { createSequences } from '../store/nodes/sequences.ts'
+import { createRunningWork } from '../store/running-work.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -63,8 +64,8 @@ const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /**
- * The MQTT 3.1.1 broker: Aedes speaks the protocol (log-in, subscriptions, inbound QoS), the files beside
- * this one decide, store and deliver. This is the one place that knows Aedes' callbacks.
+ * The MQTT 3.1.1 broker. Aedes runs the log-in, the acknowledgements of inbound QoS 2, PINGREQ and the moment of a
+ * will; the rooms beside this file do everything else. This file alone answers Aedes' callbacks.
  */
 export async function createBroker(parts: {
   store: Store
@@ -119,7 +120,7 @@ export async function createBroker(parts: {
   const publishRate = createPublishRate(limits.publishRate, store)
   const charge = (username: string, cost: number) => publishRate.charge(username, cost, performance.now())
   const receiving = createReceiving({ store, wills, incomingWindow, charge, clock, log, metrics })
-  const unfinished = createUnfinished()
+  const running = createRunningWork()
   const beforeLogIn = createHalfReceived(unfinishedBefore.bytes, unfinishedBefore.pieces)
   const afterwards = createHalfReceived(unfinishedAfter.bytes, unfinishedAfter.pieces)
 
@@ -162,13 +163,13 @@ export async function createBroker(parts: {
       const isWill = packet.cmd === undefined
       const taken = isWill ? receiving.will(link) : link.taken.shift()
       if (!taken) return done(new Error('a PUBLISH that did not arrive'))
-      if (isWill) unfinished.add(taken)
+      if (isWill) running.add(taken)
       taken.then(() => done(null), done)
     },
     authorizeForward: () => null,
   })
   await aedes.listen()
-  nodes.onGone(() => unfinished.add(receiving.publishLeftOver()))
+  nodes.onGone(() => running.add(receiving.publishLeftOver()))
   aedes.on('clientReady', (client) => {
     const { connection, session, logInDone } = links.ofClient(client)
     logInDone()
@@ -224,7 +225,7 @@ export async function createBroker(parts: {
       const link = links.add(connection)
       metrics.connections.inc()
       link.client = aedes.handle(connection)
-      connection.once('close', () => unfinished.add(admission.closed(link)))
+      connection.once('close', () => running.add(admission.closed(link)))
     },
 
     connectionCount: () => links.open.size,
@@ -241,11 +242,11 @@ export async function createBroker(parts: {
       clearInterval(sweepTimer)
       receiving.close()
       for (const { connection } of links.open) connection.stopReading()
-      await unfinished.settled()
+      await running.ended()
       await distribution.sent()
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
       for (const { connection } of links.open) connection.destroy()
-      await unfinished.settled()
+      await running.ended()
       if (nodes.isLeader()) {
         await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
       }
@@ -258,7 +259,7 @@ export async function createBroker(parts: {
   function take(link: Link, publish: ArrivedPublish): void {
     const { connection } = link
     const taken = receiving.publish(link, publish)
-    unfinished.add(taken)
+    running.add(taken)
     if (publish.qos === 2) {
       link.taken.push(taken)
       return
@@ -288,22 +289,4 @@ function monotonicNow(): number {
 
 function refusal(returnCode: number): AuthenticateError {
   return Object.assign(new Error('log-in refused'), { returnCode })
-}
-
-/** Work that must be over before the store is closed. Its outcome is somebody else's business. */
-function createUnfinished() {
-  const running = new Set<Promise<void>>()
-  return {
-    add(work: Promise<unknown>): void {
-      const over = work.then(
-        () => {},
-        () => {},
-      )
-      running.add(over)
-      void over.then(() => running.delete(over))
-    },
-    async settled(): Promise<void> {
-      while (running.size > 0) await Promise.all(running)
-    },
-  }
 }

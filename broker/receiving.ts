@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../acl/principal.ts'
+import { createLock } from '../store/lock.ts'
 import type { Change, Store } from '../store/store.ts'
-import { createTurns } from '../store/turns.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ArrivedPublish } from './connection/connection-events.ts'
@@ -54,7 +54,7 @@ export function createReceiving(parts: {
   const chargeOf = (principal: Principal) => (cost: number) => parts.charge(principal.username, cost)
   let receive: Receive = async () => false
   let state: 'new' | 'started' | 'closed' = 'new'
-  const inTurn = createTurns(store, 'wills')
+  const inTurn = createLock(store, 'wills')
 
   return {
     /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */

@@ -7,7 +7,7 @@ import type { Log } from '../telemetry/log.ts'
 export type Certificates = ReturnType<typeof createCertificates>
 
 /** What a TLS listener serves with, PEM. */
-export interface KeyPair {
+interface KeyPair {
   cert: Buffer
   key: Buffer
 }

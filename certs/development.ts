@@ -26,7 +26,7 @@ const caName = 'now-playing hub development CA'
 const renewDays = 30
 
 /** Files of a development set-up, as configuration wants them. */
-export interface DevelopmentCertificates {
+interface DevelopmentCertificates {
   cert: string
   key: string
   /** The certificate to trust: `mosquitto_sub --cafile`. */

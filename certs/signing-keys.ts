@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 import { createCollection } from '../store/collection.ts'
+import { createLock } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
-import { createTurns } from '../store/turns.ts'
 
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
 /** A key as operators see it. */
-export interface SigningKeyView {
+interface SigningKeyView {
   kid: string
   createdAt: string
   /** Since when it signs nothing any more, or null: it signs. */
@@ -29,7 +29,7 @@ export const algorithm = 'RS256'
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
-  const inTurn = createTurns(store, 'signing-key')
+  const inTurn = createLock(store, 'signing-key')
   // Nodes that start at the same time each make one, and agree on the newest as soon as they hear of each other.
   let signing = newest() ?? (await make())
   collection.onChanged(() => {

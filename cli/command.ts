@@ -23,7 +23,7 @@ export interface Command {
 }
 
 /** An option in commander's notation; `many` may be given several times. */
-export interface CommandOption {
+interface CommandOption {
   flags: string
   summary: string
   required?: boolean

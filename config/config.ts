@@ -64,7 +64,7 @@ const pluginTarget = Type.Object(
 )
 
 /** The mail server for password links (design.md §9). */
-export type SmtpConfig = Static<typeof smtp> & { port: number; secure: boolean }
+type SmtpConfig = Static<typeof smtp> & { port: number; secure: boolean }
 const smtp = Type.Object(
   {
     host: text(),

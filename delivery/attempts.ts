@@ -1,3 +1,4 @@
+import { padded } from '../store/nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Attempt } from './queue/work-item.ts'
 
@@ -63,5 +64,5 @@ interface Entry {
 }
 
 function keyOf(queue: string, sequence: number): string {
-  return `attempt/${encodeURIComponent(queue)}/${String(sequence).padStart(16, '0')}`
+  return `attempt/${encodeURIComponent(queue)}/${padded(sequence)}`
 }

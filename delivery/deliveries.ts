@@ -38,7 +38,7 @@ interface QueuesHere {
 }
 
 /** The end of pushing to webhooks (service.md §9). */
-export interface PushTrack {
+interface PushTrack {
   /** When it ended; undefined while it goes on. */
   retiredAt(): string | undefined
   /** Calls back when it ends. */

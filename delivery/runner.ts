@@ -1,5 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { once } from '../store/once.ts'
+import { createRunningWork } from '../store/running-work.ts'
 import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -24,8 +26,6 @@ const tidyMs = 60_000
 /** For deliveries under way when the hub stops. They are repeated after the next start. */
 const stopMs = 5_000
 
-export type Runner = ReturnType<typeof createRunner>
-
 /**
  * Works off the queues: each in its order, one item at a time, all beside each other. What fails is tried
  * again after a growing pause; only its own queue waits.
@@ -48,7 +48,7 @@ export function createRunner(parts: {
 }) {
   const { queues, leases, attempts, targetOf, noted, onGone, clock, random, log, metrics } = parts
   const lanes = new Map<string, Lane>()
-  const running = new Set<Promise<void>>()
+  const running = createRunningWork()
   const healthy = createGate(parts.places.healthy)
   const failing = createGate(parts.places.failing)
   const slowStart = createSlowStart(clock)
@@ -89,7 +89,7 @@ export function createRunner(parts: {
       clearInterval(tidying)
       for (const lane of lanes.values()) clearTimeout(lane.timer)
       const force = setTimeout(() => cutting.abort(), stopMs)
-      await Promise.all(running)
+      await running.ended()
       clearTimeout(force)
     },
   }
@@ -114,9 +114,7 @@ export function createRunner(parts: {
     if (lane.running || stopping.signal.aborted) return
     clearTimeout(lane.timer)
     lane.running = true
-    const work = run(name, lane)
-    running.add(work)
-    void work.finally(() => running.delete(work))
+    running.add(run(name, lane))
   }
 
   /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
@@ -334,13 +332,4 @@ interface Done extends Turn {
   outcome: Outcome
   attempt: Attempt
   endpoint: string
-}
-
-/** A function that does its work the first time only. */
-function once(work: () => void): () => void {
-  let isDone = false
-  return () => {
-    if (!isDone) work()
-    isDone = true
-  }
 }

@@ -11,7 +11,7 @@ export interface Target {
 }
 
 /** A queue from which nothing is sent any more: its items are given up. */
-export interface Closed {
+interface Closed {
   /** Why. */
   closed: string
 }

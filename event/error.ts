@@ -1,75 +1,62 @@
 /** What an event comes to that has an error; `published`: it is only a warning. */
-export type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
+type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
 interface ErrorKind {
   /** What is wrong in general; an item appends its detail. The wording may improve, the code is stable. */
   readonly sentence: string
   readonly outcome: ErrorOutcome
-  /**
-   * Status of an HTTPS answer that consists of this error. 201: the verdict stands in `statuses`
-   * (service.md §7, business outcomes).
-   */
-  readonly httpStatus: number
 }
 
 /** Every error code of an event (design.md §7) apart from those of the schemas. */
 export const errorTable = {
-  'payload.json': { sentence: 'The payload is not acceptable JSON', outcome: 'invalid', httpStatus: 400 },
-  'payload.size': { sentence: 'The payload is too large', outcome: 'invalid', httpStatus: 413 },
-  'event.name': { sentence: 'The event name is not allowed here', outcome: 'invalid', httpStatus: 400 },
-  'event.class': { sentence: 'The event class is not permitted here', outcome: 'blocked', httpStatus: 403 },
-  'event.expired': { sentence: 'The control state has already expired', outcome: 'invalid', httpStatus: 400 },
+  'payload.json': { sentence: 'The payload is not acceptable JSON', outcome: 'invalid' },
+  'payload.size': { sentence: 'The payload is too large', outcome: 'invalid' },
+  'event.name': { sentence: 'The event name is not allowed here', outcome: 'invalid' },
+  'event.class': { sentence: 'The event class is not permitted here', outcome: 'blocked' },
+  'event.expired': { sentence: 'The control state has already expired', outcome: 'invalid' },
   'identifier.urn': {
     sentence: 'The identifier is not a URN of the right kind',
     outcome: 'invalid',
-    httpStatus: 400,
   },
-  'service.unknown': { sentence: 'The livestream is not in the feed', outcome: 'blocked', httpStatus: 201 },
+  'service.unknown': { sentence: 'The livestream is not in the feed', outcome: 'blocked' },
   'service.ambiguous': {
     sentence: 'The identifiers do not name one livestream',
     outcome: 'blocked',
-    httpStatus: 201,
   },
   'service.institution.mismatch': {
     sentence: 'The livestream belongs to another institution',
     outcome: 'blocked',
-    httpStatus: 201,
   },
   'service.institution.claim': {
     sentence: 'The service claims another institution',
     outcome: 'blocked',
-    httpStatus: 201,
   },
   'service.publisher.mismatch': {
     sentence: 'The feed lists another publisher for the livestream',
     outcome: 'blocked',
-    httpStatus: 201,
   },
   'topic.created': {
     sentence: 'The livestream had no topic, and has one now',
     outcome: 'failed',
-    httpStatus: 201,
   },
-  'service.failed': { sentence: 'The service could not store the event', outcome: 'failed', httpStatus: 500 },
+  'service.failed': { sentence: 'The service could not store the event', outcome: 'failed' },
   'plugin.unknown': {
     sentence: 'There is no plugin target of this type',
     outcome: 'published',
-    httpStatus: 201,
   },
-  'topic.invalid': { sentence: 'This can never be a topic here', outcome: 'invalid', httpStatus: 400 },
-  'topic.denied': { sentence: 'The topic is not permitted', outcome: 'blocked', httpStatus: 403 },
+  'topic.invalid': { sentence: 'This can never be a topic here', outcome: 'invalid' },
+  'topic.denied': { sentence: 'The topic is not permitted', outcome: 'blocked' },
   'feed.unavailable': {
     sentence: 'The livestream feed is not available',
     outcome: 'blocked',
-    httpStatus: 503,
   },
 } as const satisfies Record<string, ErrorKind>
 
 /** Code of a schema error: the JSON Schema keyword that failed. */
-export type SchemaErrorCode = `${string}.openapi.validation`
+type SchemaErrorCode = `${string}.openapi.validation`
 
 /** Every error code of an event. */
-export type ErrorCode = keyof typeof errorTable | SchemaErrorCode
+type ErrorCode = keyof typeof errorTable | SchemaErrorCode
 
 /** One error as publishers read it, over MQTT and over HTTPS (service.md §7). */
 export interface ErrorItem {
@@ -92,11 +79,6 @@ export function errorItem(code: ErrorCode, path: string, detail?: string): Error
 /** What an event comes to that has this error. */
 export function outcomeOf(errorCode: string): ErrorOutcome {
   return kindOfError(errorCode).outcome
-}
-
-/** Status of an HTTPS answer that consists of this error. */
-export function httpStatusOf(errorCode: string): number {
-  return kindOfError(errorCode).httpStatus
 }
 
 /** A value of a publisher, fit for a message: at most 80 characters, printable, and bounded in work. */
@@ -139,7 +121,7 @@ function kindOfError(code: string): ErrorKind {
   if (known !== undefined) return known
   const keyword = code.endsWith(schemaSuffix) ? code.slice(0, -schemaSuffix.length) : code
   const sentence = schemaSentences.get(keyword) ?? 'The value is not allowed'
-  return { sentence, outcome: 'invalid', httpStatus: 400 }
+  return { sentence, outcome: 'invalid' }
 }
 
 /** `text` with control and invisible characters written as escapes, cut to `limit` characters. */

@@ -2,14 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
 /** Deepest nesting of objects and arrays; the event itself is level 1. */
-export const maxNesting = 64
+const maxNesting = 64
 
 /**
  * Most values in one payload: objects, arrays, texts, numbers, true, false and null count one each. A full event for
  * 200 livestreams has less than 2,000. 400 kB have room for 200,000, and reading those takes ten times as long as
  * reading one long text.
  */
-export const maxValues = 10_000
+const maxValues = 10_000
 
 /** More items help nobody, and an answer must not be larger than the question. */
 const maxErrors = 100
@@ -192,4 +192,9 @@ function skipSpace(text: string, start: number): number {
   let index = start
   while (text[index] === ' ' || text[index] === '\n' || text[index] === '\t' || text[index] === '\r') index++
   return index
+}
+
+/** Whether a value is what JSON calls an object. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -10,7 +10,7 @@ const table = [
 export type EventClass = (typeof table)[number]['class']
 
 /** Full name of an event, as its `event` field carries it. */
-export type EventName = (typeof table)[number]['name']
+type EventName = (typeof table)[number]['name']
 
 /** What follows from the name of an event. */
 export interface EventKind {

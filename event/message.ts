@@ -15,7 +15,7 @@ export interface Message {
   isReport?: true
 }
 
-export interface Retention {
+interface Retention {
   /** Distinguishes values that live side by side on one topic: the `name` of a control state, else ''. */
   slot: string
   /** Event time, milliseconds since the epoch. */
@@ -25,7 +25,7 @@ export interface Retention {
 }
 
 /** `latest`: only the newest per topic by event time. `every`: all of them. Both until `expires`. */
-export interface QueueRule {
+interface QueueRule {
   keep: 'latest' | 'every'
   /** Event time, milliseconds since the epoch; used by `latest`. */
   time?: number

@@ -2,6 +2,7 @@ import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { TObject } from 'typebox'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+import { isRecord } from './json.ts'
 import { type EventClass, type EventKind, eventKinds, kindOf } from './kind.ts'
 import {
   ControlEvent,
@@ -18,7 +19,7 @@ import { parseInstant } from './timestamp.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
 
 /** An event of valid shape, with what everyone asks of it. */
-export interface Shaped {
+interface Shaped {
   event: HubEvent
   kind: EventKind
   /** Event time, the field `kind.timeField`, milliseconds since the epoch, with a fraction where there is one. */
@@ -298,8 +299,4 @@ function compile<T>(schema: object): Checks<T> {
 
 function instantOf(value: unknown): number | undefined {
   return typeof value === 'string' ? parseInstant(value) : undefined
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -7,7 +7,7 @@ const connectionShare = 3 / 4
 const outgoingShare = 1 / 8
 
 /** Connections that a process may have. */
-export interface OpenFiles {
+interface OpenFiles {
   /** Of each of the two listeners (MQTT, HTTPS). */
   incoming: number
   /** To webhooks and plugin targets. */

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { createGroupCommit, type Pending } from './group-commit.ts'
 import { finishMending, type Mending, mend } from './repair.ts'
-import { type Change, keepsStored, type StateChange, type Store } from './store.ts'
+import { type Change, keepsStored, keyOf, type StateChange, type Store } from './store.ts'
 import { contentOf, encode, keysBelow, timeOf } from './stored-value.ts'
 import { checkTables } from './table.ts'
 
@@ -202,8 +202,4 @@ type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; ke
 
 function isStateChange(change: Change): change is StateChange {
   return !('tell' in change)
-}
-
-function keyOf(change: StateChange): string {
-  return 'put' in change ? change.put : change.del
 }

@@ -14,7 +14,7 @@ import type { Store } from './store.ts'
 import { watched } from './watched.ts'
 
 /** The state of a node, and the nodes it shares that with. */
-export interface OpenStore {
+interface OpenStore {
   store: Store
   nodes: Nodes
   state: StoreState

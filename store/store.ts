@@ -65,6 +65,12 @@ export type StateChange =
   | { put: string; value: Buffer | string; order?: Order }
   | { del: string; order?: Order }
 
+/** The key that a change is about; '' for a word to other nodes. */
+export function keyOf(change: Change | Told): string {
+  if ('put' in change) return change.put
+  return 'del' in change ? change.del : ''
+}
+
 /** A change that took effect on another node. */
 export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 

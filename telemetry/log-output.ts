@@ -8,7 +8,7 @@ const pauseMs = 10
 /** Takes what can be written without waiting; false: not all of it was taken. */
 type Send = (text: string) => boolean
 
-export interface LogOutput {
+interface LogOutput {
   write(line: string): void
   /** Writes what is still to be written, at once. */
   flushSync(): void

@@ -61,6 +61,8 @@ const packageOwners: [packages: RegExp, owner: string][] = [
 const development = ['test', 'demo', 'bench']
 
 const maxLines = 350
+const maxFiles = 14
+const maxFolders = 21
 
 interface Import {
   specifier: string
@@ -81,6 +83,7 @@ const files = sourceFiles(root)
   .filter(({ path }) => path !== 'test/architecture.test.ts') // it has imports in texts
 /** The product: tests are held only to what is said of imports of packages. */
 const product = files.filter(({ place }) => place !== 'test')
+const contributing = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 t.test('the reader of imports finds them all', async (t) => {
@@ -110,6 +113,53 @@ t.test('every folder and every file at the top has its place', async (t) => {
   const known = [...Object.keys(folders), ...assemblers]
   t.strictSame(
     [...new Set(files.map(({ place }) => place))].filter((place) => !known.includes(place)),
+    [],
+  )
+})
+
+t.test('every folder has its sentence in CONTRIBUTING, and every sentence its folder', async (t) => {
+  const [, places = ''] = /^## Where a new thing goes$(.*?)^## /ms.exec(contributing) ?? []
+  const rows = [...places.matchAll(/^\| (.+?) \| .{10,} \|$/gm)].flatMap(([, names = '']) => namesIn(names))
+  const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'deploy/', 'docs/']
+  const others = assemblers.map((name) => (name.endsWith('.ts') ? name : `${name}/`))
+  t.strictSame(rows.sort(), [...wanted, ...others].sort())
+})
+
+t.test('the house stays small enough to be seen', async (t) => {
+  const atTop = readdirSync(root, { withFileTypes: true }).filter(({ name }) => !isGenerated(name))
+  t.ok(atTop.filter((entry) => entry.isDirectory()).length <= maxFolders, `at most ${maxFolders} folders`)
+  t.strictSame(
+    files.filter(({ path }) => !path.includes('/')).map(({ path }) => path),
+    ['hub.ts', 'server.ts'],
+  )
+  const counts = new Map<string, number>()
+  for (const { path, place } of files) {
+    if (place !== 'test') counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1)
+  }
+  t.strictSame(
+    [...counts].filter(([, count]) => count > maxFiles),
+    [],
+    `at most ${maxFiles} files in a folder`,
+  )
+})
+
+t.test('a file has its test, or CONTRIBUTING says where its behaviour is tested', async (t) => {
+  const [, section = ''] = /^## Where behaviour is tested$(.*?)^## /ms.exec(contributing) ?? []
+  const rows = [...section.matchAll(/^\| (`.+?) \| (`.+?) \|$/gm)].flatMap(([, sources = '', tests = '']) =>
+    namesIn(sources).map((source) => ({ source, tests: namesIn(tests) })),
+  )
+  t.ok(rows.length > 20)
+  const exists = new Set(files.map(({ path }) => path))
+  for (const { source, tests } of rows) {
+    t.ok(exists.has(source) || Object.hasOwn(folders, source.replace(/\/$/, '')), `${source} exists`)
+    for (const test of tests) t.ok(exists.has(test), `${test} exists`)
+  }
+  const untested = files
+    .filter(({ place }) => !development.includes(place))
+    .filter(({ path }) => !exists.has(`test/${path.replace(/ts$/, 'test.ts')}`))
+    .filter(({ path }) => !rows.some(({ source }) => source === path || source === `${dirname(path)}/`))
+  t.strictSame(
+    untested.map(({ path }) => path),
     [],
   )
 })
@@ -221,13 +271,23 @@ t.test(`a file stays below ${maxLines} lines`, async (t) => {
   )
 })
 
+/** Not in the repository, or none of its sources. */
+function isGenerated(name: string): boolean {
+  return name.startsWith('.') || ['node_modules', 'dist', 'data'].includes(name)
+}
+
 function sourceFiles(directory: string): string[] {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
-    if (entry.name.startsWith('.') || ['node_modules', 'dist'].includes(entry.name)) return []
+    if (isGenerated(entry.name)) return []
     const path = join(directory, entry.name)
     if (entry.isDirectory()) return sourceFiles(path)
     return entry.name.endsWith('.ts') ? [path] : []
   })
+}
+
+/** What is in back quotes. */
+function namesIn(text: string): string[] {
+  return [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
 }
 
 function readSource(absolute: string): SourceFile {

@@ -20,7 +20,7 @@ import { checkNames, judgeService, type Ownership, type Verdict } from './verdic
 const maxUnlisted = 2_000
 
 /** What became of an event over HTTPS (service.md §2.7, §4.1). */
-export type LegacyResult =
+type LegacyResult =
   | {
       outcome: 'accepted'
       /** Numbers of services. */

@@ -1,4 +1,5 @@
 import type { ErrorItem } from '../event/error.ts'
+import { isRecord } from '../event/json.ts'
 import { kindOf } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import { maxLivestreams, maxServices } from '../event/schema.ts'
@@ -76,10 +77,6 @@ function serviceName(service: unknown): string | null {
 
 function unique(names: (string | null)[]): string[] {
   return [...new Set(names.filter((name) => name !== null))]
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }
 
 /** Texts are echoed so that the publisher recognises its event, not to store its novel. */

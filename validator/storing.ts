@@ -6,7 +6,7 @@ import type { NewTopics, Topics } from './topics.ts'
 import type { Accepted, WorkPlanner } from './work.ts'
 
 /** What is stored in one commit, or not at all: the acknowledgement speaks for all of it. */
-export interface Settlement {
+interface Settlement {
   messages: readonly Message[]
   topics: NewTopics
   /** Undefined: nothing was published. */

@@ -27,7 +27,7 @@ export interface Journeys {
 /** Between two events, milliseconds. */
 const intervalMs = 50
 /** What is still missing is waited for so long at the end, milliseconds. */
-const patienceMs = 20_000
+const patienceMs = 60_000
 
 /** What is measured; events before that are not. */
 export type Phase = 'alone' | 'beside' | 'after'

@@ -1,6 +1,6 @@
 import { createCollection } from '../../store/collection.ts'
+import { createLock } from '../../store/lock.ts'
 import type { Store } from '../../store/store.ts'
-import { createTurns } from '../../store/turns.ts'
 import {
   type Announcement,
   type AnnouncementRequest,
@@ -14,14 +14,14 @@ import type { RouteTraffic, Traffic } from './traffic.ts'
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
 
 /** Where a track stands, with what is measured. */
-export interface TrackReport extends TrackStatus {
+interface TrackReport extends TrackStatus {
   /** Requests of the last 7 days and today. */
   requests: number
   traffic: Omit<RouteTraffic, 'track'>[]
 }
 
 /** A track is retired only after so many days without a request (design.md §9). */
-export const quietDays = 7
+const quietDays = 7
 
 /** The way of the legacy tracks out of service: live → deprecated → gone (service.md §9). */
 export async function createLifecycle(parts: {
@@ -34,7 +34,7 @@ export async function createLifecycle(parts: {
   const { store, traffic, clock, stage } = parts
   const collection = await createCollection<TrackStatus>(store, 'lifecycle')
   // An announcement must not bring back what was just retired.
-  const inTurn = createTurns(store, 'lifecycle')
+  const inTurn = createLock(store, 'lifecycle')
   const retired: ((track: Track) => void)[] = []
   collection.onChanged((_key, before, after) => {
     if (after?.state === 'gone' && before?.state !== 'gone') tellRetired(after.track)

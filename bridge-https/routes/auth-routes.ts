@@ -17,7 +17,7 @@ import type { User } from '../users/user.ts'
 import type { Users } from '../users/users.ts'
 import type { Route } from './route.ts'
 
-export interface AuthParts {
+interface AuthParts {
   users: Users
   logIn: LogIn
   tokens: Tokens

@@ -1,4 +1,5 @@
 import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
+import { isRecord } from '../../event/json.ts'
 import { eventKinds } from '../../event/kind.ts'
 import { TrackEvent } from '../../event/schema.ts'
 import { costOf } from '../../validator/cost.ts'
@@ -100,8 +101,4 @@ export function eventRoutes(parts: {
 function wrongName(eventName: string): ErrorItem {
   const detail = `${quote(eventName)}, expected one of ${eventNames.join(', ')}`
   return errorItem('event.name', '.params.eventName', detail)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -51,7 +51,7 @@ interface RouteBase {
 }
 
 /** A route for everybody. */
-export interface OpenRoute extends RouteBase {
+interface OpenRoute extends RouteBase {
   permission?: undefined
   /** Whether a bearer token of another kind opens it. */
   admits?: (bearer: string) => Promise<boolean>

@@ -2,7 +2,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { createMailTransport, type MailServer } from './mail-transport.ts'
 
 /** A subscription whose webhook wants nothing more. */
-export interface Disabled {
+interface Disabled {
   name: string
   topicId: string
   url: string

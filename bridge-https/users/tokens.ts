@@ -7,7 +7,7 @@ import type { Users } from './users.ts'
 export type Tokens = ReturnType<typeof createTokens>
 
 /** What a log-in brings. */
-export interface IssuedTokens {
+interface IssuedTokens {
   token: string
   refreshToken: string
   /** Seconds that `token` is valid. */

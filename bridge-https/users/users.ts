@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createCollection } from '../../store/collection.ts'
+import { createLock } from '../../store/lock.ts'
 import type { Store } from '../../store/store.ts'
-import { createTurns } from '../../store/turns.ts'
 import type { Asker, Passwords } from './passwords.ts'
 import { checkUserRequest, normalEmail, type User, type UserRequest } from './user.ts'
 
@@ -15,7 +15,7 @@ export interface ResetToken {
 }
 
 /** Who hands the token on. One of each may be outstanding, so that nobody can void an operator's by asking for a mail. */
-export type ResetChannel = 'operator' | 'mail'
+type ResetChannel = 'operator' | 'mail'
 
 const hourMs = 3600 * 1000
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
@@ -44,7 +44,7 @@ export async function createUsers(parts: {
     if (after) idByEmail.set(after.email, userId)
   })
   // A password must not bring back a user that was just removed, and a token works once.
-  const inOrder = createTurns(store, 'user')
+  const inOrder = createLock(store, 'user')
 
   return {
     /**

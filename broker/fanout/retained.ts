@@ -1,4 +1,5 @@
 import type { Message } from '../../event/message.ts'
+import { once } from '../../store/once.ts'
 import { type Change, keepsStored, type Order, type Store } from '../../store/store.ts'
 import { decodeRecord, encodeRecord } from '../queue/record.ts'
 import { createMoments, type Moments } from './moments.ts'
@@ -22,7 +23,7 @@ export interface RetainedValue {
 }
 
 /** Absent: not yet, or not in this way. */
-export interface LiveMoments {
+interface LiveMoments {
   /** This node took it into the queues of persistent sessions. */
   planned?: number
   /** Another node did so before, and this one heard of it. */
@@ -285,14 +286,5 @@ function* nodesBelow(node: Node, depth: number): Generator<Node> {
   yield node
   for (const [name, child] of node.children) {
     if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
-  }
-}
-
-/** A function that does its work the first time only. */
-function once(work: () => void): () => void {
-  let isDone = false
-  return () => {
-    if (!isDone) work()
-    isDone = true
   }
 }

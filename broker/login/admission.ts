@@ -1,4 +1,5 @@
 import type { Principal } from '../../acl/principal.ts'
+import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
@@ -35,7 +36,7 @@ export function createAdmission(parts: {
 }) {
   const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures, store)
-  const turns = createTurns()
+  const logIns = createLocks()
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   calls.serve('take-over', async (asked) => {
     const clientId = String(asked)
@@ -66,7 +67,7 @@ export function createAdmission(parts: {
       // From here on a revocation finds the connection, also while it waits.
       connection.principal = principal
       // One log-in per client id at a time: a second one finds the first finished, and takes it over.
-      link.logInDone = await turns.take(clientId)
+      link.logInDone = await logIns.take(clientId)
       let isIn = false
       try {
         if (connection.destroyed) return returnCodes.serverUnavailable
@@ -160,25 +161,5 @@ export function createAdmission(parts: {
     const { remoteAddress, request } = link.connection
     log.warn({ clientId: request?.clientId, username, remoteAddress, reason }, 'log-in refused')
     return returnCode
-  }
-}
-
-/** Turns per key: `take` resolves when the turns taken before are over, with the function that ends it. */
-function createTurns() {
-  const last = new Map<string, Promise<void>>()
-  return {
-    async take(key: string): Promise<() => void> {
-      const before = last.get(key)
-      let end = () => {}
-      const turn = new Promise<void>((resolve) => {
-        end = resolve
-      })
-      last.set(key, turn)
-      void turn.then(() => {
-        if (last.get(key) === turn) last.delete(key)
-      })
-      await before
-      return end
-    },
   }
 }

@@ -5,7 +5,7 @@ import type { Will } from '../connection/connect-packet.ts'
 import { decodeRecord, encodeRecord } from '../queue/record.ts'
 
 /** A will that outlived its node. */
-export interface StoredWill extends Will {
+interface StoredWill extends Will {
   key: string
   clientId: string
   principal: Principal

@@ -14,8 +14,6 @@ export interface QueueEntry {
   /** Retain flag: set only for a retained message sent because of a new subscription. */
   readonly retain: boolean
   packetId: number | undefined
-  /** False while its commit is under way: until then there is nothing to send. */
-  stored: boolean
   /** Sent and acknowledged by PUBREC: the PUBREL is under way. */
   released: boolean
 }
@@ -38,7 +36,6 @@ export function queueEntry(
     expires: message.queue.expires,
     retain,
     packetId: undefined,
-    stored: false,
     released: false,
   }
 }

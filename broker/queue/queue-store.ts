@@ -1,4 +1,5 @@
 import type { Message } from '../../event/message.ts'
+import { padded } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { type Publish, preparePublish } from '../connection/wire.ts'
 import type { Session } from '../session/session.ts'
@@ -38,7 +39,7 @@ export function bodyChange(sequence: number, message: Message): Change {
 export function entryChange(session: Session, entry: QueueEntry): Change {
   return {
     put: queueKey(session.clientId, entry.sequence),
-    value: JSON.stringify({ ...entry, stored: true }),
+    value: JSON.stringify(entry),
   }
 }
 
@@ -63,9 +64,4 @@ export function queueKey(clientId: string, sequence: number): string {
 
 export function bodyKey(sequence: number): string {
   return `body/${padded(sequence)}`
-}
-
-/** Sixteen digits hold every safe integer, so that keys sort as numbers. */
-function padded(sequence: number): string {
-  return String(sequence).padStart(16, '0')
 }

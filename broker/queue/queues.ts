@@ -112,8 +112,6 @@ export async function openQueues(parts: {
       underway.delete(entry)
     },
 
-    isUnderway: (entry: QueueEntry): boolean => underway.has(entry),
-
     /** The next entries to send, in order; those behind one that is not stored yet wait for it. */
     sendable(session: Session, count: number): QueueEntry[] {
       const entries = waitingEntries(session, count)

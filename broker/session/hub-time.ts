@@ -4,7 +4,7 @@ import type { Log } from '../../telemetry/log.ts'
 export type HubTime = Awaited<ReturnType<typeof openHubTime>>
 
 /** How long something has lasted, by a clock that only runs on: no wall clock that is set, or wrong, moves it. */
-export interface TimeSources {
+interface TimeSources {
   /** Milliseconds since the epoch. */
   clock: () => number
   /** Milliseconds since whenever, as of `performance.now()`. */

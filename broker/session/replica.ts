@@ -1,5 +1,6 @@
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import type { Store, Told } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
+import { keyOf } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Outbox } from '../queue/outbox.ts'
 import { placeOfEntry, readBodyOf, readEntry } from '../queue/queue-store.ts'
@@ -90,11 +91,6 @@ export function followSessions(parts: {
   function settle(work: Promise<unknown>): void {
     work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
-}
-
-function keyOf(change: Told): string {
-  if ('put' in change) return change.put
-  return 'del' in change ? change.del : ''
 }
 
 function numberIn(key: string): number {

@@ -16,7 +16,7 @@ export interface PluginItem {
 }
 
 /** What a driver knows about one try. */
-export interface DeliveryContext {
+interface DeliveryContext {
   /** The same for every try of an item. */
   messageId: string
   /** From 1. */

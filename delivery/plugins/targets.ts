@@ -1,4 +1,5 @@
 import { type ErrorItem, errorItem, pathOf, quote } from '../../event/error.ts'
+import { isRecord } from '../../event/json.ts'
 import type { EventKind } from '../../event/kind.ts'
 import type { HubEvent } from '../../event/schema.ts'
 
@@ -15,7 +16,7 @@ export interface PluginTarget {
 const maxWarnings = 20
 
 /** A target that gets an event, with the entry that made it so. */
-export interface Enabled {
+interface Enabled {
   type: string
   plugin: Record<string, unknown>
 }
@@ -65,8 +66,4 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const { plugins } = { plugins: undefined, ...event }
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

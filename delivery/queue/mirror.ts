@@ -1,4 +1,5 @@
-import type { Store, Told } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
+import { keyOf } from '../../store/store.ts'
 import { createBodies } from './bodies.ts'
 import {
   addLetterTo,
@@ -13,8 +14,6 @@ import {
 } from './queue.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 import { numberOf, placeOf, readWork } from './work-records.ts'
-
-export type Mirror = Awaited<ReturnType<typeof createMirror>>
 
 /**
  * The queues in memory, as the store has them: loaded, changed by this node, and following what other nodes do
@@ -118,9 +117,4 @@ export async function createMirror(
       else bodies.removed(sequence)
     })
   }
-}
-
-function keyOf(change: Told): string {
-  if ('put' in change) return change.put
-  return 'del' in change ? change.del : ''
 }

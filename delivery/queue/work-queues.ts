@@ -1,8 +1,8 @@
+import { createLocks } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { createTurns } from '../turns.ts'
 import type { WorkLimits } from './limits.ts'
 import { createMirror } from './mirror.ts'
 import {
@@ -64,7 +64,7 @@ export async function createWorkQueues(parts: {
     keepToLimit(queue)
   })
   const { queues, bodies, queueOf, take, takeLetters } = mirror
-  const inTurn = createTurns()
+  const inTurn = createLocks().hold
 
   return {
     /** Calls back whenever a queue has a new item. */

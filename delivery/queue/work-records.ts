@@ -1,3 +1,4 @@
+import { padded } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
@@ -65,11 +66,6 @@ function deadLetterKey(queue: string, sequence: number): string {
 
 function bodyKey(sequence: number): string {
   return `work-body/${padded(sequence)}`
-}
-
-/** Sixteen digits hold every safe integer, so that keys sort as numbers. */
-function padded(sequence: number): string {
-  return String(sequence).padStart(16, '0')
 }
 
 /** What the key of an item or dead letter says. */

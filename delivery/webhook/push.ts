@@ -7,7 +7,7 @@ import { isSubscriptionName, type PushSubscription, type PushSubscriptions } fro
 import type { Post } from './webhook.ts'
 
 /** Name of the event in a test message: receivers filter by type (service.md §1), and no screen changes. */
-export const testEvent = 'de.org.hub.v1.test'
+const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */
 export function createPush(parts: {

@@ -5,7 +5,7 @@ import type { PushSubscription } from './subscriptions.ts'
 export type Standings = Awaited<ReturnType<typeof createStandings>>
 
 /** How it goes with a webhook, as its institution sees it. */
-export interface Standing {
+interface Standing {
   state: 'active' | 'retrying' | 'disabled'
   /** Since when, ISO 8601. */
   since: string

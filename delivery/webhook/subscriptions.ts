@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createCollection } from '../../store/collection.ts'
+import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
-import { createTurns } from '../../store/turns.ts'
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
@@ -54,7 +54,7 @@ export async function createPushSubscriptions(parts: {
     if (after) index(after)
   })
   // Disabling must not bring back what was just removed, nor two users exceed what one institution may have.
-  const inTurn = createTurns(store, 'subscription')
+  const inTurn = createLock(store, 'subscription')
 
   return {
     /** Undefined: the institution has too many. */

@@ -50,7 +50,7 @@ export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean })
 }
 
 /** The host as an address or a name; the parser has written every spelling of an IPv4 address as four numbers. */
-export function hostOf(url: URL): string {
+function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 }
 

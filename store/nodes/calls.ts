@@ -8,7 +8,7 @@ const timeoutMs = 1_500
 export type Calls = ReturnType<typeof createCalls>
 
 /** Does something for another node; the result must survive JSON. */
-export type Handler = (args: unknown) => Promise<unknown> | unknown
+type Handler = (args: unknown) => Promise<unknown> | unknown
 
 /** Questions between nodes, over the log of the store. On a single node there is nobody to ask. */
 export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {

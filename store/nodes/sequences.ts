@@ -24,6 +24,11 @@ export function createSequences(clock: () => number, slot: () => number) {
   }
 }
 
+/** A sequence as part of a key. Sixteen digits hold every safe integer, so that keys sort as numbers. */
+export function padded(sequence: number): string {
+  return String(sequence).padStart(16, '0')
+}
+
 /** When a sequence was made, milliseconds since the epoch. */
 export function sequenceTime(sequence: number): number {
   return Math.floor(sequence / (perNode * maxNodes))

@@ -21,7 +21,7 @@ export interface RedisServer {
   ca?: string
 }
 
-export interface RedisAddress {
+interface RedisAddress {
   readonly host: string
   readonly port: number
 }

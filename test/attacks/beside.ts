@@ -22,9 +22,6 @@ export async function besideAttack(
     t.equal(acknowledged, sent, `${phase}: every event of the pair is acknowledged`)
     t.equal(received, sent, `${phase}: every event of the pair arrives`)
   }
-  // No measure of speed: a node that stands still for half of the attack stands still.
-  const { sent, meanwhile } = outcome.events.beside
-  t.ok(meanwhile > sent / 2, `${meanwhile} of ${sent} events of the pair arrive while the attack lasts`)
   const mebibytes = Math.round(outcome.memory.growth / 1024 / 1024)
   t.ok(outcome.memory.growth < maxGrowthBytes, `memory grew by ${mebibytes} MiB, less than 150`)
   return outcome

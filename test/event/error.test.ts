@@ -1,5 +1,5 @@
 import t from 'tap'
-import { errorItem, errorTable, httpStatusOf, outcomeOf, pathOf, quote } from '../../event/error.ts'
+import { errorItem, errorTable, outcomeOf, pathOf, quote } from '../../event/error.ts'
 
 t.test('the error codes are those of design.md §7, with their outcomes', async (t) => {
   const outcomes = Object.fromEntries(Object.entries(errorTable).map(([code, kind]) => [code, kind.outcome]))
@@ -27,15 +27,7 @@ t.test('the error codes are those of design.md §7, with their outcomes', async 
 t.test('schema errors are invalid, and so is a code nobody knows', async (t) => {
   for (const code of ['required.openapi.validation', 'someday.openapi.validation', 'constructor', 'x']) {
     t.equal(outcomeOf(code), 'invalid', code)
-    t.equal(httpStatusOf(code), 400, code)
   }
-})
-
-t.test('the status of an answer follows service.md §7', async (t) => {
-  t.equal(httpStatusOf('payload.size'), 413)
-  t.equal(httpStatusOf('payload.json'), 400)
-  t.equal(httpStatusOf('service.publisher.mismatch'), 201, 'blocked is a business outcome')
-  t.equal(httpStatusOf('service.failed'), 500)
 })
 
 t.test('an item is the sentence of its code and the detail', async (t) => {

@@ -6,7 +6,7 @@ import { createFormerLivestreams } from './former.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
-export interface FeedStatus {
+interface FeedStatus {
   /** The one that is configured. */
   source: string
   /** The one the feed in use came from, or null without a feed. */
@@ -217,7 +217,7 @@ function parseStored(stored: Buffer): (LastGood & { feed: Feed }) | undefined {
   return 'feed' in parsed ? { ...last, feed: parsed.feed } : undefined
 }
 
-export interface RefreshResult extends FeedStatus {
+interface RefreshResult extends FeedStatus {
   itemsBefore: number
 }
 

@@ -1,3 +1,4 @@
+import { isRecord } from '../../event/json.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../../event/urn.ts'
 import { foldExternalId } from './external-id.ts'
 
@@ -112,10 +113,6 @@ function readItem(item: unknown): { livestream: Livestream } | { problem: string
     return { problem: 'publisher.institution.id: expected an institution URN' }
   }
   return { livestream }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function textOf(value: unknown): string {

@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createTurns, type InTurn } from '../../store/turns.ts'
+import { createLock, type InLock } from '../../store/lock.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
 function openNodes(t: Test, count: number, patience?: number) {
   const space = createSharedSpace()
   return Array.from({ length: count }, () => {
     const store = space.openWatched(t)
-    const inTurn = createTurns(store, 'counter', patience)
+    const inTurn = createLock(store, 'counter', patience)
     store.start()
     return { store, inTurn }
   })
@@ -17,7 +17,7 @@ t.test('changes of several nodes never overlap, and each finds what the one befo
   const nodes = openNodes(t, 3)
   let running = 0
   let counter = 0
-  const change = (inTurn: InTurn) =>
+  const change = (inTurn: InLock) =>
     inTurn(async () => {
       t.equal(++running, 1)
       const seen = counter

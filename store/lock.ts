@@ -2,30 +2,61 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from './store.ts'
 
 /** Runs a change when everything that was to be changed before is done, and answers with its result. */
-export type InTurn = <T>(change: () => Promise<T>) => Promise<T>
+export type InLock = <T>(change: () => Promise<T>) => Promise<T>
 
-/** A turn that takes longer than this belongs to a node that is gone, or may as well be. */
+/** A lock that is held longer than this belongs to a node that is gone, or may as well be. */
 const patienceMs = 10_000
 
 /**
  * Changes one after another, on all nodes that share the store: whoever decides by what is there (a name that
  * is free, a token that was not used) finds what the change before left.
  */
-export function createTurns(store: Store, name: string, patience = patienceMs): InTurn {
+export function createLock(store: Store, name: string, patience = patienceMs): InLock {
   const take = store.watch ? createClaims(store, store.watch, `turn ${name}`, patience) : undefined
-  let last: Promise<unknown> = Promise.resolve()
-  return (change) => {
-    const result = last.then(async () => {
+  const here = createLocks()
+  return (change) =>
+    here.hold('', async () => {
       if (!take) return change()
-      const end = await take()
+      const release = await take()
       try {
         return await change()
       } finally {
-        end()
+        release()
       }
     })
-    last = result.catch(() => undefined)
-    return result
+}
+
+/** One at a time by key, in the order of the calls, on this node. */
+export function createLocks() {
+  const last = new Map<string, Promise<void>>()
+
+  return {
+    take,
+
+    /** Runs the work when that of earlier calls with this key is over, and answers with its result. */
+    async hold<T>(key: string, work: () => Promise<T>): Promise<T> {
+      const release = await take(key)
+      try {
+        return await work()
+      } finally {
+        release()
+      }
+    },
+  }
+
+  /** Resolves when earlier locks of this key are released, with the function that releases this one. */
+  async function take(key: string): Promise<() => void> {
+    const before = last.get(key)
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    last.set(key, held)
+    void held.then(() => {
+      if (last.get(key) === held) last.delete(key)
+    })
+    await before
+    return release
   }
 }
 
