@@ -32,7 +32,7 @@ const all = [...pages.values()].join('\n')
 
 test('npm scripts', async (t) => {
   const scripts = Object.keys(JSON.parse(read('package.json')).scripts)
-  const named = found(all, /\bnpm run (?:-s )?([a-z]+)|\bnpm (start|test)\b/g)
+  const named = found(all, /\bnpm run (?:-s )?([a-z:]+)|\bnpm (start|test)\b/g)
   for (const script of named) t.ok(scripts.includes(script), `npm run ${script} exists`)
   for (const script of scripts.filter((name) => !/^(pre|post)/.test(name))) {
     t.match(

@@ -54,6 +54,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   const unsettled = new Map<number, readonly TimedPending[]>()
   const pendingCommits = new Set<Promise<void>>()
   let number = 0
+  /** When Redis last answered a commit, or told of one, on the clock of `performance.now()`. */
+  let answeredAt = Number.NEGATIVE_INFINITY
   let log: LogReader | undefined
   let closing: Promise<void> | undefined
 
@@ -126,20 +128,28 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     return Array.isArray(page) ? page : []
   }
 
-  /** A commit that rejects when its time is up, wherever it is by then. */
+  /**
+   * A commit that rejects when its time is up, wherever it is by then. While Redis answers commits before it, it goes on
+   * waiting: to give up for a backlog would make clients send everything again, and the backlog longer.
+   */
   function timed(
     changes: readonly Change[],
     resolve: () => void,
     reject: (error: unknown) => void,
   ): TimedPending {
-    const timer = setTimeout(() => pending.giveUp(), timeoutMs)
+    const began = performance.now()
+    let timer = setTimeout(giveUpInTime, timeoutMs)
+    function giveUpInTime(): void {
+      const remaining = Math.max(began, answeredAt) + timeoutMs - performance.now()
+      if (remaining > 1) timer = setTimeout(giveUpInTime, remaining)
+      else pending.giveUp()
+    }
     const settle = () => {
       clearTimeout(timer)
       pending.isSettled = true
     }
     const pending: TimedPending = {
       changes,
-      until: connection.deadline(),
       isSent: false,
       isSettled: false,
       isGivenUp: false,
@@ -164,13 +174,13 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
   async function write(group: readonly TimedPending[]): Promise<void> {
     const current = ++number
-    const until = Math.max(...group.map((pending) => pending.until))
     let changes: Buffer | undefined
     try {
       const id = await connection.ask((send) => {
         changes ??= take(current, group)
         return commitScript(send, commitKeys, [node, current, changes, markEvery])
-      }, until)
+      }, connection.deadline())
+      answeredAt = performance.now()
       if (log) log.whenPassed(String(id), () => settleUpTo(current))
       else settleUpTo(current)
     } catch (error) {
@@ -178,6 +188,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
         for (const pending of group) pending.giveUp()
         return
       }
+      answeredAt = performance.now()
       unsettled.delete(current)
       // Deletions make room, and must not wait for it.
       const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
@@ -196,6 +207,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   }
 
   function settleUpTo(last: number): void {
+    answeredAt = performance.now()
     for (const [number, group] of unsettled) {
       if (number > last) return
       unsettled.delete(number)
@@ -205,7 +217,6 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 }
 
 interface TimedPending extends Pending {
-  until: number
   isSent: boolean
   isSettled: boolean
   /** Rejected, and may be applied all the same. */

@@ -108,6 +108,24 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
     t.ok(performance.now() - start < 1_000)
   })
 
+  t.test('a backlog is no fault: commits wait while Redis answers those before them', async (t) => {
+    const redis = await startRedis(t)
+    const network = await startNetwork(t, redis.port, { delayMs: 50 })
+    const store = await openRedis(t, network.url, { timeoutMs: 1_000 })
+    // One group each, and each takes a round trip.
+    const large = 'x'.repeat(300_000)
+    const keys = numbered(20)
+    await Promise.all(keys.map((key) => store.commit([put(key, large)])))
+    for (const key of keys) t.equal((await text(store, key))?.length, large.length)
+    await redis.pause()
+    await t.rejects(
+      store.commit([put('late')]),
+      { message: /not committed/ },
+      'without answers it does not wait',
+    )
+    await redis.resume()
+  })
+
   t.test('lost connections neither lose nor repeat a commit', async (t) => {
     const redis = await startRedis(t)
     const [store, follower] = [await openRedis(t, redis.url), await openRedis(t, redis.url)]
