@@ -1,0 +1,28 @@
+import type { Test } from 'tap'
+import type { Force } from '../../../bench/attacks/attack.ts'
+import type { AttackName } from '../../../bench/attacks/attacks.ts'
+import { besiege, type Outcome } from '../../../bench/attacks/siege.ts'
+
+const maxGrowthBytes = 150 * 1024 * 1024
+
+/**
+ * Attacks a node for a few seconds and asserts what holds beside every attack, whatever the machine: the node lives,
+ * the healthy pair loses nothing, memory stays bounded. How fast the pair is says `npm run bench -- attacks`.
+ */
+export async function besideAttack(
+  t: Test,
+  name: AttackName,
+  of: { seconds?: number; force?: Partial<Force>; env?: Record<string, string> } = {},
+): Promise<Outcome> {
+  const { seconds = 6, ...more } = of
+  const outcome = await besiege(name, { alone: 1, attack: seconds, after: 1, apart: false, ...more })
+  t.ok(outcome.survived, 'the node lives')
+  for (const [phase, { sent, acknowledged, received }] of Object.entries(outcome.events)) {
+    t.ok(sent > 0, `${phase}: the pair was there`)
+    t.equal(acknowledged, sent, `${phase}: every event of the pair is acknowledged`)
+    t.equal(received, sent, `${phase}: every event of the pair arrives`)
+  }
+  const mebibytes = Math.round(outcome.memory.growth / 1024 / 1024)
+  t.ok(outcome.memory.growth < maxGrowthBytes, `memory grew by ${mebibytes} MiB, less than 150`)
+  return outcome
+}

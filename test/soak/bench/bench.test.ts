@@ -1,0 +1,57 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { projectFile } from '../../root.ts'
+
+const program = projectFile('bench/bench.ts')
+const loader = `--import=${import.meta.resolve('tsx')}`
+/** Without what the test runner adds to every Node process: the compiler does not stand it. */
+const bench = (...options: string[]) =>
+  promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath, loader, program, ...options])
+
+t.test('a scenario ends by itself and prints one JSON value', async (t) => {
+  const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
+  const options = [...short, '--peers', 'hub,aedes', '--json']
+  const { machine, results } = JSON.parse((await bench('latency', ...options)).stdout)
+  t.match(machine, { cpu: String, memory: String, versions: /^Node / })
+  const { rows } = results.latency
+  t.strictSame(
+    rows.map(({ system }: { system: string }) => system),
+    ['hub', 'plain Aedes'],
+  )
+  for (const { figures } of rows) {
+    t.equal(figures.lost, 0)
+    t.ok(figures.p50 > 0 && figures.p50 <= figures.p99)
+  }
+  t.ok(rows[0].ratios['plain Aedes'].p99 > 0)
+})
+
+t.test('attacks: a row for each, and 1 at the end when one is outside of the measure', async (t) => {
+  const short = ['--alone', '1', '--seconds', '1', '--after', '1', '--connections', '1', '--addresses', '1']
+  const options = ['attacks', '--only', 'pipelined-gets,empty-services', ...short, '--json']
+  const { code = 0, stdout } = await bench(...options).catch((error) => error)
+  const { rows } = JSON.parse(stdout).results.attacks
+  t.strictSame(
+    rows.map((row: { case: string }) => row.case),
+    ['pipelined-gets', 'empty-services'],
+  )
+  for (const { figures } of rows) {
+    t.ok(figures.sent > 0 && figures.alone50 <= figures.alone99 && figures.beside99 > 0)
+    t.equal(figures.survived, 1)
+  }
+  const isWithin = rows.every(({ figures }: { figures: { within: number } }) => figures.within === 1)
+  t.equal(code, isWithin ? 0 : 1)
+})
+
+t.test('what it does not know is wrong usage', async (t) => {
+  const wrong = [
+    ['nothing'],
+    ['latency', '--wrong', '1'],
+    ['latency', '--peers', 'nobody'],
+    ['latency', '--only', 'pipelined-gets'],
+    ['attacks', '--only', 'nothing'],
+  ]
+  for (const options of wrong) {
+    await t.rejects(bench(...options), { code: 2 }, options.join(' '))
+  }
+})

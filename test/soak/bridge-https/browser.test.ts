@@ -1,0 +1,105 @@
+import { createHash, X509Certificate } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { addUser, openApi, password } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { institutions, playing, playingTopic, station } from '../../events.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
+
+const executablePath = '/usr/bin/chromium'
+const skip = existsSync(executablePath)
+  ? false
+  : `NOT TESTED: there is no ${executablePath} (apt-get install chromium)`
+const mqttBundle = fileURLToPath(new URL('./dist/mqtt.min.js', import.meta.resolve('mqtt/package.json')))
+const [own = ''] = institutions
+
+/** What mqtt.js calls itself in a page. */
+interface Page {
+  mqtt: {
+    connect(
+      url: string,
+      options: object,
+    ): {
+      on(event: string, listener: (...values: never[]) => void): void
+      subscribe(filter: string, options: object): void
+      end(force: boolean): void
+    }
+  }
+}
+
+t.test('mqtt.js in Chromium receives a retained event over wss', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const report = await publisher.publish(playing(station()))
+  const page = await openPage(t, hub)
+  // A page of somebody else: MQTT over WebSocket asks for credentials, not for an origin.
+  await page.addScriptTag({ path: mqttBundle })
+  const login = await hub.subscriber('radio/#')
+  const seen = await page.evaluate(
+    ([url = '', username = '', secret = '']) =>
+      new Promise<{ topic: string; payload: string; retain: boolean }>((resolve, reject) => {
+        const { mqtt } = globalThis as unknown as Page
+        const client = mqtt.connect(url, {
+          username,
+          password: secret,
+          protocolVersion: 4,
+          reconnectPeriod: 0,
+        })
+        client.on('connect', () => client.subscribe('radio/+/track/playing', { qos: 1 }))
+        client.on('error', (error: Error) => reject(error))
+        client.on('message', (topic: string, payload: Uint8Array, { retain }: { retain: boolean }) => {
+          client.end(true)
+          resolve({ topic, payload: new TextDecoder().decode(payload), retain })
+        })
+      }),
+    [`wss://localhost:${hub.httpsPort}/mqtt`, login.username, login.password],
+  )
+  t.equal(seen.topic, playingTopic(station()))
+  t.equal(seen.retain, true)
+  t.match(JSON.parse(seen.payload), { id: report.id, title: 'Morgenlicht' })
+})
+
+t.test('a person chooses a password by the link', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { email } = await addUser(hub, api, own)
+  const { resetUrl } = await hub.ask<{ resetUrl: string }>('users.reset-password', { email })
+  const page = await openPage(t, hub)
+  const problems: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error') problems.push(`${message.text()} ${message.location().url}`)
+  })
+  await page.goto(resetUrl)
+  await page.fill('#password', 'chosen in the browser')
+  await page.click('button')
+  await page.getByText('Your password is set').waitFor()
+  t.same(
+    problems.filter((problem) => !problem.endsWith('/favicon.ico')),
+    [],
+  )
+  const logIn = (secret: string) => api.call('POST', '/auth/login', { body: { email, password: secret } })
+  t.equal((await logIn('chosen in the browser')).status, 200)
+  t.equal((await logIn(password)).status, 401)
+
+  await page.goto(`https://localhost:${hub.httpsPort}/docs/`)
+  await page.getByText('/events/{eventName}').first().waitFor()
+  t.pass('the page of the description shows the routes, within its policy')
+})
+
+async function openPage(t: Test, hub: TestHub) {
+  const certificate = new X509Certificate(readFileSync(join(dirname(hub.caPath), 'server.pem')))
+  const spki = certificate.publicKey.export({ type: 'spki', format: 'der' })
+  const browser = await chromium.launch({
+    executablePath,
+    args: [
+      '--no-sandbox',
+      // This one certificate is trusted, no other.
+      `--ignore-certificate-errors-spki-list=${createHash('sha256').update(spki).digest('base64')}`,
+    ],
+  })
+  t.teardown(() => browser.close())
+  return browser.newPage({ bypassCSP: false })
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { httpsErrors } from '../../../bridge-https/answer.ts'
+import { maxPayloadBytes } from '../../../validator/decide.ts'
+import { openApi } from '../../bridge-https/api.ts'
+import { projectFile } from '../../root.ts'
+import { startTestHub } from '../../start-hub.ts'
+
+const page = readFileSync(projectFile('docs/https.md'), 'utf8')
+const others = ['migration.md', 'webhooks.md', 'plugins.md', 'operators.md'].map((name) =>
+  readFileSync(projectFile(`docs/${name}`), 'utf8'),
+)
+
+t.test('the page has every error code of this door, and no other', async (t) => {
+  const rows = [...page.matchAll(/^\| `([a-z]+\.[a-z]+)` \| (\d{3}) \|$/gm)].map(([, code]) => code)
+  t.same(rows.sort(), Object.keys(httpsErrors).sort())
+  t.match(page, maxPayloadBytes.toLocaleString('en'))
+})
+
+t.test('the page has every status that the description has, and routes that exist', async (t) => {
+  const hub = await startTestHub(t)
+  const { description } = await openApi(t, hub)
+  const statuses = new Set(description.operations.flatMap((operation) => operation.statuses))
+  const rows = [...page.matchAll(/^\| (\d{3}) \| .* \| (?:yes)? ?\|$/gm)].map(([, status]) => status)
+  t.same(rows.sort(), [...statuses].filter((status) => Number(status) >= 400).sort())
+  const routes = description.operations.map(({ method, path }) => `${method} ${path}`)
+  for (const [, route = ''] of [page, ...others]
+    .join('\n')
+    .matchAll(/`((?:GET|POST|PUT|DELETE) \/[^`]*)`/g)) {
+    t.ok(routes.includes(route), route)
+  }
+  for (const route of routes.filter((one) => /subscriptions|pubsub/.test(one))) {
+    t.ok(page.includes(`\`${route}\``), `${route} is on the page`)
+  }
+})

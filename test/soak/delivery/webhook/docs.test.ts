@@ -1,0 +1,234 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { decodeJwt, decodeProtectedHeader, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import t, { type Test } from 'tap'
+import { loadConfig } from '../../../../config/config.ts'
+import { keptAttempts } from '../../../../delivery/attempts.ts'
+import { backOff } from '../../../../delivery/back-off.ts'
+import { workLimits } from '../../../../delivery/queue/limits.ts'
+import { pushBody } from '../../../../delivery/webhook/push-message.ts'
+import { addUser, openApi, openClient } from '../../../bridge-https/api.ts'
+import { codeBlock, readPage, startProgram } from '../../../documentation.ts'
+import { institutions, playing, station } from '../../../events.ts'
+import { pushing, startReceiver } from '../../../receiver.ts'
+import { projectFile } from '../../../root.ts'
+import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
+
+/*
+ * The receivers of docs/webhooks.md as they stand there, against a node. The one in Python verifies tokens with
+ * other libraries than the ones the hub signs them with.
+ */
+const page = readPage('webhooks.md')
+const [own = ''] = institutions
+const dayMs = 24 * 3_600_000
+
+/** Debian puts the modules beside its own Python, which need not be the first of the path. */
+const python = ['python3', '/usr/bin/python3'].find(hasJwt)
+const skip =
+  python === undefined
+    ? 'NOT TESTED: there is no Python with jwt (apt-get install python3-jwt python3-cryptography)'
+    : false
+
+const receivers = [
+  { language: 'js', command: [process.execPath, 'receiver.mjs'], having: 'createServer', skip: false },
+  { language: 'python', command: [python ?? '', 'receiver.py'], having: 'serve_forever', skip },
+] as const
+
+for (const receiver of receivers) {
+  t.test(`the receiver in ${receiver.language}`, { skip: receiver.skip, timeout: 120_000 }, async (t) => {
+    const { home, recorder, hub, api, token, publish, subscribe, list } = await start(t)
+    const program = await startReceiverOf(t, home, hub, receiver)
+    const post = openClient(t, { httpsPort: program.port, caPath: recorder.ca })
+    const { name } = await subscribe(`https://localhost:${program.port}/`)
+    const statuses = async (of: string) => {
+      const { json } = await api.call('GET', `/subscriptions/${of}/deliveries`, { token })
+      return Array.isArray(json) ? json.map(({ status }) => status) : []
+    }
+    const test = async () => (await api.call('POST', `/subscriptions/${name}/test`, { token })).json
+
+    await t.test('a push of the hub', async (t) => {
+      t.match(await test(), { delivered: false, delivery: { status: 503 } }, 'not in the list yet')
+      await list()
+      await publish('Eins für alle')
+      await program.line(/^de\.org\.hub\.v1\.radio\.track\.playing Eins für alle$/)
+      await hub.until(async () => (await statuses(name))[0] === 201)
+      t.match(await test(), { delivered: true, delivery: { status: 201 } })
+    })
+
+    await t.test('a push with a key that the hub has just made', async (t) => {
+      await hub.ask('keys.rotate')
+      t.match(await test(), { delivered: true, delivery: { status: 201 } })
+    })
+
+    await t.test('a push for another account', async (t) => {
+      await list({ serviceAccount: 'somebody@else.example' })
+      t.match(await test(), { delivered: true, delivery: { status: 204 } })
+    })
+
+    // What the hub sends to somebody else, to be posted here.
+    await subscribe(recorder.url())
+    const before = (await statuses(name)).length
+    await publish('Two')
+    await recorder.until((received) => received.length === 1)
+    // While its list is still the wrong one.
+    await hub.until(async () => (await statuses(name)).length > before)
+    const [pushed] = recorder.received
+    if (!pushed) throw new Error('nothing arrived')
+    const genuine = String(pushed.headers.authorization).replace('Bearer ', '')
+    const send = async (token: string, body: unknown = pushed.body) => {
+      const authorization = token === '' ? {} : { authorization: `Bearer ${token}` }
+      return (await post('POST', '/', { body, headers: authorization })).status
+    }
+    const printed = () => program.lines.filter((line) => line.endsWith('Two')).length
+
+    await t.test('tokens', async (t) => {
+      await list()
+      const claims = decodeJwt(genuine)
+      const header = { ...decodeProtectedHeader(genuine), alg: 'RS256' }
+      const { privateKey } = await generateKeyPair('RS256')
+      const forge = (changed: object = {}, head: object = {}) =>
+        new SignJWT({ ...claims, ...changed }).setProtectedHeader({ ...header, ...head }).sign(privateKey)
+      const [head = '', payload = '', signature = ''] = genuine.split('.')
+      const changed = Buffer.from(JSON.stringify({ ...claims, email: 'x@y.example' })).toString('base64url')
+      const bad: [what: string, token: string][] = [
+        ['none', ''],
+        ['no token at all', 'x'],
+        ['random bytes', randomBytes(300).toString('base64url')],
+        ['signed by somebody else', await forge()],
+        ['signed by somebody else, with a key that the hub does not have', await forge({}, { kid: 'x' })],
+        ['without the name of the key', await forge({}, { kid: undefined })],
+        ['of another issuer', await forge({ iss: 'https://else.example' })],
+        ['not signed', new UnsecuredJWT(claims).encode()],
+        [
+          'signed with a shared secret',
+          await new SignJWT(claims)
+            .setProtectedHeader({ ...header, alg: 'HS256' })
+            .sign(Buffer.from(header.kid ?? '')),
+        ],
+        ['changed', `${head}.${changed}.${signature}`],
+        ['cut off', `${head}.${payload}.`],
+        ['of a user', token],
+      ]
+      for (const [what, token] of bad) t.equal(await send(token), 204, what)
+      await list({ url: 'https://localhost/elsewhere' })
+      t.equal(await send(genuine), 204, 'for another audience')
+      await list({ serviceAccount: 'somebody@else.example' })
+      t.equal(await send(genuine), 204, 'with another email')
+      t.equal(printed(), 0, 'nothing of it was done')
+      await list()
+      t.equal(await send(genuine), 201)
+    })
+
+    await t.test('messages', async (t) => {
+      t.equal(await send(genuine), 201)
+      t.equal(await send(genuine), 201)
+      t.equal(printed(), 1, 'a repetition is not done again')
+      t.equal(await send(genuine, { ...pushed.body, subscription: 'unknown' }), 503)
+      const broken = { ...pushed.body.message, messageId: '2', data: 'bm8ganNvbg==' }
+      t.equal(await send(genuine, { ...pushed.body, message: broken }), 503, 'handling it fails')
+      for (const body of ['{', 'null', '{}', '']) t.equal(await send(genuine, body), 503, body)
+      t.equal(await send(genuine), 201, 'it goes on')
+    })
+
+    await t.test('the hub is away', async (t) => {
+      await hub.close()
+      const { privateKey } = await generateKeyPair('RS256')
+      const header = { ...decodeProtectedHeader(genuine), alg: 'RS256', kid: 'new' }
+      const unknown = await new SignJWT(decodeJwt(genuine)).setProtectedHeader(header).sign(privateKey)
+      t.equal(await send(unknown), 503, 'nobody knows whether it is genuine')
+      t.equal(await send(genuine), 201, 'this key is known')
+    })
+  })
+}
+
+t.test('the example of a push is one', async (t) => {
+  const example = JSON.parse(codeBlock(page, 'json', '"publishTime"'))
+  const { data, attributes, messageId, publishTime } = example.message
+  const body = pushBody({
+    data: Buffer.from(data, 'base64'),
+    ...{ attributes, messageId },
+    publishedAt: Date.parse(publishTime),
+    subscription: example.subscription,
+  })
+  t.strictSame(JSON.parse(body.toString()), example)
+  t.equal(JSON.parse(Buffer.from(data, 'base64').toString()).event, attributes.event)
+})
+
+t.test('numbers', async (t) => {
+  const loaded = loadConfig({}, '/')
+  if ('problems' in loaded) throw new Error(loaded.problems.join())
+  const { ageMs, deadLetterAgeMs, deadLettersPerQueue } = workLimits
+  const text = page.replaceAll('\n', ' ')
+  for (const sentence of [
+    `not acknowledged for ${ageMs / dayMs} days`,
+    `kept for ${deadLetterAgeMs / dayMs} days, ${deadLettersPerQueue.toLocaleString('en')} for each`,
+    `At most ${loaded.config.workQueueLimit.toLocaleString('en')} messages wait`,
+    `last ${keptAttempts} tries`,
+    `after ${backOff(1, () => 1) / 1_000} second, then ${[2, 3, 4].map((tries) => backOff(tries, () => 1) / 1_000).join(', ')} …`,
+    `up to ${backOff(30, () => 1) / 60_000} minutes`,
+  ]) {
+    t.ok(text.includes(sentence), sentence)
+  }
+})
+
+/** A node with a user and a topic, and a receiver that only takes notes. */
+async function start(t: Test) {
+  const home = await temporaryDirectory(t)
+  const recorder = await startReceiver(t, home)
+  const hub = await startTestHub(t, pushing(recorder), home)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const publish = (title: string) => {
+    const body = playing(station(), { title })
+    return api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { token, body })
+  }
+  await publish('makes the topic')
+
+  async function subscribe(url: string): Promise<{ name: string }> {
+    const body = { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id }
+    const { status, json } = await api.call('POST', '/subscriptions', { token, body })
+    t.equal(status, 201)
+    return { name: String(json.name) }
+  }
+
+  /** Saves the subscriptions for the receiver; `changes` are made to each. */
+  async function list(changes: object = {}): Promise<void> {
+    const { json } = await api.call('GET', '/subscriptions', { token })
+    const subscriptions = Array.isArray(json) ? json : []
+    const changed = subscriptions.map((one) => ({ ...one, ...changes }))
+    await writeFile(join(home, 'subscriptions.json'), JSON.stringify(changed))
+  }
+  return { home, recorder, hub, api, token, publish, subscribe, list }
+}
+
+async function startReceiverOf(
+  t: Test,
+  home: string,
+  hub: { httpsPort: number; caPath: string },
+  { language, command, having }: (typeof receivers)[number],
+) {
+  await writeFile(join(home, command[1]), codeBlock(page, language, having))
+  // As after `npm install jose`.
+  await symlink(projectFile('node_modules'), join(home, 'node_modules'))
+  const program = startProgram(t, command, {
+    cwd: home,
+    env: {
+      ...{ HUB: `https://localhost:${hub.httpsPort}`, PORT: '0' },
+      ...{ CERT: 'receiver-certs/server.pem', KEY: 'receiver-certs/server-key.pem' },
+      ...{ NODE_EXTRA_CA_CERTS: hub.caPath, SSL_CERT_FILE: hub.caPath, PYTHONUTF8: '1' },
+    },
+  })
+  const [, port] = await program.line(/^listening on port (\d+)$/)
+  return { ...program, port: Number(port) }
+}
+
+function hasJwt(program: string): boolean {
+  try {
+    execFileSync(program, ['-c', 'import cryptography, jwt'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}

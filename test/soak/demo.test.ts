@@ -1,0 +1,119 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { type Test, test } from 'tap'
+import { createScreen, cut, widthOf } from '../../demo/screen.ts'
+import { root } from '../root.ts'
+import { temporaryDirectory } from '../start-hub.ts'
+
+const time = String.raw`^\d\d:\d\d:\d\d`
+
+test('npm run demo ends by itself, with everything arrived', async (t) => {
+  const { code, output } = await demo(t, ['npm', 'run', '-s', 'demo', '--', '--seconds', '5'])
+  t.equal(code, 0)
+  t.notMatch(output, '\u001b', 'plain lines when piped')
+  const lines = [
+    `${time}  app  Küstenwelle 1 +playing +Mira Hollund – Ebbe und Flut +\\d+\\.\\d ms$`,
+    `${time}  car  Küstenwelle 1 +playing +Mira Hollund – Ebbe und Flut +\\d+\\.\\d ms$`,
+    `${time}  app  Küstenwelle 1 +next +The Lantern Keepers – Salt on the Window +\\d+\\.\\d ms$`,
+    `${time}  car  Küstenwelle 1 +control +traffic-announcement on +\\d+\\.\\d ms$`,
+    `${time}  car  Küstenwelle 1 +control +traffic-announcement off +\\d+\\.\\d ms$`,
+    `${time}  app  Bergland 3 Gipfelklang +data +Gipfelklang – Studio: 0800 555 0123 +\\d+\\.\\d ms$`,
+    `${time}  fb   Bergland Rundfunk +published  playing · Bergland 3 Gipfelklang$`,
+    `${time}  fb   Bergland Rundfunk +blocked    playing · Küstenwelle 1$`,
+    '^ +service.institution.mismatch at .services.0: The livestream belongs to another institution',
+    `${time}  fb   Küstenfunk Nord +invalid    playing · Küstenwelle 1$`,
+    '^ +required.openapi.validation at .title: A required field is missing',
+    '^  events published +\\d+$',
+    '^  blocked +1  a foreign livestream$',
+    '^  invalid +1  a malformed event$',
+    '^  publish to receipt +p50 \\d+\\.\\d ms, p99 \\d+\\.\\d ms of 220 ms$',
+    '^  inside the node +p50 \\d+\\.\\d ms, p99 \\d+\\.\\d ms$',
+    '^Everything accepted arrived; what had to be refused was refused.$',
+  ]
+  for (const line of lines) t.match(output, new RegExp(line, 'm'))
+  const [, arrived, awaited] = /arrivals +(\d+) of (\d+)/.exec(output) ?? []
+  t.ok(Number(arrived) > 0)
+  t.equal(arrived, awaited)
+  t.notMatch(output, new RegExp(`${time}  car  (?!Küstenwelle 1 )`, 'm'), 'the car hears its livestream only')
+})
+
+test('Ctrl-C ends the demonstration with its sums', async (t) => {
+  let asked = false
+  const { code, output } = await demo(
+    t,
+    [process.execPath, '--import=tsx', 'demo/demo.ts'],
+    (line, child) => {
+      if (line.includes('playing') && !asked) {
+        asked = true
+        child.kill('SIGINT')
+      }
+    },
+  )
+  t.equal(code, 0)
+  t.match(output, /Everything accepted arrived/)
+})
+
+test('a wrong option is a usage error', async (t) => {
+  for (const [option, complaint] of [
+    [['--seconds', 'x'], /seconds must be a number from 1 to 86400/],
+    [['--rate', '0'], /rate must be a number from 0.1 to 500/],
+    [['--colour'], /unknown option '--colour'/],
+    [['more'], /too many arguments/],
+  ] as const) {
+    const { code, output, errors } = await demo(t, [
+      process.execPath,
+      '--import=tsx',
+      'demo/demo.ts',
+      ...option,
+    ])
+    t.equal(code, 2)
+    t.equal(output, '')
+    t.match(errors, complaint)
+  }
+})
+
+test('the screen cuts by columns, not by characters', async (t) => {
+  t.equal(widthOf('Küstenwelle'), 11)
+  t.equal(widthOf('Ku\u0308stenwelle'), 11)
+  t.equal(widthOf('夜明け'), 6)
+  t.equal(cut('Küstenwelle', 11), 'Küstenwelle')
+  t.equal(cut('Küstenwelle 1 Haffland', 12), 'Küstenwelle…')
+  t.equal(cut('Ku\u0308stenwelle', 3), 'Ku\u0308…')
+  t.equal(cut('夜明けの音楽隊', 6), '夜明…')
+
+  const lines: string[] = []
+  const terminal = { isTTY: true, columns: 80, write: (line: string) => lines.push(line.trimEnd()) }
+  const screen = createScreen(terminal, () => 'Küstenwelle 1 mit einem sehr langen Namen')
+  for (const title of [
+    '夜明けの音楽隊と港の灯り、そして長い夜の終わりに',
+    'Übermorgenland in voller Länge, ungekürzt',
+  ]) {
+    screen.arrival({ subscriber: 'app', topic: 'radio/x/track/playing', event: { title }, ms: 3 })
+  }
+  const plain = lines.map((line) => line.replaceAll(new RegExp(`${'\u001b'}\\[\\d+m`, 'g'), ''))
+  for (const line of plain) {
+    t.equal(widthOf(line), 80)
+    t.match(line, '…')
+  }
+})
+
+/** Runs the demonstration; checks that nothing of it stays behind. */
+async function demo(
+  t: Test,
+  [command = '', ...args]: string[],
+  onLine: (line: string, child: ReturnType<typeof spawn>) => void = () => {},
+) {
+  const TMPDIR = await temporaryDirectory(t)
+  // A variable of the reader's own node must not leak in.
+  const env = { ...process.env, TMPDIR, HUB_MQTT_PORT: 'none' }
+  const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  child.stdout.on('data', (chunk) => onLine(String(chunk), child))
+  const ended = once(child, 'exit')
+  const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr)])
+  const [code] = await ended
+  const left = (await readdir(TMPDIR)).filter((name) => name.startsWith('hub-demo-'))
+  t.same(left, [], 'its directory is gone')
+  return { code, output, errors }
+}

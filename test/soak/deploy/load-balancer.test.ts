@@ -1,0 +1,191 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { request } from 'node:https'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+import { call } from '../../../cli/connection.ts'
+import { connect } from '../../clients.ts'
+import { control, institutions, station } from '../../events.ts'
+import { freePort, startRedis, withoutRedis } from '../../redis-server.ts'
+import { projectFile } from '../../root.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+
+/*
+ * Two nodes behind deploy/haproxy.cfg, upgraded one after the other.
+ */
+const withoutBalancer =
+  spawnSync('haproxy', ['-v']).status === 0
+    ? false
+    : 'NOT TESTED: there is no haproxy (apt-get install haproxy)'
+const [institution = ''] = institutions
+
+t.test(
+  'nodes are replaced one by one, and nothing is lost',
+  {
+    skip: withoutRedis || withoutBalancer,
+  },
+  async (t) => {
+    const redis = await startRedis(t)
+    const home = await temporaryDirectory(t)
+    const { ca, cert, key } = await ensureDevelopmentCertificates(join(home, 'certs'))
+    const start = async (name: string, ports: { mqtt: number; https: number }) => {
+      return spawnHub(t, home, {
+        HUB_DATA_DIR: join(home, name),
+        HUB_MQTT_PORT: String(ports.mqtt),
+        HUB_HTTPS_PORT: String(ports.https),
+        HUB_REDIS_URL: redis.url,
+        HUB_PUBLIC_URL: 'https://hub.example',
+        HUB_PROXY_PROTOCOL: 'true',
+        HUB_TLS_CERT: cert,
+        HUB_TLS_KEY: key,
+      })
+    }
+    const portsOfA = { mqtt: await freePort(), https: await freePort() }
+    const portsOfB = { mqtt: await freePort(), https: await freePort() }
+    let a = await start('a', portsOfA)
+    const b = await start('b', portsOfB)
+    const balancer = await startBalancer(t, home, { a: portsOfA, b: portsOfB })
+
+    const issue = (args: object) => ask<Issued>(a.adminSocket, 'credentials.add', { label: 'test', ...args })
+    const listener = await issue({ role: 'subscriber', filters: ['radio/#'] })
+    const studio = await issue({ role: 'publisher', institutions: [institution], classes: [] })
+    while ((await ask<unknown[]>(b.adminSocket, 'credentials.list')).length < 2) await delay(20)
+
+    const front = { mqttPort: balancer.mqtt, caPath: ca }
+    const again = { reconnectPeriod: 100 }
+    const direct = { mqttPort: portsOfA.mqtt, caPath: ca }
+    await t.rejects(connect(t, direct, listener), 'without a PROXY header nobody gets in')
+    const app = await connect(t, front, listener, { ...again, clientId: 'app', clean: false })
+    await app.client.subscribeAsync('radio/+/control', { qos: 1 })
+    const sender = await connect(t, front, studio, again)
+    t.equal(await health(balancer.https, ca), 200)
+
+    const sent: string[] = []
+    const publishing = new AbortController()
+    const published = publish()
+    await app.received.count(5)
+    t.equal(await a.stop('SIGTERM'), 0)
+    await goesOn()
+    await balancer.says('Server mqtt/a is DOWN')
+    a = await start('a', portsOfA)
+    await balancer.says('Server mqtt/a is UP') // as an operator waits for it
+    t.equal(await b.stop('SIGTERM'), 0)
+    await goesOn()
+    publishing.abort()
+    await published
+    t.equal(await health(balancer.https, ca), 200)
+
+    const names = () => new Set(app.received.all.map(({ json }) => json.name))
+    const deadline = Date.now() + 10_000
+    while (sent.some((name) => !names().has(name)) && Date.now() < deadline) await delay(20)
+    t.same(
+      sent.filter((name) => !names().has(name)),
+      [],
+      `all ${sent.length} events arrived`,
+    )
+
+    async function goesOn(): Promise<void> {
+      const next = `state-${sent.length + 5}`
+      await app.received.until(({ json }) => json.name === next)
+    }
+
+    /** Control events: an offline session keeps every one of them. */
+    async function publish(): Promise<void> {
+      while (!publishing.signal.aborted) {
+        const name = `state-${sent.length + 1}`
+        const event = control(station(), { name })
+        await sender.client.publishAsync(`inbox/${institution}`, JSON.stringify(event), { qos: 1 })
+        sent.push(name)
+        await delay(20)
+      }
+    }
+  },
+)
+
+interface Ports {
+  mqtt: number
+  https: number
+}
+
+/** haproxy with the configuration as it is shipped, but for addresses and ports. */
+async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports }) {
+  const own = { mqtt: await freePort(), https: await freePort() }
+  let text = await readFile(projectFile('deploy/haproxy.cfg'), 'utf8')
+  text = text
+    .replace('maxconn 80000', 'maxconn 100')
+    .replace('bind :8883', `bind 127.0.0.1:${own.mqtt}`)
+    .replace('bind :8443', `bind 127.0.0.1:${own.https}`)
+  for (const [name, address] of [
+    ['a', '192.0.2.11'],
+    ['b', '192.0.2.12'],
+  ] as const) {
+    const { mqtt, https } = nodes[name]
+    text = text
+      .replace(`${address}:8883 check port 8443`, `127.0.0.1:${mqtt} check port ${https}`)
+      .replace(`${address}:8443`, `127.0.0.1:${https}`)
+  }
+  t.notMatch(text, /192\.0\.2|:8883|8443/, 'everything was replaced')
+  const path = join(home, 'haproxy.cfg')
+  await writeFile(path, text)
+  const child = spawn('haproxy', ['-db', '-f', path], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let output = ''
+  child.stderr.on('data', (chunk) => {
+    output += chunk
+  })
+  const ended = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
+  while (!(await accepts(own.mqtt))) {
+    if (child.exitCode !== null) throw new Error(output)
+    await delay(20)
+  }
+  return {
+    ...own,
+    /** Until it says so of a server. */
+    async says(words: string): Promise<void> {
+      const deadline = Date.now() + 30_000
+      while (!output.includes(words)) {
+        if (Date.now() > deadline) throw new Error(`nothing of "${words}" in:\n${output}`)
+        await delay(20)
+      }
+    },
+  }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+function health(port: number, ca: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    readFile(ca).then((trusted) => {
+      request({ host: 'localhost', port, path: '/health', ca: trusted, agent: false }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+        .on('error', reject)
+        .end()
+    }, reject)
+  })
+}
+
+async function ask<Result>(
+  socket: string,
+  command: string,
+  args: Record<string, unknown> = {},
+): Promise<Result> {
+  const answer = await call(socket, command, args, 'tester')
+  if ('error' in answer) throw new Error(answer.error.message)
+  return answer.result as Result
+}

@@ -1,0 +1,202 @@
+import { readFileSync } from 'node:fs'
+import { generate } from 'mqtt-packet'
+import { call } from '../../../cli/connection.ts'
+import { type Arrived, connect } from '../../clients.ts'
+import { control, playing, station } from '../../events.ts'
+import { rawClient } from '../../raw-client.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
+
+/*
+ * kill -9 in the middle of everything, again and again. Where starting a process takes long it ends after a
+ * minute; CRASH_ROUNDS sets how often, however long that takes.
+ */
+const rounds = Number(process.env.CRASH_ROUNDS ?? 30)
+const longestMs = process.env.CRASH_ROUNDS ? Infinity : 60_000
+/** Publishes of one client that wait for their acknowledgement. */
+const window = 12
+
+type Hub = Awaited<ReturnType<typeof spawnHub>>
+
+onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledged`, async (t, store) => {
+  const home = await temporaryDirectory(t)
+  const env = { HUB_PUBLISH_RATE: '0', HUB_QUEUE_LIMIT: '1000000', ...store }
+  const first = await spawnHub(t, home, env)
+  const subscriber = await issue(first, { role: 'subscriber', label: 's', filters: ['radio/#'] })
+  const publishers = await Promise.all(
+    ([1, 2, 1, 2] as const).map(async (qos, index) => {
+      const livestream = station(index, 0)
+      const institutions = [livestream.institution.id]
+      const login = await issue(first, { role: 'publisher', label: `p${index}`, institutions })
+      return createPublisher(index, qos, login)
+    }),
+  )
+  const offline = await connect(t, first, subscriber, { clientId: 'offline', clean: false })
+  await offline.client.subscribeAsync('radio/#', { qos: 1 })
+  await offline.client.endAsync()
+  const online = createRecord()
+  let hub = first
+  let round = 0
+  for (const began = performance.now(); round < rounds && performance.now() - began < longestMs; round++) {
+    const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
+    await app.client.subscribeAsync('radio/#', { qos: 2 })
+    // As much as the load allows until the kill, in another place of the work each time.
+    const enough = 20 + ((round * 37) % 90)
+    await Promise.all(publishers.map((publisher) => publisher.run(t, hub, enough)))
+    await hub.stop('SIGKILL')
+    for (const arrived of app.received.all) online.add(arrived)
+    hub = await spawnHub(t, home, env)
+  }
+
+  const acknowledged = publishers.flatMap((publisher) => [...publisher.acknowledged])
+  const published = new Set(publishers.flatMap((publisher) => [...publisher.published]))
+  t.ok(
+    acknowledged.length > round * 50,
+    `${round} rounds, ${acknowledged.length} acknowledged of ${published.size}`,
+  )
+
+  const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
+  const missing = () => acknowledged.filter((marker) => !online.ids.has(marker))
+  for (let next = 0; ; next++) {
+    for (const arrived of app.received.all) online.add(arrived)
+    if (missing().length === 0) break
+    await app.received.until(() => true, next).catch(() => t.same(missing(), [], 'lost'))
+    if (next > acknowledged.length) break
+  }
+  t.same(missing(), [], 'a connected subscriber gets every acknowledged event')
+  t.same(
+    [...online.ids.keys()].filter((marker) => !published.has(marker)),
+    [],
+    'and nothing that was not published',
+  )
+  for (const { qos, published: own } of publishers) {
+    const twice = [...own].filter((marker) => (online.ids.get(marker)?.size ?? 0) > 1)
+    if (qos === 2) t.same(twice, [], 'QoS 2 is processed once')
+  }
+
+  const record = createRecord()
+  const back = await connect(t, hub, subscriber, { clientId: 'offline', clean: false })
+  const controls = acknowledged.filter((marker) => marker.endsWith('control'))
+  const lastTracks = publishers.flatMap(({ lastTrack }) => lastTrack() ?? [])
+  const wanted = () => [
+    ...controls.filter((marker) => !record.ids.has(marker)),
+    ...lastTracks.filter((marker) => !record.hasSince(marker)),
+  ]
+  for (let next = 0; ; next++) {
+    for (const arrived of back.received.all) record.add(arrived)
+    if (wanted().length === 0) break
+    await back.received.until(() => true, next).catch(() => t.same(wanted(), [], 'lost'))
+    if (next > acknowledged.length) break
+  }
+  t.same(wanted(), [], 'an offline one every control event, and the last value of each track topic')
+  t.same(
+    [...record.ids.keys()].filter((marker) => !published.has(marker)),
+    [],
+  )
+  await hub.stop('SIGTERM')
+})
+
+interface Pending {
+  marker: string
+  topic: string
+  payload: string
+  released: boolean
+}
+
+/** A publisher as MQTT wants it: what was not acknowledged is sent again, under its identifier. */
+function createPublisher(index: number, qos: 1 | 2, { username, password }: Issued) {
+  const livestream = station(index, 0)
+  const pending = new Map<number, Pending>()
+  const acknowledged = new Set<string>()
+  const published = new Set<string>()
+  const tracks: string[] = []
+  let number = 0
+  let lastId = 0
+
+  return {
+    qos,
+    acknowledged,
+    published,
+    lastTrack: () => tracks.findLast((marker) => acknowledged.has(marker)),
+
+    /** Publishes until `enough` acknowledgements came in, and leaves more on their way. */
+    async run(t: Parameters<typeof rawClient>[0], hub: Hub, enough: number): Promise<void> {
+      const client = await rawClient(t, hub.mqttPort, readFileSync(hub.caPath))
+      await client.connect({ clientId: `p${index}`, clean: false, username, password: Buffer.from(password) })
+      const send = (messageId: number, { topic, payload, released }: Pending, dup: boolean) => {
+        if (released) client.send({ cmd: 'pubrel', messageId })
+        else client.send(generate({ cmd: 'publish', topic, payload, qos, messageId, retain: false, dup }))
+      }
+      for (const [messageId, message] of pending) send(messageId, message, true)
+      let answered = 0
+      for (let next = 1; answered < enough; next++) {
+        while (pending.size < window) {
+          lastId = (lastId % 65_535) + 1
+          const message = nextMessage()
+          pending.set(lastId, message)
+          send(lastId, message, false)
+        }
+        const packet = await client.at(next)
+        const messageId = packet.messageId ?? 0
+        const message = pending.get(messageId)
+        if (!message) continue
+        if (packet.cmd === 'pubrec') {
+          message.released = true
+          client.send({ cmd: 'pubrel', messageId })
+        }
+        if (packet.cmd === 'puback' || packet.cmd === 'pubrec') {
+          acknowledged.add(message.marker)
+          answered++
+        }
+        if (packet.cmd === 'puback' || packet.cmd === 'pubcomp') pending.delete(messageId)
+      }
+    },
+  }
+
+  function nextMessage(): Pending {
+    number++
+    const isControl = number % 2 === 0
+    const marker = `${index}-${number}-${isControl ? 'control' : 'track'}`
+    const time = new Date(Date.now()).toISOString()
+    const validUntil = new Date(Date.now() + 3_600_000).toISOString()
+    const event = isControl
+      ? control(livestream, { name: `state-${number % 10}`, time, validUntil, marker })
+      : playing(livestream, { playlistItemId: marker, start: time })
+    published.add(marker)
+    if (!isControl) tracks.push(marker)
+    return {
+      marker,
+      topic: `inbox/${livestream.institution.id}`,
+      payload: JSON.stringify(event),
+      released: false,
+    }
+  }
+}
+
+/** What arrived: the event ids of each marker. */
+function createRecord() {
+  const ids = new Map<string, Set<string>>()
+  return {
+    ids,
+    add({ json }: Arrived): void {
+      const marker = String(json.marker ?? json.playlistItemId)
+      const seen = ids.get(marker) ?? new Set()
+      ids.set(marker, seen.add(String(json.id)))
+    },
+    /** The marker, or a later one of the same publisher: it may have been stored without its acknowledgement. */
+    hasSince(marker: string): boolean {
+      const [publisher, number] = marker.split('-')
+      return [...ids.keys()].some((other) => {
+        const [otherPublisher, otherNumber, kind] = other.split('-')
+        return otherPublisher === publisher && kind === 'track' && Number(otherNumber) >= Number(number)
+      })
+    },
+  }
+}
+
+async function issue({ adminSocket }: Hub, request: Record<string, unknown>): Promise<Issued> {
+  const answer = await call(adminSocket, 'credentials.add', request, 'tester')
+  if ('error' in answer) throw new Error(answer.error.message)
+  return answer.result as Issued
+}

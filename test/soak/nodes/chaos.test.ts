@@ -1,0 +1,308 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { type Arrived, closed, connect } from '../../clients.ts'
+import { control, playing, playingTopic, station, stations } from '../../events.ts'
+import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import type { Issued } from '../../start-hub.ts'
+
+/*
+ * Three nodes, one killed and started again every few seconds, Redis killed in the middle. CHAOS_SECONDS and
+ * CHAOS_SUBSCRIBERS make it longer and larger; half of the subscribers have persistent sessions, each listens
+ * to one livestream, every tenth to all.
+ */
+const seconds = Number(process.env.CHAOS_SECONDS ?? 20)
+const subscribers = Number(process.env.CHAOS_SUBSCRIBERS ?? 30)
+const eventsPerSecond = Number(process.env.CHAOS_RATE ?? 50)
+const killEveryMs = 5_000
+/** Where starting a node takes long, so much is still left between two faults. */
+const calmMs = 2_000
+const warmUpMs = 3_000
+const budgetMs = 220
+const isMeasured = process.env.CHAOS_SECONDS !== undefined
+
+interface Sent {
+  livestream: string
+  isControl: boolean
+  at: number
+  acknowledgedAt?: number
+}
+
+const livestreams = stations.flatMap((_, of) => [station(of, 0), ...(stations[of]?.slice(1, 3) ?? [])])
+
+t.test(
+  `${subscribers} subscribers of three nodes, one killed every 5 s, for ${seconds} s`,
+  { skip: withoutRedis, timeout: (seconds + 180) * 1000 },
+  async (t) => {
+    const fleet = await startFleet(t, 3, { env: { HUB_PUBLISH_RATE: '0' } })
+    const { nodes, redis, a } = fleet
+    const login = await a.subscriber('radio/#')
+    const logins = await Promise.all(stations.map(([first]) => a.publisher([first?.institution.id ?? ''])))
+    for (const node of nodes) await node.knows(1 + logins.length)
+
+    const sent = new Map<string, Sent>()
+    const latencies: { at: number; ms: number }[] = []
+    const faults: { from: number; to: number }[] = []
+    const listeners = Array.from({ length: subscribers }, (_, index) =>
+      createListener(t, { index, nodes, login, sent, latencies }),
+    )
+    for (let from = 0; from < listeners.length; from += 20) {
+      await Promise.all(listeners.slice(from, from + 20).map((listener) => listener.start()))
+    }
+    const publishers = logins.map((each, index) => createPublisher(t, { index, nodes, login: each, sent }))
+    for (const publisher of publishers) await publisher.start()
+
+    const began = performance.now() + warmUpMs
+    const end = began + seconds * 1000
+    const publishing = publishAll(publishers, end)
+    faults.push({ from: 0, to: began })
+    let kills = 0
+    let hasRedisRestarted = false
+    for (let from = began + killEveryMs; from < end; ) {
+      await delay(Math.max(0, from - performance.now()))
+      if (!hasRedisRestarted && from - began > (seconds * 1000) / 2) {
+        hasRedisRestarted = true
+        await redis.restart()
+      }
+      const node = nodes[kills++ % nodes.length]
+      await node?.kill()
+      await node?.start()
+      await until(() => [...listeners, ...publishers].every((client) => client.isConnected()), 60_000)
+      await until(isCaughtUp, 60_000)
+      const to = performance.now()
+      // What was under way when it happened is part of it, and what everybody had missed meanwhile.
+      faults.push({ from: from - 500, to })
+      from = Math.max(from + killEveryMs, to + calmMs)
+    }
+    await publishing
+    t.ok(hasRedisRestarted && kills > 1, `${kills} nodes killed`)
+
+    const acknowledged = acknowledgedBetween(0, Infinity)
+    t.equal(acknowledged.length, sent.size, 'in the end everything is acknowledged')
+    await until(() => missingOf(acknowledged).length === 0, 20_000).catch(() => undefined)
+    const lost = missingOf(acknowledged)
+    t.same(lost, [], `${acknowledged.length} acknowledged, none lost for persistent QoS 1 subscribers`)
+
+    for (const node of nodes) {
+      const stale: string[] = []
+      for (const livestream of livestreams) {
+        const [newest] =
+          acknowledged.filter((each) => each[1].livestream === livestream.id && !each[1].isControl).at(-1) ??
+          []
+        if (newest === undefined) continue
+        const [shown] = await node.ask<{ payload: string }[]>('retained.list', {
+          filter: playingTopic(livestream),
+        })
+        const { playlistItemId } = JSON.parse(shown?.payload ?? '{}')
+        if (playlistItemId !== newest) stale.push(`${livestream.id}: ${playlistItemId} in place of ${newest}`)
+      }
+      t.same(stale, [], 'the newest value of every livestream is retained')
+    }
+
+    for (const visitor of [...listeners, ...publishers]) visitor.leave()
+    const isCalm = ({ at }: { at: number }) => faults.every(({ from, to }) => at < from || at > to)
+    const calm = latencies.filter(isCalm).map(({ ms }) => ms)
+    calm.sort((left, right) => left - right)
+    const [p50, p99] = [0.5, 0.99].map((share) =>
+      Math.round(calm[Math.floor(calm.length * share)] ?? Number.NaN),
+    )
+    const faulty = Math.round(faults.slice(1).reduce((sum, { from, to }) => sum + to - from, 0) / 1000)
+    const slowest = Math.round(Math.max(...faults.slice(1).map(({ from, to }) => to - from - 500)) / 100) / 10
+    t.comment(
+      `${acknowledged.length} events, ${latencies.length} deliveries, ${calm.length} outside the ${faulty} s ` +
+        `of faults (the longest until everybody was back and had everything: ${slowest} s): p50 ${p50} ms, p99 ${p99} ms`,
+    )
+    const inBudget = `p99 of ${calm.length} deliveries outside faults: ${p99} ms`
+    // How long things take says something only where nobody else uses the machine.
+    if (isMeasured) t.ok((p99 ?? Number.NaN) <= budgetMs, inBudget)
+    else t.comment(inBudget)
+
+    function acknowledgedBetween(from: number, to: number): [marker: string, event: Sent][] {
+      return [...sent].filter(
+        ([, { at, acknowledgedAt }]) => at >= from && acknowledgedAt !== undefined && acknowledgedAt <= to,
+      )
+    }
+
+    /** Whether nobody waits for anything longer than the budget; what is far older was looked at before. */
+    function isCaughtUp(): boolean {
+      const due = performance.now() - budgetMs
+      const waiting = [...sent.values()].some(
+        ({ at, acknowledgedAt }) => at < due && acknowledgedAt === undefined,
+      )
+      return !waiting && missingOf(acknowledgedBetween(due - 15_000, due)).length === 0
+    }
+
+    /** What persistent QoS 1 subscribers have not got of these. */
+    function missingOf(events: readonly [marker: string, event: Sent][]): string[] {
+      return listeners
+        .filter(({ isPersistent }) => isPersistent)
+        .flatMap((listener) =>
+          events.flatMap(([marker, { livestream, isControl }]) =>
+            isControl && listener.wants(livestream) && !listener.markers.has(marker)
+              ? [`${listener.clientId} misses ${marker}`]
+              : [],
+          ),
+        )
+    }
+  },
+)
+
+interface Party {
+  index: number
+  nodes: readonly FleetNode[]
+  login: Issued
+  sent: Map<string, Sent>
+}
+
+/** A subscriber that goes to the next living node whenever it loses its own. */
+function createListener(
+  t: Test,
+  { index, nodes, login, sent, latencies }: Party & { latencies: { at: number; ms: number }[] },
+) {
+  const isPersistent = index % 2 === 0
+  const clientId = `${isPersistent ? 'kept' : 'clean'}-${index}`
+  const only = index % 10 === 0 ? undefined : livestreams[index % livestreams.length]?.id
+  const filter = only === undefined ? 'radio/#' : `radio/${only}/#`
+  const markers = new Set<string>()
+  const visitor = createVisitor(
+    t,
+    { index, nodes, login, clientId, clean: !isPersistent },
+    async (client) => {
+      await client.subscribeAsync(filter, { qos: 1 })
+    },
+    (arrived) => {
+      const now = performance.now()
+      const marker = markerOf(arrived)
+      const event = sent.get(marker)
+      const isNew = event && !markers.has(marker) && !arrived.packet.retain
+      markers.add(marker)
+      if (isNew) latencies.push({ at: event.at, ms: now - event.at })
+    },
+  )
+  return {
+    clientId,
+    isPersistent,
+    markers,
+    wants: (livestream: string) => only === undefined || only === livestream,
+    ...visitor,
+  }
+}
+
+/** Publishes in turn, tracks and controls; what was not acknowledged is sent again. */
+function createPublisher(t: Test, { index, nodes, login, sent }: Party) {
+  const own = livestreams.filter(({ institution }) => institution.id === stations[index]?.[0]?.institution.id)
+  let number = 0
+  const visitor = createVisitor(
+    t,
+    { index, nodes, login, clientId: `studio-${index}`, clean: true },
+    async () => {},
+  )
+  return {
+    ...visitor,
+    async publish(): Promise<void> {
+      number++
+      const livestream = own[number % own.length] ?? station(index)
+      const marker = `${index}-${number}`
+      const isControl = number % 4 < 2
+      const at = performance.now()
+      const event: Sent = { livestream: livestream.id, isControl, at }
+      sent.set(marker, event)
+      const time = new Date().toISOString()
+      const validUntil = new Date(Date.now() + 3_600_000).toISOString()
+      const payload = JSON.stringify(
+        isControl
+          ? control(livestream, { name: `state-${number % 5}`, time, validUntil, marker })
+          : playing(livestream, { playlistItemId: marker, start: time }),
+      )
+      while (event.acknowledgedAt === undefined) {
+        const client = await visitor.client()
+        const lost = closed(client)
+        const answer = client.publishAsync(`inbox/${livestream.institution.id}`, payload, { qos: 1 })
+        const isDone = await Promise.race([
+          answer.then(
+            () => true,
+            () => false,
+          ),
+          lost.then(() => false),
+        ])
+        if (isDone) event.acknowledgedAt = performance.now()
+        else await delay(20)
+      }
+    },
+  }
+}
+
+type Client = Awaited<ReturnType<typeof connect>>['client']
+
+function createVisitor(
+  t: Test,
+  of: { index: number; nodes: readonly FleetNode[]; login: Issued; clientId: string; clean: boolean },
+  arrive: (client: Client) => Promise<void>,
+  receive: (arrived: Arrived) => void = () => {},
+) {
+  const { nodes, login, clientId, clean } = of
+  let next = of.index
+  let current: Promise<Client> | undefined
+  let isConnected = false
+  let isOver = false
+  return {
+    isConnected: () => isConnected,
+    /** Does not come back. */
+    leave(): void {
+      isOver = true
+    },
+    async start(): Promise<void> {
+      current = enter()
+      await current
+    },
+    client: async (): Promise<Client> => (current ??= enter()),
+  }
+
+  function again(): void {
+    current = enter()
+    current.catch(() => undefined)
+  }
+
+  async function enter(): Promise<Client> {
+    for (;;) {
+      const node = nodes[next++ % nodes.length]
+      try {
+        if (!node?.isRunning) throw new Error('not there')
+        const { client, received } = await connect(t, node, login, { clientId, clean })
+        // What was queued may have come right behind the CONNACK.
+        for (const arrived of received.all) receive(arrived)
+        received.add = receive
+        await Promise.race([
+          arrive(client),
+          closed(client).then(() => {
+            throw new Error('gone')
+          }),
+        ])
+        isConnected = true
+        client.once('close', () => {
+          isConnected = false
+          if (!isOver) again()
+        })
+        return client
+      } catch (error) {
+        if (isOver) throw error
+        await delay(50)
+      }
+    }
+  }
+}
+
+async function publishAll(publishers: readonly { publish(): Promise<void> }[], end: number): Promise<void> {
+  const underway: Promise<void>[] = []
+  const began = performance.now()
+  for (let number = 0; performance.now() < end; number++) {
+    const publisher = publishers[number % publishers.length]
+    if (publisher) underway.push(publisher.publish())
+    await delay(Math.max(0, began + (number * 1000) / eventsPerSecond - performance.now()))
+  }
+  await Promise.all(underway)
+}
+
+function markerOf({ json }: Arrived): string {
+  return String(json.marker ?? json.playlistItemId)
+}
