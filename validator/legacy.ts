@@ -91,7 +91,7 @@ export function createLegacySubmit(parts: {
     const id = repetition?.id ?? nextEventId()
     const completed = event.services.map((service, index) => complete(service, verdicts[index]))
     // Only what was accepted goes out: a blocked service has no place on the air of others.
-    const services = completed.filter(({ id: livestreamId }) => published.includes(livestreamId ?? ''))
+    const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
     const stored: HubEvent = { ...event, id, services }
     const payload = Buffer.from(JSON.stringify(stored))
     const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
@@ -129,7 +129,13 @@ export function createLegacySubmit(parts: {
       outcome: 'accepted',
       statuses: { published: published.length, blocked: blocked.length, failed: missing.created.length },
       errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
-      event: { ...event, id, services: completed.map((service) => withTopic(service, published, fresh, id)) },
+      event: {
+        ...event,
+        id,
+        services: completed.map((service, index) =>
+          withTopic(service, verdicts[index], published, fresh, id),
+        ),
+      },
     }
   }
 
@@ -201,14 +207,20 @@ function complete(service: Service, verdict: Verdict | undefined): Service {
   return { ...service, id: verdict.livestreamId, publisherId: verdict.publisherId }
 }
 
+/** Where an accepted service goes. The id of a blocked one is only what the publisher claims. */
+function livestreamOf(verdict: Verdict | undefined): string | undefined {
+  return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
+}
+
 /** The `topic` of a service in the answer; its names are the bridge's (service.md §2.3). */
 function withTopic(
   service: Service,
+  verdict: Verdict | undefined,
   published: readonly string[],
   fresh: ReadonlySet<string>,
   messageId: string,
 ): Service & { topic?: { id: string; status: string; messageId: string | null } } {
-  const { id } = service
+  const id = livestreamOf(verdict)
   if (id !== undefined && fresh.has(id)) {
     return { ...service, topic: { id, status: 'TOPIC_CREATED', messageId: null } }
   }

@@ -38,8 +38,11 @@ export function judgeService(service: Service, path: string, institutionId: stri
 
   const listed = by.feed.byExternalId(externalId)
   if (listed.length > 0) {
-    const named = isOwnPublisher ? listed.find(({ publisher }) => publisher.id === publisherId) : undefined
-    return named ? accept(named.id) : wrongPublisher(listed.filter(isOwn))
+    const own = listed.filter(isOwn)
+    const named = own.filter(({ publisher }) => publisher.id === publisherId)
+    // Several may carry one external id; then only the id tells them apart (design.md §6).
+    const [first] = [...named.filter(({ id }) => id === service.id), ...named]
+    return first ? accept(first.id) : wrongPublisher(own)
   }
   const dropped = by.former.byExternalId(externalId)
   if (dropped.length > 0) {

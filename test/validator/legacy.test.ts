@@ -109,6 +109,20 @@ t.test('each service has its own verdict, and what is blocked does not go out wi
   t.equal(JSON.parse(`${distributed[0]?.payload}`).services.length, 1)
 })
 
+t.test('a blocked service is not on the air of a livestream whose id it claims', async (t) => {
+  const { publish, distributed } = await startLegacy(t)
+  await publish(playing(one))
+  const claims = [foreign.externalId, 'crid://example/9'].map((externalId) =>
+    service({ externalId, publisherId: 'urn:org:publisher:9', id: one.id }),
+  )
+  const result = await publish(playing(one, { services: [service(), ...claims] }))
+  t.match(result, { statuses: { published: 1, blocked: 2, failed: 0 } })
+  const { services } = Object(Object(result).event)
+  t.match(services[0], { topic: { status: 'MESSAGE_SENT' } })
+  for (const blocked of services.slice(1)) t.notOk('topic' in blocked)
+  t.equal(JSON.parse(`${distributed.at(-1)?.payload}`).services.length, 1)
+})
+
 t.test('what did not go out is explained, service by service', async (t) => {
   const { publish } = await startLegacy(t)
   const services = [

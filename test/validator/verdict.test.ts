@@ -15,7 +15,13 @@ const derived = item(10, 2, {
   id: deriveLivestreamId('Livestream', derivedName),
   externalId: 'crid://example/renamed',
 })
-const feed = feedOf(item(1), item(2), item(3, 2), ofNumbered, derived)
+const shared = { id: 'urn:org:publisher:shared', externalId: 'shared', title: 'Shared' }
+const feed = feedOf(
+  ...[item(1), item(2), item(3, 2), ofNumbered, derived],
+  item(12, 1, { publisher: shared }),
+  item(13, 2, { publisher: shared, externalId: 'crid://example/shared' }),
+  ...[4, 14].map((id) => item(id, 1, { publisher: one.publisher, externalId: 'crid://example/twin' })),
+)
 const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
 const former: Livestreams = feedOf(item(7), item(8, 2), item(11, 1, { publisher: gone }))
 
@@ -42,6 +48,16 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
   const table: [why: string, given: Service, verdict: object][] = [
     ['listed under the publisher', service(), { livestreamId: one.id, publisherId: one.publisher.id }],
     ['with its id', service({ id: one.id }), { livestreamId: one.id }],
+    [
+      'listed under a publisher that two institutions have, for the other one',
+      service({ externalId: 'crid://example/shared', publisherId: shared.id }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'one of two with the same external id, by its id',
+      service({ externalId: 'crid://example/twin', id: 'urn:org:permanent-livestream:14' }),
+      { livestreamId: 'urn:org:permanent-livestream:14' },
+    ],
     [
       'external publisher id',
       service({ externalId: 'crid://example/5', publisherId: '282310' }),

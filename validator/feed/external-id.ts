@@ -9,7 +9,8 @@ export function isCrid(externalId: string): boolean {
   return externalId.length <= maxLength && crid.test(externalId)
 }
 
-const crid = /^crid:\/\/[^/\s\p{C}]+\/[^\s\p{C}]+$/u
+const crid =
+  /^crid:\/\/[^/\s\p{C}\p{Default_Ignorable_Code_Point}]+\/[^\s\p{C}\p{Default_Ignorable_Code_Point}]+$/u
 
 /**
  * The same for external ids that people take for one: they differ in case, in white space or in how a character is
@@ -18,7 +19,7 @@ const crid = /^crid:\/\/[^/\s\p{C}]+\/[^\s\p{C}]+$/u
 export function foldExternalId(externalId: string): string {
   return unescaped(externalId)
     .normalize('NFKC')
-    .replace(/[\s\p{C}]/gu, '')
+    .replace(/[\s\p{C}\p{Default_Ignorable_Code_Point}]/gu, '')
     .toLowerCase()
 }
 

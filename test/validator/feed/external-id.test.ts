@@ -17,6 +17,8 @@ t.test('crid://<authority>/<id>', async (t) => {
       'crid://a/\u200b',
       'crid://a/\u0085b',
       'crid://a/\u2028',
+      'crid://a/b\ufe0f',
+      'crid://a/b\u034f',
       'crid://\ud800/b',
       `crid://a/${'b'.repeat(492)}`,
     ],
@@ -29,6 +31,7 @@ t.test('names that are taken for one', async (t) => {
   for (const alike of [
     ...['CRID://A.Example/Stadt-Ä', ' crid://a.example/stadt-ä\n', 'crid://a.example/stadt-%C3%A4'],
     ...['crid://a.example/stadt-a\u0308', 'crid://a.example/\u200bstadt-ä', 'crid://ａ.example/stadt-ä'],
+    ...['crid://a.example/stadt-ä\ufe0f', 'crid://a.example/stadt\u3164-ä'],
   ]) {
     t.equal(foldExternalId(alike), name, alike)
   }

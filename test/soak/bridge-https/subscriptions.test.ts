@@ -1,0 +1,208 @@
+import t, { type Test } from 'tap'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
+
+const [own = '', foreign = ''] = institutions
+const { id } = station()
+const name = `de.org.hub.test.${encodeURIComponent(id)}`
+const path = `projects/hub/topics/${name}`
+const request = {
+  type: 'PUBSUB',
+  method: 'PUSH',
+  url: 'https://203.0.114.9/hook',
+  contact: 'studio@kuestenfunk.example',
+  topic: id,
+}
+
+async function start(t: Test, env: Record<string, string> = {}) {
+  const hub = await startTestHub(t, env)
+  const api = await openApi(t, hub)
+  const user = await addUser(hub, api, own)
+  const event = playing(station())
+  await api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { token: user.token, body: event })
+  return { hub, api, ...user }
+}
+
+t.test('topics (service.md §4.1, §2.8)', async (t) => {
+  const { hub, api, token } = await start(t)
+  const get = (topic: string) => api.call('GET', `/topics/${topic}`, { token })
+  const shown = {
+    type: 'PUBSUB',
+    id,
+    name,
+    path,
+    labels: {
+      title: station().title,
+      externalId: station().externalId,
+      publisherId: station().publisher.id,
+      institutionId: own,
+    },
+  }
+  const listed = await api.call('GET', '/topics', { token })
+  t.equal(listed.status, 200)
+  t.same(listed.json, [shown])
+  const found = await get(encodeURIComponent(name))
+  t.equal(found.status, 200)
+  t.same(found.json, shown)
+  t.same((await get(name)).json, shown, 'also with its own percent signs left as they are')
+
+  const absent = { message: 'Topic not found', trace: null }
+  for (const other of [
+    encodeURIComponent(name.replace('.test.', '.prod.')),
+    encodeURIComponent(`de.org.hub.test.${encodeURIComponent(station(0, 1).id)}`),
+    encodeURIComponent(id),
+    'nothing',
+    'a%2Fb',
+    'de.org.hub.test.',
+    '..%2f..%2fhealth',
+    '__proto__',
+    'x'.repeat(5_000),
+  ]) {
+    const { status, json } = await get(other)
+    t.equal(status, 404, other)
+    t.same(json, absent)
+  }
+  for (const other of ['%zz', '%', '%ff']) {
+    const { status, json } = await get(other)
+    t.equal(status, 404, other)
+    t.same(json, { message: 'Not found', trace: null })
+  }
+  const { token: theirs } = await addUser(hub, api, foreign)
+  t.same((await api.call('GET', '/topics', { token: theirs })).json, [shown], 'topics are for everybody')
+})
+
+onEachStore('the life of a subscription (service.md §4.1)', async (t, store) => {
+  const { hub, api, token } = await start(t, { ...store, HUB_SERVICE_ACCOUNT: 'pushes@hub.example' })
+  const created = await api.call('POST', '/subscriptions', { token, body: request })
+  t.equal(created.status, 201)
+  const { json } = created
+  t.match(json.name, /^de\.org\.hub\.subscription\.[0-9a-f-]{36}$/)
+  t.same(json, {
+    type: 'PUBSUB',
+    method: 'PUSH',
+    name: json.name,
+    path: `projects/hub/subscriptions/${json.name}`,
+    topic: { id, name, path },
+    ackDeadlineSeconds: 20,
+    retryPolicy: null,
+    serviceAccount: 'pushes@hub.example',
+    url: request.url,
+    contact: request.contact,
+    institutionId: own,
+    state: 'active',
+    since: json.since,
+    reason: null,
+  })
+
+  const one = `/subscriptions/${json.name}`
+  const { token: colleague } = await addUser(hub, api, own)
+  const { token: stranger } = await addUser(hub, api, foreign)
+  for (const reader of [token, colleague]) {
+    for (const [where, expected] of [
+      [one, json],
+      ['/subscriptions', [json]],
+    ] as const) {
+      const answer = await api.call('GET', where, { token: reader })
+      t.equal(answer.status, 200, where)
+      t.same(answer.json, expected, where)
+    }
+  }
+  const absent = { message: 'Subscription not found', trace: null }
+  t.same((await api.call('GET', '/subscriptions', { token: stranger })).json, [])
+  for (const method of ['GET', 'DELETE']) {
+    for (const where of [one, '/subscriptions/unknown', '/subscriptions/a%2Fb']) {
+      const answer = await api.call(method, where, { token: stranger })
+      t.equal(answer.status, 404)
+      t.same(answer.json, absent)
+    }
+  }
+  const replay = { subscription: json.name }
+  t.same((await api.call('PUT', '/pubsub', { token, body: replay })).json, { replayed: 0, trace: null })
+  const foreignReplay = await api.call('PUT', '/pubsub', { token: stranger, body: replay })
+  t.equal(foreignReplay.status, 404)
+  t.same(foreignReplay.json, absent)
+
+  await hub.close()
+  const again = await startTestHub(t, { ...store, HUB_PUBLIC_URL: 'https://hub.example' }, hub.home)
+  const api2 = await openApi(t, again)
+  const { token: later } = await addUser(again, api2, own)
+  t.same((await api2.call('GET', one, { token: later })).json, json, 'it survives a restart as it was made')
+  const deleted = await api2.call('DELETE', one, { token: later })
+  t.equal(deleted.status, 200)
+  t.same(deleted.json, { valid: true, trace: null })
+  t.equal((await api2.call('DELETE', one, { token: later })).status, 404)
+  t.same((await api2.call('GET', '/subscriptions', { token: later })).json, [])
+})
+
+t.test('a subscription that cannot be is a 400 with the place, or a 404 without the topic', async (t) => {
+  const { api, token } = await start(t)
+  const subscribe = (body: unknown) => api.call('POST', '/subscriptions', { token, body })
+  for (const field of ['type', 'method', 'url', 'contact', 'topic']) {
+    for (const [value, code] of [
+      [undefined, 'required'],
+      [7, 'type'],
+      [null, 'type'],
+    ] as const) {
+      const { status, json } = await subscribe({ ...request, [field]: value })
+      t.equal(status, 400)
+      const message =
+        code === 'required'
+          ? `A required field is missing: expected "${field}" in the object`
+          : `The value has the wrong type: got ${value}, expected string`
+      t.same(json, {
+        message: 'Invalid input',
+        errors: [{ path: `.body.${field}`, message, errorCode: `${code}.openapi.validation` }],
+        trace: null,
+      })
+    }
+  }
+  t.match((await subscribe({ ...request, contact: 'nobody' })).json, {
+    errors: [{ path: '.body.contact', errorCode: 'format.openapi.validation' }],
+  })
+  for (const url of [
+    'http://hooks.example/x',
+    'https://localhost/x',
+    'https://127.0.0.1/x',
+    'https://[::1]/x',
+    'https://10.1.2.3/x',
+    'https://169.254.169.254/latest',
+    'https://0x7f000001/x',
+    'ftp://hooks.example/x',
+    'hooks.example',
+    '',
+  ]) {
+    const { status, json } = await subscribe({ ...request, url })
+    t.equal(status, 400, url)
+    t.match(json, {
+      message: 'Invalid input',
+      errors: [
+        { path: '.body.url', message: /^Events cannot be sent to this URL: ./, errorCode: 'webhook.url' },
+      ],
+      trace: null,
+    })
+    t.same(Object.keys(json), ['message', 'errors', 'trace'])
+  }
+  for (const topic of [station(0, 1).id, name, 'nothing', '__proto__']) {
+    const { status, json } = await subscribe({ ...request, topic })
+    t.equal(status, 404, topic)
+    t.same(json, { message: 'Topic not found', trace: null })
+  }
+})
+
+t.test('private webhooks are for test installations that say so', async (t) => {
+  const { api, token } = await start(t, { HUB_PUSH_ALLOW_PRIVATE: 'true' })
+  const body = { ...request, url: 'https://localhost:9443/hook' }
+  t.equal((await api.call('POST', '/subscriptions', { token, body })).status, 201)
+})
+
+t.test('plugin work is taken only from the hub itself', async (t) => {
+  const { api, token } = await start(t)
+  const body = { message: { data: '', messageId: '1' }, subscription: 'plugins' }
+  const missing = await api.call('POST', '/pubsub', { body })
+  t.equal(missing.status, 401)
+  const { status, json } = await api.call('POST', '/pubsub', { token, body })
+  t.equal(status, 403)
+  t.match(json, { errors: [{ errorCode: 'authorization.invalid' }], trace: null })
+})

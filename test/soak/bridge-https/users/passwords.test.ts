@@ -1,0 +1,47 @@
+import t from 'tap'
+import { createPasswords, TooBusy } from '../../../../bridge-https/users/passwords.ts'
+
+t.test('a password fits its own hash only', async (t) => {
+  const passwords = createPasswords()
+  const hash = await passwords.hash('größer als zehn')
+  t.match(hash, /^scrypt\$15\$8\$3\$[\w-]{22}\$[\w-]{43}$/)
+  t.not(await passwords.hash('größer als zehn'), hash, 'salted')
+  t.equal(await passwords.verify('größer als zehn', hash), true)
+  t.equal(await passwords.verify('größer als zehn'.normalize('NFD'), hash), true, 'typed on another system')
+  t.equal(await passwords.verify('grösser als zehn', hash), false)
+  t.equal(await passwords.verify('', hash), false)
+  t.equal(await passwords.verify('x', undefined), false, 'nobody has no password')
+  t.equal(await passwords.verify('x', 'damaged'), false)
+})
+
+t.test('one is worked on at a time, and too many are sent away at once', async (t) => {
+  const passwords = createPasswords({ maxWaiting: 2 })
+  const finished: number[] = []
+  const tries = Array.from({ length: 5 }, (_, index) =>
+    passwords.verify('x', undefined).then(
+      () => finished.push(index),
+      (error: unknown) => {
+        t.ok(error instanceof TooBusy)
+        finished.push(index)
+      },
+    ),
+  )
+  await Promise.all(tries)
+  t.same(finished, [3, 4, 0, 1, 2])
+  t.equal(await passwords.verify('x', undefined), false, 'there is room again')
+})
+
+t.test('somebody who does not exist costs as much time as somebody who does', async (t) => {
+  const passwords = createPasswords()
+  const hash = await passwords.hash('a long password')
+  const times = { known: 0, unknown: 0 }
+  for (let round = 0; round < 5; round++) {
+    for (const who of ['known', 'unknown'] as const) {
+      const started = performance.now()
+      await passwords.verify('wrong', who === 'known' ? hash : undefined)
+      times[who] += performance.now() - started
+    }
+  }
+  const ratio = times.known / times.unknown
+  t.ok(ratio > 0.5 && ratio < 2, `ratio ${ratio}`)
+})

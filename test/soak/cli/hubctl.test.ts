@@ -1,0 +1,419 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { type Commands, refusal, startAdminSocket } from '../../../admin/socket.ts'
+import { shortDir } from '../../cli/short-dir.ts'
+import { commandOf, projectFile } from '../../root.ts'
+
+const A = 'urn:org:institution:a'
+const addPublisher = ['credentials', 'add', '--role', 'publisher', '--label', 'swr3', '--institution', A]
+const addSubscriber = ['credentials', 'add', '--role', 'subscriber', '--label', 'player']
+const issued = {
+  username: 'pub-swr3-20260301120000',
+  password: 'p4ssw0rd',
+  role: 'publisher',
+  institutions: [A],
+  filters: [],
+  classes: ['track'],
+  createdAt: '2026-03-01T12:00:00.000Z',
+}
+
+t.test('commands reach the node with their arguments', async (t) => {
+  const node = await startNode(t)
+  const typical: (readonly [typed: string, command: string, args: object])[] = [
+    ['status', 'status', {}],
+    ['config', 'config', {}],
+    ['audit', 'audit', {}],
+    ['credentials list', 'credentials.list', {}],
+    ['credentials show pub-a-1', 'credentials.show', { username: 'pub-a-1' }],
+    ['credentials rotate pub-a-1', 'credentials.rotate', { username: 'pub-a-1' }],
+    [
+      'credentials rotate pub-a-1 --revoke-after 24h',
+      'credentials.rotate',
+      { username: 'pub-a-1', revokeAfter: 86400 },
+    ],
+    [
+      'credentials rotate --revoke-after 90s pub-a-1',
+      'credentials.rotate',
+      { username: 'pub-a-1', revokeAfter: 90 },
+    ],
+    [
+      'credentials rotate pub-a-1 --revoke-after=30m',
+      'credentials.rotate',
+      { username: 'pub-a-1', revokeAfter: 1800 },
+    ],
+    [
+      'credentials rotate pub-a-1 --revoke-after 7d',
+      'credentials.rotate',
+      { username: 'pub-a-1', revokeAfter: 604800 },
+    ],
+    ['credentials revoke pub-a-1', 'credentials.revoke', { username: 'pub-a-1' }],
+    ['feed status', 'feed.status', {}],
+    ['feed refresh', 'feed.refresh', { force: false }],
+    ['feed refresh --force', 'feed.refresh', { force: true }],
+    ['feed lookup crid://a/b', 'feed.lookup', { id: 'crid://a/b' }],
+    ['clients list', 'clients.list', {}],
+    ['clients disconnect player-1', 'clients.disconnect', { clientId: 'player-1' }],
+    ['clients disconnect -- --json', 'clients.disconnect', { clientId: '--json' }],
+    ['sessions list', 'sessions.list', {}],
+    ['sessions drop player-1', 'sessions.drop', { clientId: 'player-1' }],
+    ['retained list', 'retained.list', {}],
+    ['retained list radio/#', 'retained.list', { filter: 'radio/#' }],
+    ['retained clear radio/x/control', 'retained.clear', { topic: 'radio/x/control' }],
+  ]
+  await inTurns(3, typical, async ([typed, command, args]) => {
+    const { code, stderr } = await node.hubctl(typed.split(' '))
+    t.equal(code, 0, `${typed} ${stderr}`)
+    const expected = { command, args, who: userInfo().username }
+    t.ok(
+      node.asked.some((asked) => isDeepStrictEqual(asked, expected)),
+      `${typed} asks ${command}`,
+    )
+  })
+})
+
+t.test('credentials add sends what was asked for', async (t) => {
+  const node = await startNode(t)
+  await node.hubctl([
+    ...addPublisher,
+    '--institution',
+    'urn:org:institution:b',
+    '--class',
+    'track',
+    '--class',
+    'data',
+  ])
+  t.strictSame(node.asked.pop()?.args, {
+    role: 'publisher',
+    label: 'swr3',
+    institutions: [A, 'urn:org:institution:b'],
+    classes: ['track', 'data'],
+    filters: [],
+  })
+  await node.hubctl([...addSubscriber, '--allow', 'radio/#', '--allow', 'radio/+/control'])
+  t.strictSame(node.asked.pop()?.args, {
+    role: 'subscriber',
+    label: 'player',
+    institutions: [],
+    classes: [],
+    filters: ['radio/#', 'radio/+/control'],
+  })
+})
+
+t.test('credentials add prints the password once, as text or as the documented JSON', async (t) => {
+  const node = await startNode(t, { 'credentials.add': async () => issued })
+  const text = await node.hubctl(addPublisher)
+  t.equal(text.code, 0)
+  t.match(text.stdout, /^username +pub-swr3-20260301120000$/m)
+  t.match(text.stdout, /^password +p4ssw0rd$/m)
+  t.match(text.stdout, /shown only now/)
+  const json = await node.hubctl([...addPublisher, '--json'])
+  t.strictSame(JSON.parse(json.stdout), issued)
+})
+
+t.test('a warning goes to stderr and not into the JSON', async (t) => {
+  const warning = 'the livestream feed does not know it'
+  const node = await startNode(t, { 'credentials.add': async () => ({ ...issued, warning }) })
+  const json = await node.hubctl([...addPublisher, '--json'])
+  t.strictSame(JSON.parse(json.stdout), issued)
+  t.equal(json.stderr, `warning: ${warning}\n`)
+  t.equal(json.code, 0)
+})
+
+t.test('--json and --socket stand anywhere', async (t) => {
+  const node = await startNode(t, { 'credentials.show': async ({ username }) => ({ username }) })
+  for (const argv of [
+    ['--json', '--socket', node.path, 'credentials', 'show', 'x'],
+    ['credentials', '--json', '--socket', node.path, 'show', 'x'],
+    ['credentials', 'show', '--socket', node.path, '--json', 'x'],
+    ['credentials', 'show', 'x', '--json', '--socket', node.path],
+    ['--json', 'credentials', `--socket=${node.path}`, 'show', 'x'],
+  ]) {
+    const { code, stdout } = await hubctl(argv)
+    t.equal(code, 0)
+    t.strictSame(JSON.parse(stdout), { username: 'x' }, argv.join(' '))
+  }
+})
+
+t.test('without --socket it is the one of the data directory', async (t) => {
+  const node = await startNode(t, { status: async () => ({ node: 'n1' }) })
+  const { code, stdout } = await hubctl(['status', '--json'], { env: { HUB_DATA_DIR: node.dir } })
+  t.equal(code, 0)
+  t.strictSame(JSON.parse(stdout), { node: 'n1' })
+})
+
+t.test('without a node it says so in one line', async (t) => {
+  const dir = await shortDir(t)
+  const path = join(dir, 'admin.sock')
+  const text = await hubctl(['status', '--socket', path])
+  t.strictSame(text, {
+    code: 1,
+    stdout: '',
+    stderr: `hubctl: no node is running on ${path} (another one: --socket PATH, or HUB_DATA_DIR as for the node)\n`,
+  })
+  const json = await hubctl(['--json', 'status'], { env: { HUB_DATA_DIR: dir } })
+  t.equal(json.code, 1)
+  t.match(JSON.parse(json.stdout), { error: { code: 'node.unreachable', message: /no node is running/ } })
+  t.equal(json.stderr, '')
+})
+
+t.test('what the node refuses is told with its words', async (t) => {
+  const node = await startNode(t, {
+    'sessions.drop': async () => {
+      throw refusal('there is no session "x"')
+    },
+  })
+  const text = await node.hubctl(['sessions', 'drop', 'x'])
+  t.strictSame(text, { code: 1, stdout: '', stderr: 'hubctl: there is no session "x"\n' })
+  const json = await node.hubctl(['sessions', 'drop', 'x', '--json'])
+  t.strictSame(JSON.parse(json.stdout), { error: { code: 'refused', message: 'there is no session "x"' } })
+  t.equal(json.code, 1)
+})
+
+t.test('wrong usage is refused before the node is asked', async (t) => {
+  const node = await startNode(t)
+  const file = join(node.dir, 'event.json')
+  await writeFile(file, '{}')
+  const wrong: (readonly [argv: string[], message: RegExp])[] = [
+    [[], /whole command/],
+    [['credentials'], /whole command/],
+    [['nonsense'], /unknown command 'nonsense'/],
+    [['credentials', 'nonsense'], /unknown command/],
+    [['status', 'too', 'much'], /too many arguments/],
+    [['status', '--nonsense'], /unknown option '--nonsense'/],
+    [['status', '--socket'], /argument missing/],
+    [['status', '--socket', ''], /--socket must be a path/],
+    [['status', '--socket', `/${'x'.repeat(107)}`], /longer than 107 bytes/],
+    [['credentials', 'show'], /missing required argument 'username'/],
+    [['credentials', 'add', '--label', 'x'], /--role/],
+    [['credentials', 'add', '--role', 'publisher', '--institution', A], /--label/],
+    [['credentials', 'add', '--role', 'admin', '--label', 'x'], /role must be publisher or subscriber/],
+    [['credentials', 'add', '--role', 'publisher', '--label', 'x'], /institution is required/],
+    [['credentials', 'add', '--role', 'publisher', '--label', 'SWR 3', '--institution', A], /label must/],
+    [
+      ['credentials', 'add', '--role', 'publisher', '--label', 'x', '--institution', 'swr'],
+      /institution URN/,
+    ],
+    [[...addPublisher, '--class', 'news'], /class must be one of/],
+    [[...addPublisher, '--allow', 'radio/#'], /allow is for subscribers/],
+    [addSubscriber, /allow is required/],
+    [[...addSubscriber, '--allow', '#'], /within radio\/#/],
+    [[...addSubscriber, '--allow', 'radio/#/x'], /topic filter/],
+    [[...addSubscriber, '--allow', 'radio/#', '--institution', A], /institution is for publishers/],
+    [['credentials', 'rotate', 'x', '--revoke-after', 'soon'], /duration/],
+    [['credentials', 'rotate', 'x', '--revoke-after', '0s'], /duration/],
+    [['credentials', 'rotate', 'x', '--revoke-after', '24'], /duration/],
+    [['credentials', 'rotate', 'x', '--revoke-after', '-1h'], /duration/],
+    [['credentials', 'rotate', 'x', '--revoke-after', '99999d'], /duration/],
+    [['retained', 'list', 'radio/#/x'], /not a topic filter/],
+    [['retained', 'clear'], /missing required argument/],
+    [['retained', 'clear', 'radio/#'], /not a topic/],
+    [['check', file], /--institution/],
+    [['check', file, '--institution', 'x'], /institution URN/],
+    [['check', file, '--institution', A, '--class', 'x'], /class must be one of/],
+    [['check', join(node.dir, 'missing.json'), '--institution', A], /cannot read .*missing\.json/],
+  ]
+  await inTurns(4, wrong, async ([argv, message]) => {
+    const { code, stdout, stderr } = await node.hubctl(argv)
+    t.equal(code, 2, `${argv.join(' ').slice(0, 80)} ${stderr}`)
+    t.match(stderr, message)
+    t.match(stderr, /^hubctl: [^\n]*\n$/, 'one line')
+    t.equal(stdout, '')
+  })
+  const json = await node.hubctl(['--json', 'credentials', 'nonsense'])
+  t.equal(json.code, 2)
+  t.match(JSON.parse(json.stdout), { error: { code: 'usage', message: /unknown command/ } })
+  t.strictSame(node.asked, [])
+})
+
+t.test('help is no failure', async (t) => {
+  for (const argv of [['--help'], ['help'], ['credentials', '--help'], ['credentials', 'add', '--help']]) {
+    const { code, stdout } = await hubctl(argv)
+    t.equal(code, 0)
+    t.match(stdout, /Usage: hubctl/)
+  }
+})
+
+t.test('--version answers without a node', async (t) => {
+  const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8'))
+  t.strictSame(await hubctl(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.strictSame(JSON.parse((await hubctl(['--json', '--version'])).stdout), { version })
+})
+
+t.test('lists are aligned tables, or a sentence when empty', async (t) => {
+  const rows = [
+    { clientId: 'a', node: 'n1', username: 'sub-player-1', address: '10.0.0.1', more: 'not shown' },
+    { clientId: 'a-much-longer-one', node: 'n2', username: 'pub-x-1', address: '::1' },
+  ]
+  const node = await startNode(t, { 'clients.list': async () => rows, 'sessions.list': async () => [] })
+  const { stdout } = await node.hubctl(['clients', 'list'])
+  const lines = stdout.trimEnd().split('\n')
+  t.equal(lines.length, 3)
+  t.match(lines[0], /^CLIENT ID +NODE +USERNAME +ADDRESS +CONNECTED/)
+  const column = lines[0]?.indexOf('USERNAME')
+  t.equal(lines[1]?.indexOf('sub-player-1'), column)
+  t.equal(lines[2]?.indexOf('pub-x-1'), column)
+  t.strictSame(JSON.parse((await node.hubctl(['clients', 'list', '--json'])).stdout), rows)
+  t.equal((await node.hubctl(['sessions', 'list'])).stdout, 'No sessions.\n')
+  t.equal((await node.hubctl(['sessions', 'list', '--json'])).stdout.trim(), '[]')
+})
+
+t.test('status shows every value with its path', async (t) => {
+  const status = { node: 'n1', feed: { items: 60, ok: true }, budget: { count: 0, p50: null }, plugins: [] }
+  const node = await startNode(t, { status: async () => status })
+  const { stdout } = await node.hubctl(['status'])
+  t.match(stdout, /^node +n1$/m)
+  t.match(stdout, /^feed\.items +60$/m)
+  t.match(stdout, /^feed\.ok +true$/m)
+  t.match(stdout, /^budget\.p50 +-$/m)
+})
+
+t.test('destructive commands say what they did', async (t) => {
+  const node = await startNode(t, {
+    'credentials.revoke': async ({ username }) => ({ username, revoked: true }),
+    'clients.disconnect': async ({ clientId }) => ({ clientId, disconnected: true }),
+    'sessions.drop': async ({ clientId }) => ({ clientId, dropped: true }),
+    'retained.clear': async ({ topic }) => ({ topic, cleared: true }),
+  })
+  t.equal((await node.hubctl(['credentials', 'revoke', 'pub-a-1'])).stdout, 'Revoked pub-a-1.\n')
+  t.equal((await node.hubctl(['clients', 'disconnect', 'p1'])).stdout, 'Disconnected p1.\n')
+  t.equal((await node.hubctl(['sessions', 'drop', 'p1'])).stdout, 'Dropped the session of p1.\n')
+  t.equal((await node.hubctl(['retained', 'clear', 'radio/x/data'])).stdout, 'Cleared radio/x/data.\n')
+})
+
+t.test('hostile values cannot play with the terminal', async (t) => {
+  const hostile = '\u001b[2J\u001b]0;owned\u0007\r\nroot\u009b31m\u202egnp\u0000\ud800\u2028\u{e0041}'
+  const node = await startNode(t, {
+    'clients.list': async () => [{ clientId: hostile, username: 'u', address: [hostile] }],
+    status: async () => ({ [hostile]: hostile }),
+    'sessions.drop': async () => {
+      throw refusal(`there is no session ${hostile}`)
+    },
+  })
+  // Everything that must never be printed; the line break that ends a line aside.
+  const dangerous = /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u
+  for (const argv of [['clients', 'list'], ['status'], ['sessions', 'drop', 'x']]) {
+    for (const json of [[], ['--json']]) {
+      const { stdout, stderr } = await node.hubctl([...argv, ...json])
+      t.notMatch(stdout + stderr, dangerous, [...argv, ...json].join(' '))
+    }
+  }
+  const text = await node.hubctl(['clients', 'list'])
+  t.equal(text.stdout.trimEnd().split('\n').length, 2, 'one row stays one line')
+  t.match(
+    text.stdout,
+    '\\x1b[2J\\x1b]0;owned\\x07\\x0d\\x0aroot\\x9b31m\\u{202e}gnp\\x00\\u{d800}\\u{2028}\\u{e0041}',
+  )
+  const json = await node.hubctl(['clients', 'list', '--json'])
+  t.equal(JSON.parse(json.stdout)[0].clientId, hostile, 'in JSON the value stays the same')
+  const refused = await node.hubctl(['sessions', 'drop', 'x'])
+  t.equal(refused.stderr.split('\n').length, 2)
+})
+
+t.test('check sends the bytes of the file and tells what would happen', async (t) => {
+  const errors = [{ path: '.start', message: 'must be a timestamp', errorCode: 'format.openapi.validation' }]
+  const node = await startNode(t, {
+    check: async ({ payload }) =>
+      Buffer.from(String(payload), 'base64').toString() === '{"good":1}'
+        ? { outcome: 'published', services: ['urn:a'], errors: [] }
+        : { outcome: 'invalid', services: [], errors },
+  })
+  const good = join(node.dir, 'good.json')
+  await writeFile(good, '{"good":1}')
+  const published = await node.hubctl(['check', good, '--institution', A, '--class', 'data'])
+  t.equal(published.code, 0)
+  t.match(published.stdout, /^outcome +published$/m)
+  t.match(published.stdout, /^No errors\.$/m)
+  t.match(node.asked.pop()?.args, { institution: A, class: 'data' })
+
+  const invalid = await node.hubctl(['check', '-', '--institution', A], { stdin: '{"bad":1}' })
+  t.equal(invalid.code, 1)
+  t.match(invalid.stdout, /^outcome +invalid$/m)
+  t.match(invalid.stdout, /^\.start +format\.openapi\.validation +must be a timestamp$/m)
+  t.equal(invalid.stderr, '')
+
+  const json = await node.hubctl(['check', '-', '--institution', A, '--json'], { stdin: '{"good":1}' })
+  t.equal(json.code, 0)
+  t.match(JSON.parse(json.stdout), { outcome: 'published' })
+})
+
+t.test('a refresh that did not bring a good feed is a failure', async (t) => {
+  const node = await startNode(t, { 'feed.refresh': async () => ({ ok: false, problem: 'shrank by 30 %' }) })
+  const { code, stdout } = await node.hubctl(['feed', 'refresh'])
+  t.equal(code, 1)
+  t.match(stdout, /^problem +shrank by 30 %$/m)
+})
+
+t.test('output that is not a terminal has no colours', async (t) => {
+  const node = await startNode(t, { status: async () => ({ node: 'n1' }) })
+  const { stdout } = await node.hubctl(['status'], { env: { FORCE_COLOR: '1', CI: 'true' } })
+  t.equal(stdout, 'node  n1\n')
+})
+
+/** A socket that remembers what it was asked and answers everything, unless the test says otherwise. */
+async function startNode(t: Test, given: Commands = {}) {
+  const dir = await shortDir(t)
+  const path = join(dir, 'admin.sock')
+  const asked: { command: string; args: unknown; who: string }[] = []
+  const commands = new Proxy(given, {
+    getOwnPropertyDescriptor: () => ({ configurable: true, enumerable: true, value: undefined }),
+    get: (target, command: string) => async (args: Record<string, unknown>, who: string) => {
+      asked.push({ command, args, who })
+      return target[command]?.(args, who) ?? {}
+    },
+  })
+  const socket = await startAdminSocket({ path, commands, log: pino({ level: 'silent' }) })
+  t.teardown(() => socket.close())
+  return {
+    dir,
+    path,
+    asked,
+    hubctl: (argv: readonly string[], how: Run = {}) => hubctl([...before(path, argv), ...argv], how),
+  }
+}
+
+/** In front, because everything behind `--` is an argument; not at all where the test names one itself. */
+function before(path: string, argv: readonly string[]): string[] {
+  return argv.includes('--socket') ? [] : ['--socket', path]
+}
+
+interface Run {
+  stdin?: string
+  env?: Record<string, string>
+}
+
+const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+
+async function hubctl(argv: readonly string[], { stdin = '', env = {} }: Run = {}) {
+  const child = spawn(program, [...entry, ...argv], {
+    env: { ...process.env, HUB_DATA_DIR: '', ...env },
+  })
+  child.stdin.end(stdin)
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output.stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    output.stderr += text
+  })
+  const [code] = await once(child, 'close')
+  return { code, ...output }
+}
+
+/** A few processes at a time, so that a machine with two cores is not asked for thirty. */
+async function inTurns<T>(
+  width: number,
+  items: readonly T[],
+  act: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = [...items]
+  const worker = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await act(item)
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+}

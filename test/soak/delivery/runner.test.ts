@@ -1,0 +1,382 @@
+import { EventEmitter, once } from 'node:events'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { createAttempts } from '../../../delivery/attempts.ts'
+import { createLeases } from '../../../delivery/leases.ts'
+import { places } from '../../../delivery/queue/limits.ts'
+import type { WorkItem } from '../../../delivery/queue/work-item.ts'
+import { createRunner } from '../../../delivery/runner.ts'
+import type { Outcome } from '../../../delivery/target.ts'
+import { createCalls } from '../../../store/nodes/calls.ts'
+import { createOnlyNode, type Nodes } from '../../../store/nodes/nodes.ts'
+import type { Change } from '../../../store/store.ts'
+import { createMetrics } from '../../../telemetry/metrics.ts'
+import { hour, openQueues } from '../../delivery/open-queues.ts'
+
+const answers = {
+  ok: { result: 'acknowledged', status: 200, reason: null },
+  refused: { result: 'refused', status: 422, reason: 'answered 422' },
+  failed: { result: 'failed', status: 500, reason: 'answered 500' },
+  gone: { result: 'gone', status: 410, reason: 'answered 410' },
+} satisfies Record<string, Outcome>
+
+/** A runner on queues in memory, whose targets answer as the test says. */
+async function startRunner(
+  t: Test,
+  answer: (item: WorkItem, queue: string, signal: AbortSignal) => Outcome | Promise<Outcome>,
+  prepare: (one: Awaited<ReturnType<typeof openQueues>>) => Promise<unknown> = async () => undefined,
+  nodes: Nodes = createOnlyNode('test'),
+  ownerOf = (queue: string) => queue,
+) {
+  const one = await openQueues({ now: Date.now() })
+  await prepare(one)
+  const { memory, queues } = one
+  const events = new EventEmitter()
+  const delivered: string[] = []
+  const removed = new Set<string>()
+  const silent = new Set<string>()
+  const closed = new Set<string>()
+  const attempts = createAttempts(memory.store)
+  const calls = createCalls({ store: memory.store, nodes })
+  const leases = await createLeases({ store: memory.store, nodes, calls })
+  let behind = 0
+  const runner = createRunner({
+    ...{ queues, leases, attempts, log: pino({ level: 'silent' }), metrics: createMetrics() },
+    targetOf(queue) {
+      if (removed.has(queue)) return 'gone'
+      if (closed.has(queue)) return { closed: 'retired' }
+      if (silent.has(queue)) return undefined
+      return {
+        endpoint: queue,
+        owner: ownerOf(queue),
+        async deliver(item, _body, signal) {
+          delivered.push(item.messageId)
+          events.emit('delivered')
+          return answer(item, queue, signal)
+        },
+      }
+    },
+    async onGone(queue) {
+      silent.add(queue)
+      await queues.giveUpAll(queue, 'gone')
+      return true
+    },
+    noted: () => [],
+    places,
+    clock: () => Date.now() - behind,
+    random: () => 0,
+  })
+  runner.start()
+  t.teardown(() => runner.stop())
+  return {
+    ...one,
+    runner,
+    attempts,
+    delivered,
+    removed,
+    silent,
+    closed,
+    setBack(ms: number): void {
+      behind = ms
+    },
+    /** Resolves when so many deliveries were tried. */
+    async tried(count: number): Promise<void> {
+      while (delivered.length < count) await once(events, 'delivered')
+    },
+    /** Resolves when nothing is on its way. */
+    async rest(name = 'a'): Promise<void> {
+      while (runner.stateOf(name).state === 'delivering') {
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+    },
+  }
+}
+
+t.test('in order, one at a time, and beside each other', async (t) => {
+  const busy: Record<string, number> = { a: 0, b: 0 }
+  const order: Record<string, string[]> = { a: [], b: [] }
+  const one = await startRunner(t, async ({ messageId }, queue) => {
+    t.equal(busy[queue], 0)
+    busy[queue] = 1
+    order[queue]?.push(messageId)
+    await new Promise((resolve) => setImmediate(resolve))
+    busy[queue] = 0
+    return answers.ok
+  })
+  await Promise.all(['1', '2', '3', '4'].map((id) => one.append(id, 'a', 'b')))
+  await one.tried(8)
+  t.same(order, { a: ['1', '2', '3', '4'], b: ['1', '2', '3', '4'] })
+})
+
+t.test('whatever a subscription leaves on its way, its removal leaves nothing', async (t) => {
+  for (const outcome of [answers.ok, answers.failed, answers.gone]) {
+    let proceed = () => {}
+    const held = new Promise<void>((resolve) => {
+      proceed = resolve
+    })
+    const one = await startRunner(t, async () => {
+      await held
+      return outcome
+    })
+    await one.append('1', 'a')
+    await one.tried(1)
+    one.removed.add('a')
+    await one.queues.drop('a', await one.attempts.drop('a'))
+    proceed()
+    await one.rest()
+    await one.runner.stop()
+    await one.queues.tidy(() => false)
+    const left = [...one.memory.entries.keys()].filter((key) => !key.startsWith('work-seen/'))
+    t.same(left, [], outcome.result)
+  }
+})
+
+t.test('a queue whose subscription is gone is dropped', async (t) => {
+  const one = await startRunner(t, () => answers.ok)
+  one.removed.add('a')
+  await one.append('1', 'a')
+  while (one.queues.names().length > 0) await new Promise((resolve) => setImmediate(resolve))
+  t.same([one.delivered, one.memory.keys('work/')], [[], []])
+})
+
+t.test('an acknowledgement counts once the store takes it, and is not asked for again', async (t) => {
+  let refusals = 0
+  const one = await startRunner(t, () => answers.ok)
+  one.memory.judge((changes) => {
+    const isOutcome = changes.some((change: Change) => 'put' in change && change.put.startsWith('attempt/'))
+    return isOutcome && refusals++ === 0 ? 'refused' : 'stored'
+  })
+  await one.append('1', 'a')
+  await one.append('2', 'a')
+  await one.tried(2)
+  t.same(one.delivered, ['1', '2'])
+})
+
+t.test('what stepped aside does not hold up the line', async (t) => {
+  const one = await startRunner(
+    t,
+    ({ messageId }) => (messageId.startsWith('poison') ? answers.refused : answers.ok),
+    async ({ append, queues, time, head }) => {
+      for (const id of ['poison 1', 'poison 2', 'poison 3']) {
+        await append(id, 'a')
+        await queues.setAside('a', head('a'), time.now - 1)
+      }
+      for (const id of ['1', '2', '3']) await append(id, 'a')
+    },
+  )
+  await one.tried(6)
+  t.same(one.delivered, ['poison 1', '1', 'poison 2', '2', 'poison 3', '3'])
+})
+
+/** The head has been refused four times: after the next one the message behind it is tried. */
+async function nearlyTooOften({ append, queues, head }: Awaited<ReturnType<typeof openQueues>>) {
+  for (const id of ['poison', '1', '2']) await append(id, 'a')
+  const attempt = { messageId: 'poison', time: '', status: 422, duration: 1, reason: 'answered 422' }
+  for (let count = 0; count < 4; count++) await queues.postpone('a', head('a'), attempt, { refused: true })
+}
+
+t.test('a message that is refused too often steps aside for those behind it', async (t) => {
+  const answer = ({ messageId }: WorkItem) => (messageId === 'poison' ? answers.refused : answers.ok)
+  const one = await startRunner(t, answer, nearlyTooOften)
+  await one.tried(3)
+  await one.rest()
+  t.same(one.delivered, ['poison', '1', '2'])
+  t.match(one.queues.lengthOf('a'), { pending: 1, aside: 1 })
+})
+
+t.test('only the message that was refused steps aside, also when it goes meanwhile', async (t) => {
+  const one = await startRunner(
+    t,
+    async ({ messageId }) => {
+      if (messageId !== 'poison') return answers.ok
+      // It is given up between its last refusal and the try of the next one.
+      queueMicrotask(() => void one.queues.giveUp('a', [one.head('a')], 'too old'))
+      return answers.refused
+    },
+    nearlyTooOften,
+  )
+  await one.tried(3)
+  await one.rest()
+  t.same(one.delivered, ['poison', '1', '2'], 'the others in their order')
+  t.equal(one.queues.lengthOf('a').aside, 0)
+})
+
+t.test('a queue that waits does not wait for a clock that was set back', async (t) => {
+  let answer: Outcome = { ...answers.failed, retryAfterMs: 30_000 }
+  const one = await startRunner(t, () => answer)
+  await one.append('1', 'a')
+  await one.tried(1)
+  await one.rest()
+  t.match(one.runner.stateOf('a'), { state: 'retrying', failures: 1 })
+  answer = answers.ok
+  one.setBack(24 * hour)
+  await one.append('2', 'a')
+  await one.tried(3)
+  t.same(one.delivered, ['1', '1', '2'])
+})
+
+t.test('an absurd Retry-After is an hour', async (t) => {
+  const one = await startRunner(t, () => ({ ...answers.failed, retryAfterMs: Number.MAX_SAFE_INTEGER }))
+  await one.append('1', 'a')
+  await one.tried(1)
+  await one.rest()
+  const { nextTry } = one.runner.stateOf('a')
+  const inMs = Date.parse(nextTry ?? '') - Date.now()
+  t.ok(inMs > 0.9 * hour && inMs <= hour, String(inMs))
+})
+
+t.test('gone: nothing is sent until somebody asks for it', async (t) => {
+  let outcome: Outcome = answers.gone
+  const one = await startRunner(t, () => outcome)
+  await one.append('1', 'a')
+  await one.append('2', 'a')
+  await one.tried(1)
+  while (one.queues.deadLetters('a').length < 2) await new Promise((resolve) => setImmediate(resolve))
+  await one.append('3', 'a')
+  outcome = answers.ok
+  one.silent.delete('a')
+  await one.queues.replay('a')
+  one.runner.retryNow('a')
+  await one.tried(4)
+  t.same(one.delivered.slice(1), ['3', '1', '2'])
+})
+
+t.test('a queue that is closed sends nothing any more, and what waits is given up', async (t) => {
+  let proceed = () => {}
+  const held = new Promise<void>((resolve) => {
+    proceed = resolve
+  })
+  const one = await startRunner(t, async () => {
+    await held
+    return answers.failed
+  })
+  for (const id of ['1', '2', '3']) await one.append(id, 'a')
+  await one.tried(1)
+  one.closed.add('a')
+  one.runner.wakeAll()
+  proceed()
+  while (one.queues.deadLetters('a').length < 3) await new Promise((resolve) => setImmediate(resolve))
+  await one.append('4', 'a')
+  while (one.queues.deadLetters('a').length < 4) await new Promise((resolve) => setImmediate(resolve))
+  const letters = one.queues.deadLetters('a').map(({ messageId, reason }) => [messageId, reason])
+  t.same(
+    letters,
+    ['1', '2', '3', '4'].map((id) => [id, 'retired']),
+  )
+  t.same(one.delivered, ['1'])
+  t.match(one.runner.stateOf('a'), { state: 'idle', failures: 0, nextTry: null })
+})
+
+t.test('a queue that is closed while it waits for a place sends nothing', async (t) => {
+  let proceed = () => {}
+  const held = new Promise<Outcome>((resolve) => {
+    proceed = () => resolve(answers.ok)
+  })
+  const one = await startRunner(
+    t,
+    () => held,
+    undefined,
+    undefined,
+    () => 'one owner',
+  )
+  const names = Array.from({ length: places.healthy.total }, (_, index) => `slow ${index}`)
+  await one.append('1', ...names)
+  await one.tried(names.length / 2)
+  for (const name of names) one.closed.add(name)
+  proceed()
+  const isDone = () => names.every((name) => one.queues.lengthOf(name).pending === 0)
+  while (!isDone()) await new Promise((resolve) => setImmediate(resolve))
+  t.equal(one.delivered.length, names.length / 2)
+  t.equal(names.filter((name) => one.queues.deadLetters(name).length === 1).length, names.length / 2)
+})
+
+t.test('the slow queues of one owner do not keep those of another waiting', async (t) => {
+  const one = await startRunner(
+    t,
+    (_item, queue, signal) =>
+      queue === 'healthy'
+        ? answers.ok
+        : new Promise((resolve) => {
+            signal.addEventListener('abort', () => resolve(answers.ok), { once: true })
+          }),
+    undefined,
+    undefined,
+    (queue) => queue.replace(/ .*/, ''),
+  )
+  await one.append('1', ...Array.from({ length: 600 }, (_, index) => `slow ${index}`))
+  await one.tried(places.healthy.total / 2)
+  await one.append('2', 'healthy')
+  await one.tried(places.healthy.total / 2 + 1)
+  t.equal(one.delivered.at(-1), '2')
+})
+
+t.test('the first of many failing queues do not keep a healthy one waiting', async (t) => {
+  const one = await startRunner(t, (_item, queue, signal) => {
+    if (queue === 'healthy') return answers.ok
+    // Never answers.
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve(answers.failed), { once: true })
+    })
+  })
+  await one.append('1', ...Array.from({ length: 300 }, (_, index) => `dead ${index}`))
+  await one.tried(300)
+  await one.append('2', 'healthy')
+  await one.tried(301)
+  t.equal(one.delivered.at(-1), '2')
+})
+
+t.test('a stop ends what never answers, and what waits for its turn', async (t) => {
+  const one = await startRunner(t, (_item, _queue, signal) => {
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve(answers.failed), { once: true })
+    })
+  })
+  await one.append('1', ...Array.from({ length: 600 }, (_, index) => `dead ${index}`))
+  await one.tried(512)
+  const began = performance.now()
+  await one.runner.stop()
+  t.ok(performance.now() - began < 8_000)
+  t.equal(one.delivered.length, 512)
+  t.equal((await one.reopen()).queues.names().length, 600, 'all are still owed')
+  await one.append('2', 'dead 0')
+  t.equal(one.delivered.length, 512, 'nothing starts any more')
+})
+
+t.test('what is acknowledged in the last moment is not sent again', async (t) => {
+  const one = await startRunner(t, (_item, _queue, signal) => {
+    return new Promise((resolve) => {
+      signal.addEventListener('abort', () => resolve(answers.ok), { once: true })
+    })
+  })
+  await one.append('1', 'a')
+  await one.tried(1)
+  await one.runner.stop()
+  t.equal(one.queues.lengthOf('a').pending, 0)
+})
+
+t.test('the queues of two nodes that go in the same moment go on here', async (t) => {
+  const living = ['first', 'second', 'here']
+  let changed = () => {}
+  const nodes: Nodes = {
+    ...{ ...createOnlyNode('here'), self: 'here', isShared: true },
+    isLiving: (node) => living.includes(node),
+    living: () => living,
+    onChange: (listener) => {
+      changed = listener
+    },
+  }
+  const names = Array.from({ length: 30 }, (_, index) => `queue ${index}`)
+  const one = await startRunner(
+    t,
+    () => answers.ok,
+    ({ append }) => append('1', ...names),
+    nodes,
+  )
+  // One read of the log brings both.
+  for (const left of ['first', 'second']) {
+    living.splice(living.indexOf(left), 1)
+    changed()
+  }
+  await one.tried(names.length)
+  t.equal(one.delivered.length, names.length)
+})

@@ -1,0 +1,391 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { ClientRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createServer as createPlainServer, type Socket } from 'node:net'
+import { createServer, type TLSSocket } from 'node:tls'
+import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
+import { createWebhooks } from '../../../../delivery/webhook/webhook.ts'
+import { temporaryDirectory } from '../../../start-hub.ts'
+
+/*
+ * Servers that mean no good, or do not know better: every try ends in time with an outcome, and leaves no
+ * connection behind.
+ */
+
+type Serve = (socket: TLSSocket, request: string) => void
+
+const deadlineMs = 700
+
+/** A server that does what the test says with every request, and the client. */
+async function start(
+  t: Test,
+  options: { trusted?: boolean; names?: string[]; allowHalfOpen?: boolean; maxKept?: number } = {},
+) {
+  const home = await temporaryDirectory(t)
+  const tls = await ensureDevelopmentCertificates(home, options.names ?? [])
+  const open = new Set<Socket>()
+  let serve: Serve = () => undefined
+  let connections = 0
+  let changed = () => {}
+  const server = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) }, (socket) => {
+    connections++
+    open.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => {
+      open.delete(socket)
+      changed()
+    })
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      const [head, body] = text.split('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/i.exec(head ?? '')?.[1])
+      if (body === undefined || body.length < length) return
+      const request = text
+      text = ''
+      serve(socket, request)
+    })
+  })
+  server.on('tlsClientError', () => undefined)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const ca = options.trusted === false ? {} : { ca: readFileSync(tls.ca ?? '', 'utf8') }
+  const { maxKept = 64 } = options
+  const webhooks = createWebhooks({ allowPrivate: true, userAgent: 'test', maxKept, ...ca })
+  t.teardown(() => {
+    webhooks.close()
+    for (const socket of open) socket.destroy()
+    server.close()
+  })
+  const stopping = new AbortController()
+  const post = (body: Buffer = Buffer.from('{}'), url = `https://localhost:${port}/hook`) =>
+    webhooks.post({ url, body, token: 'token', deadlineMs, signal: stopping.signal })
+  return {
+    post,
+    stopping,
+    webhooks,
+    port,
+    connections: () => connections,
+    serve(next: Serve): void {
+      serve = next
+    },
+    /** Resolves when so many connections are open. */
+    async has(count: number): Promise<void> {
+      while (open.size !== count) {
+        await new Promise<void>((resolve) => {
+          changed = resolve
+        })
+      }
+    },
+    /** What one request comes to, and how long that takes. */
+    async to(serving: Serve) {
+      serve = serving
+      const began = performance.now()
+      return { ...(await post()), ms: performance.now() - began }
+    },
+    /** Resolves when every connection is closed. */
+    async quiet(): Promise<void> {
+      while (open.size > 0) {
+        await new Promise<void>((resolve) => {
+          changed = resolve
+        })
+      }
+    },
+  }
+}
+
+const say =
+  (text: string): Serve =>
+  (socket) =>
+    void socket.write(text)
+
+/** Says this again and again until nobody listens. */
+const repeat =
+  (first: string, then: string): Serve =>
+  (socket) => {
+    socket.write(first)
+    const timer = setInterval(() => socket.write(then), 5)
+    socket.on('close', () => clearInterval(timer))
+  }
+
+const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
+const late = { result: 'failed', status: null, reason: 'no answer within 0.7 s' }
+const acknowledged = (status: number) => ({ result: 'acknowledged', status, reason: null })
+
+t.test(
+  'whatever it answers, there is an outcome in time and the connection ends',
+  { timeout: 60_000 },
+  async (t) => {
+    const { to, quiet } = await start(t)
+    const table: [what: string, serve: Serve, outcome: object][] = [
+      ['nothing', () => undefined, late],
+      ['half a status line', say('HTTP/1.1 20'), late],
+      ['headers that do not end', say('HTTP/1.1 200 OK\r\nx: y\r\n'), late],
+      [
+        'headers without end',
+        repeat('HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(999)}\r\n`),
+        { status: null, reason: /Header overflow/i },
+      ],
+      [
+        'a header field without end',
+        repeat('HTTP/1.1 200 OK\r\nx: ', 'y'.repeat(999)),
+        { status: null, reason: /Header overflow/i },
+      ],
+      ['no HTTP', say('220 mail.example ESMTP\r\n'), { status: null, reason: /Parse Error/ }],
+      ['1xx without end', repeat('', 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'), late],
+      ['102, and then nothing', say('HTTP/1.1 102 Processing\r\n\r\n'), acknowledged(102)],
+      ['102 without end', repeat('', 'HTTP/1.1 102 Processing\r\n\r\n'), acknowledged(102)],
+      [
+        '102, and then 500',
+        say('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n'),
+        acknowledged(102),
+      ],
+      [
+        '101',
+        say('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+        { result: 'failed', status: null },
+      ],
+      ['a body without end', repeat('HTTP/1.1 200 OK\r\n\r\n', 'x'.repeat(9_999)), acknowledged(200)],
+      [
+        'a body that drips',
+        repeat('HTTP/1.1 201 OK\r\ncontent-length: 9999\r\n\r\n', 'x'),
+        acknowledged(201),
+      ],
+      [
+        'a body that does not come',
+        say('HTTP/1.1 500 No\r\ncontent-length: 9\r\n\r\n'),
+        { result: 'failed', status: 500 },
+      ],
+      [
+        'trailers without end',
+        repeat('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n', `x: ${'y'.repeat(999)}\r\n`),
+        acknowledged(200),
+      ],
+      [
+        'chunk extensions without end',
+        repeat('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1', `;${'y'.repeat(999)}`),
+        acknowledged(200),
+      ],
+      [
+        'a body that is broken off',
+        (socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx'),
+        acknowledged(200),
+      ],
+      ['two answers', say(`${ok}HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n`), acknowledged(200)],
+      [
+        'two lengths',
+        say('HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx'),
+        { status: null, reason: /Parse Error/ },
+      ],
+      [
+        'status 999',
+        say('HTTP/1.1 999 What\r\ncontent-length: 0\r\n\r\n'),
+        { result: 'failed', status: 999 },
+      ],
+      ['it closes', (socket) => void socket.end(), { result: 'failed', status: null }],
+      ['it breaks off', (socket) => void socket.destroy(), { result: 'failed', status: null }],
+    ]
+    for (const [what, serve, outcome] of table) {
+      const { ms, ...found } = await to(serve)
+      t.match(found, outcome, what)
+      t.ok(ms < deadlineMs + 2_000, `${what}: ${Math.round(ms)} ms`)
+    }
+    await quiet()
+  },
+)
+
+t.test(
+  'an answer before the message was read leaves no connection behind',
+  { timeout: 30_000 },
+  async (t) => {
+    const home = await temporaryDirectory(t)
+    const tls = await ensureDevelopmentCertificates(home, [])
+    const server = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) }, (socket) => {
+      socket.on('error', () => undefined)
+      socket.once('readable', () => socket.write(ok)) // and reads nothing
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const webhooks = createWebhooks({
+      allowPrivate: true,
+      userAgent: 'test',
+      ca: readFileSync(tls.ca ?? '', 'utf8'),
+    })
+    t.teardown(() => {
+      webhooks.close()
+      server.close()
+    })
+    let closed: Promise<unknown> | undefined
+    const watch = (message: unknown) => {
+      const { request } = message as { request: ClientRequest }
+      closed = once(request, 'close').then(() => t.ok(request.socket?.destroyed))
+    }
+    subscribe('http.client.request.start', watch)
+    t.teardown(() => unsubscribe('http.client.request.start', watch))
+    const outcome = await webhooks.post({
+      ...{ url: `https://localhost:${port}/`, token: 't', deadlineMs: 5_000 },
+      body: Buffer.alloc(20_000_000, 'x'),
+      signal: new AbortController().signal,
+    })
+    t.match(outcome, acknowledged(200))
+    t.ok(closed)
+    await closed
+  },
+)
+
+t.test('statuses and what they come to', async (t) => {
+  const { to } = await start(t)
+  const results: Record<string, number[]> = {
+    acknowledged: [200, 201, 202, 204],
+    failed: [203, 205, 206, 300, 301, 302, 304, 307, 308, 408, 429, 500, 502, 503, 504, 599],
+    refused: [400, 401, 403, 404, 405, 413, 418, 422, 451, 499],
+    gone: [410],
+  }
+  for (const [result, statuses] of Object.entries(results)) {
+    for (const status of statuses) {
+      const location = status >= 300 && status < 400 ? 'location: https://localhost:1/\r\n' : ''
+      const found = await to(say(`HTTP/1.1 ${status} x\r\n${location}content-length: 0\r\n\r\n`))
+      t.match(found, { result, status, reason: result === 'acknowledged' ? null : `answered ${status}` })
+    }
+  }
+})
+
+t.test('Retry-After, in both notations and in none', async (t) => {
+  const { to } = await start(t)
+  const inAMinute = new Date(Date.now() + 60_000).toUTCString()
+  const table: [value: string, from: number, to: number][] = [
+    ['0', 0, 0],
+    ['3', 3_000, 3_000],
+    ['999999999', 999_999_999_000, 999_999_999_000],
+    [inAMinute, 50_000, 60_000],
+    ['Thu, 01 Jan 1970 00:00:00 GMT', 0, 0],
+  ]
+  for (const [value, least, most] of table) {
+    for (const status of [429, 503]) {
+      const found = await to(
+        say(`HTTP/1.1 ${status} x\r\nretry-after: ${value}\r\ncontent-length: 0\r\n\r\n`),
+      )
+      const { retryAfterMs = -1 } = found
+      t.ok(retryAfterMs >= least && retryAfterMs <= most, `${value}: ${retryAfterMs}`)
+    }
+  }
+  for (const value of ['', 'soon', 'NaN', '9'.repeat(400), `${'9'.repeat(20)}`, '\u00bd']) {
+    const found = await to(say(`HTTP/1.1 503 x\r\nretry-after: ${value}\r\ncontent-length: 0\r\n\r\n`))
+    const { retryAfterMs = 0 } = found
+    t.ok(retryAfterMs >= 0 && Number.isFinite(retryAfterMs), value)
+  }
+  const other = await to(say('HTTP/1.1 500 x\r\nretry-after: 3\r\ncontent-length: 0\r\n\r\n'))
+  t.equal(other.retryAfterMs, undefined)
+})
+
+t.test('a certificate that nobody vouches for, or of another name', async (t) => {
+  const untrusted = await start(t, { trusted: false })
+  t.match(await untrusted.post(), { result: 'failed', status: null, reason: /certificate/i })
+  t.equal((await untrusted.to(say(ok))).status, null)
+  const { post, port } = await start(t)
+  const named = await post(undefined, `https://other.localhost:${port}/`)
+  t.match(named, { result: 'failed', status: null, reason: /altnames|ENOTFOUND|cannot be resolved/ })
+})
+
+t.test('a handshake that never ends', async (t) => {
+  const sockets = new Set<Socket>()
+  let closed = () => {}
+  const gone = new Promise<void>((resolve) => {
+    closed = resolve
+  })
+  const server = createPlainServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.resume()
+    socket.on('close', closed)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { post } = await start(t)
+  const { port } = server.address() as AddressInfo
+  t.match(await post(undefined, `https://localhost:${port}/`), late)
+  await gone
+})
+
+t.test('nobody there', async (t) => {
+  const { post } = await start(t)
+  t.match(await post(undefined, 'https://localhost:1/'), { result: 'failed', reason: /ECONNREFUSED/ })
+})
+
+t.test('a kept connection that the server has closed is no failure; a second time it is', async (t) => {
+  const { to, connections } = await start(t)
+  await to(say(ok))
+  let requests = 0
+  const first = await to((socket) => {
+    requests++
+    if (requests === 1) socket.destroy()
+    else socket.write(ok)
+  })
+  t.match(first, acknowledged(200))
+  t.match({ requests, connections: connections() }, { requests: 2, connections: 2 })
+  const always = await to((socket) => void socket.destroy())
+  t.match(always, { result: 'failed', status: null })
+})
+
+t.test('both tries on kept connections share the deadline', async (t) => {
+  const { to } = await start(t)
+  await to(say(ok))
+  let requests = 0
+  const { ms, ...found } = await to((socket) => {
+    if (requests++ === 0) setTimeout(() => socket.destroy(), deadlineMs - 200)
+  })
+  t.match(found, late)
+  t.ok(ms < deadlineMs * 1.6, `${Math.round(ms)} ms`)
+})
+
+t.test('nothing is sent any more when the hub stops', async (t) => {
+  const { to, post, stopping, connections } = await start(t)
+  const hanging = to(() => stopping.abort())
+  t.match(await hanging, { result: 'failed', reason: 'the hub is stopping' })
+  const before = connections()
+  t.match(await post(), { result: 'failed', reason: 'the hub is stopping' })
+  t.equal(connections(), before)
+})
+
+t.test('so many unused connections are kept, and no more', async (t) => {
+  const one = await start(t, { maxKept: 2 })
+  const waiting: TLSSocket[] = []
+  one.serve((socket) => {
+    waiting.push(socket)
+    if (waiting.length < 4) return
+    for (const each of waiting) each.write('HTTP/1.1 204 x\r\n\r\n')
+  })
+  const outcomes = await Promise.all([1, 2, 3, 4].map(() => one.post()))
+  for (const outcome of outcomes) t.match(outcome, { result: 'acknowledged' })
+  await one.has(2)
+  one.serve((socket) => socket.write('HTTP/1.1 204 x\r\n\r\n'))
+  await Promise.all([one.post(), one.post()])
+  t.equal(one.connections(), 4, 'they are used again')
+})
+
+t.test('so many answers are read to their end, and no more', async (t) => {
+  const one = await start(t, { maxKept: 2 })
+  const closed: number[] = []
+  let count = 0
+  let noted = () => {}
+  const first = new Promise<void>((resolve) => {
+    noted = resolve
+  })
+  one.serve((socket) => {
+    const number = ++count
+    socket.once('close', () => {
+      closed.push(number)
+      noted()
+    })
+    socket.write('HTTP/1.1 200 x\r\ncontent-length: 100\r\n\r\n')
+  })
+  for (const _each of [1, 2, 3]) t.match(await one.post(), { result: 'acknowledged' })
+  await first
+  t.same(closed, [3], 'the two before are still read')
+})

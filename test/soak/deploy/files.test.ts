@@ -1,0 +1,107 @@
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { loadConfig } from '../../../config/config.ts'
+import { projectFile, root } from '../../root.ts'
+import { startTestHub } from '../../start-hub.ts'
+
+/*
+ * What the files for service managers name exists.
+ */
+const read = (path: string) => readFileSync(join(root, path), 'utf8')
+const unit = read('deploy/hub.service')
+const image = read('deploy/Dockerfile')
+const page = read('docs/deployment.md')
+const manifest = JSON.parse(read('package.json'))
+const defaults = configOf({})
+
+t.test('the unit', async (t) => {
+  const value = (key: string) => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
+  const prefix = /--prefix (\S+)/.exec(page)?.[1] ?? ''
+  const bins = Object.keys(manifest.bin).map((name) => `${prefix}/bin/${name}`)
+  t.ok(bins.includes(value('ExecStart').split(' ').at(-1) ?? ''), 'starts what the documentation installs')
+  t.ok(page.includes(`useradd --system --user-group --home-dir /var/lib/hub`))
+  t.equal(value('User'), 'hub')
+  t.ok(page.includes(` ${value('EnvironmentFile')}\n`), 'the file of the variables is installed')
+  t.equal(configOf(environmentOf(value('Environment'))).dataDir, `/var/lib/${value('StateDirectory')}`)
+  t.equal(value('WorkingDirectory'), `/var/lib/${value('StateDirectory')}`)
+  t.ok(Number(value('TimeoutStopSec')) > 10, 'the node ends by itself within ten seconds')
+  t.ok(Number(value('LimitNOFILE')) > 2 * defaults.maxConnections + 1_000)
+  t.notMatch(unit, /^MemoryDenyWriteExecute=yes/m, 'V8 could not compile')
+  t.match(value('RestrictAddressFamilies'), /AF_NETLINK/, 'os.networkInterfaces needs it')
+})
+
+t.test('all ways to start a node give V8 the same options', async (t) => {
+  const optionsOf = (command: string) => command.match(/--(?!import)[\w-]+=\d+/g)
+  const expected = optionsOf(manifest.scripts.start)
+  t.ok(expected)
+  t.same(optionsOf(/^ExecStart=.*$/m.exec(unit)?.[0] ?? ''), expected)
+  t.same(optionsOf(/^CMD .*$/m.exec(image)?.[0] ?? ''), expected)
+})
+
+t.test('the file of variables', async (t) => {
+  const text = read('deploy/hub.env')
+  const lines = text.split('\n').filter((line) => /^#?HUB_/.test(line))
+  const all = environmentOf(lines.map((line) => line.replace(/^#/, '')).join('\n'))
+  const { HUB_CONFIG, ...variables } = all
+  t.ok(HUB_CONFIG?.startsWith('/etc/hub/'))
+  t.match(configOf(variables), { stage: 'prod', proxyProtocol: true })
+  t.match(configOf(environmentOf(lines.join('\n'))), { publicUrl: 'https://hub.example' })
+})
+
+t.test('the image', async (t) => {
+  const all = (word: string) =>
+    [...image.matchAll(new RegExp(`^${word} (.*)$`, 'gm'))].map(([, rest]) => rest)
+  t.match(configOf(environmentOf(all('ENV').join('\n').replaceAll(' ', '\n'))), {
+    dataDir: '/data',
+    host: '0.0.0.0',
+  })
+  t.same(all('EXPOSE'), [`${defaults.mqttPort} ${defaults.httpsPort}`])
+  t.same(all('STOPSIGNAL'), ['SIGTERM'])
+  t.equal(all('USER').at(-1), 'hub')
+  for (const [, path = ''] of image.matchAll(/\/opt\/hub\/((?:dist|deploy)\/[\w/-]+\.js)/g)) {
+    const source = path.startsWith('dist/') ? path.replace(/^dist\/(.*)\.js$/, '$1.ts') : path
+    t.ok(existsSync(join(root, source)), `${path} is made of ${source}`)
+    t.ok(manifest.files.includes(path.split('/')[0]), `${path} is packed`)
+  }
+  for (const [, name] of image.matchAll(/&& npm (?:run )?([a-z]+)/g)) t.equal(name, 'ci')
+  const ignored = read('.dockerignore').split('\n')
+  for (const line of read('.gitignore').split('\n')) t.ok(ignored.includes(line), `${line} stays out`)
+})
+
+t.test('the health check asks the node of its environment', async (t) => {
+  const hub = await startTestHub(t)
+  // The script of the package, on the configuration of the sources.
+  const script = read('deploy/healthcheck.js').replace(
+    '../dist/config/config.js',
+    pathToFileURL(projectFile('config/config.ts')).href,
+  )
+  const check = (env: Record<string, string>) => {
+    const args = [`--import=${import.meta.resolve('tsx')}`, '--input-type=module', '--eval', script]
+    return promisify(execFile)(process.execPath, args, { env: { PATH: process.env.PATH, ...env } })
+  }
+  const port = String(hub.httpsPort)
+  t.match(await check({ HUB_HTTPS_PORT: port }), { stdout: /"status":"ok"/ })
+  await t.rejects(check({ HUB_HTTPS_PORT: port, HUB_PROXY_PROTOCOL: 'true' }), { code: 1 })
+  await t.rejects(check({ HUB_HTTPS_PORT: 'x' }), { code: 1, stderr: /HUB_HTTPS_PORT/ })
+  const behind = await startTestHub(t, { HUB_PROXY_PROTOCOL: 'true', HUB_HOST: '0.0.0.0' })
+  const env = { HUB_HTTPS_PORT: String(behind.httpsPort), HUB_HOST: '0.0.0.0' }
+  t.match(await check({ ...env, HUB_PROXY_PROTOCOL: 'true' }), { stdout: /"status":"ok"/ })
+  await hub.close()
+  await t.rejects(check({ HUB_HTTPS_PORT: port }), { code: 1, stderr: /ECONNREFUSED/ })
+})
+
+function environmentOf(text: string): Record<string, string> {
+  return Object.fromEntries(
+    [...text.matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
+  )
+}
+
+function configOf(env: Record<string, string>) {
+  const loaded = loadConfig(env, root)
+  if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
+  return loaded.config
+}

@@ -1,0 +1,119 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t from 'tap'
+import { compiledServer } from '../../compiled-server.ts'
+import { freePort } from '../../redis-server.ts'
+import { projectFile, root } from '../../root.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+
+t.test('who asks the program something gets an answer, and no node', async (t) => {
+  const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8'))
+  const home = await temporaryDirectory(t)
+  const server = await compiledServer()
+  const hub = (...args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [server, ...args], {
+      cwd: home,
+      env: { PATH: process.env.PATH, HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: 'wrong' },
+      encoding: 'utf8',
+    })
+    return { status, stdout, stderr }
+  }
+  t.match(hub('--help'), { status: 0, stdout: /^Usage: hub /, stderr: '' })
+  t.strictSame(hub('--version'), { status: 0, stdout: `${version}\n`, stderr: '' })
+  const refusal = 'hub: unknown argument "--prot": add --help to see how a node is started\n'
+  t.strictSame(hub('--prot', '--help'), { status: 2, stdout: '', stderr: refusal })
+  t.match(hub('start'), { status: 2, stdout: '', stderr: /^hub: unknown argument "start".*\n$/ })
+  t.match(hub(''), { status: 2, stdout: '' })
+  const npm = spawnSync('npm', ['start', '--silent', '--', '--version'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  t.match(npm, { status: 0, stdout: `${version}\n` })
+  t.notOk(existsSync(join(home, 'data')), 'nothing was made')
+})
+
+t.test('SIGTERM to npm start stops the node behind it', async (t) => {
+  const home = await temporaryDirectory(t)
+  const npm = spawn('npm', ['start', '--silent'], {
+    cwd: root,
+    env: { ...process.env, HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const messages: unknown[] = []
+  for await (const line of createInterface({ input: npm.stdout })) {
+    const { msg } = JSON.parse(line)
+    messages.push(msg)
+    if (msg === 'hub ready') npm.kill('SIGTERM')
+  }
+  // The output has ended, and with it the node, which holds the other end.
+  if (npm.exitCode === null && npm.signalCode === null) await once(npm, 'exit')
+  t.ok(messages.includes('stopping'))
+})
+
+t.test('a node that cannot start names the setting, its value and what was expected', async (t) => {
+  const { httpsPort, mqttPort } = await startTestHub(t)
+  const missing = '/nowhere/file.pem'
+  const cases: [Record<string, string>, string][] = [
+    [
+      { HUB_HTTPS_PORT: `${httpsPort}` },
+      `HUB_HTTPS_PORT: ${httpsPort}, expected a port that is free: listen EADDRINUSE`,
+    ],
+    [
+      { HUB_MQTT_PORT: `${mqttPort}` },
+      `HUB_MQTT_PORT: ${mqttPort}, expected a port that is free: listen EADDRINUSE`,
+    ],
+    [
+      { HUB_HOST: '192.0.2.1' },
+      'HUB_HOST: "192.0.2.1", expected an address of this machine: listen EADDRNOTAVAIL',
+    ],
+    [
+      { HUB_TLS_CERT: missing, HUB_TLS_KEY: missing },
+      `HUB_TLS_CERT: "${missing}", expected a certificate in PEM, and in HUB_TLS_KEY its key: cannot read`,
+    ],
+    [{ HUB_TLS_CA: missing }, `HUB_TLS_CA: "${missing}", expected a certificate in PEM: ENOENT`],
+    [{ HUB_PUSH_CA: missing }, `HUB_PUSH_CA: "${missing}", expected a certificate in PEM: ENOENT`],
+    [
+      { HUB_DATA_DIR: '/dev/null' },
+      'HUB_DATA_DIR: "/dev/null", expected a directory that the node may write to: EEXIST',
+    ],
+    [
+      { HUB_REDIS_URL: 'redis://hub:secret@127.0.0.1:1', HUB_PUBLIC_URL: 'https://hub.example' },
+      'HUB_REDIS_URL: "redis://***@127.0.0.1:1", expected a Redis that answers: the Redis on 127.0.0.1:1 cannot be used: ',
+    ],
+  ]
+  const home = await temporaryDirectory(t)
+  for (const [env, said] of cases) {
+    const failure = await spawnHub(t, home, env).then(
+      () => '',
+      ({ message }) => String(message),
+    )
+    t.ok(failure.includes(`ended with 1: the hub cannot start: ${said}`), `${said} | ${failure}`)
+    t.equal(failure.trim().split('\n').length, 1, 'one line')
+  }
+})
+
+t.test('a node that wants PROXY headers prints no commands to paste', async (t) => {
+  const alone = await spawnHub(t, await temporaryDirectory(t))
+  await alone.stop('SIGTERM')
+  t.match(alone.errors(), /mosquitto_sub/)
+  const balanced = await spawnHub(t, await temporaryDirectory(t), { HUB_PROXY_PROTOCOL: 'true' })
+  await balanced.stop('SIGTERM')
+  t.equal(balanced.errors(), '')
+})
+
+t.test('a node that cannot start leaves nothing open', async (t) => {
+  const other = await startTestHub(t)
+  const httpsPort = await freePort()
+  const env = { HUB_HTTPS_PORT: `${httpsPort}` }
+  const home = await temporaryDirectory(t)
+  await t.rejects(startTestHub(t, { ...env, HUB_MQTT_PORT: `${other.mqttPort}` }, home), {
+    message: /HUB_MQTT_PORT/,
+  })
+  const hub = await startTestHub(t, env, home)
+  t.equal(hub.httpsPort, httpsPort, 'the data directory and the port are free')
+})

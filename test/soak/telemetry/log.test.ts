@@ -1,0 +1,168 @@
+import { spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { constants, openSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t, { type Test } from 'tap'
+import { call } from '../../../cli/connection.ts'
+import { createLogOutput } from '../../../telemetry/log-output.ts'
+import { connectPublisher } from '../../clients.ts'
+import { compiledServer } from '../../compiled-server.ts'
+import { playing, station } from '../../events.ts'
+import { until } from '../../nodes/fleet.ts'
+import { freePort } from '../../redis-server.ts'
+import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+
+const livestream = station(0, 0)
+const institution = livestream.institution.id
+
+t.test('a line is written when its turn is over, many in a short time together', async (t) => {
+  const written: string[] = []
+  const changed = new EventEmitter()
+  const output = createLogOutput(
+    () => t.fail('nothing is lost'),
+    (text) => {
+      written.push(text)
+      changed.emit('written')
+      return true
+    },
+  )
+  output.write('1\n')
+  output.write('2\n')
+  t.same(written, [], 'not before the turn is over')
+  await new Promise(setImmediate)
+  t.same(written, ['1\n2\n'])
+  output.write('3\n')
+  await new Promise(setImmediate)
+  output.write('4\n')
+  await once(changed, 'written')
+  output.write('5\n')
+  output.flushSync()
+  t.same(written, ['1\n2\n', '3\n4\n', '5\n'])
+})
+
+t.test(
+  'lines that could not be written are counted, and that is said when there is room again',
+  async (t) => {
+    let hasRoom = true
+    const told: number[] = []
+    const output = createLogOutput(
+      (lines) => told.push(lines),
+      () => hasRoom,
+    )
+    const log = (...lines: string[]) => {
+      for (const line of lines) output.write(line)
+      output.flushSync()
+    }
+    log('1', '2')
+    hasRoom = false
+    log('3', '4')
+    log('5')
+    t.same(told, [])
+    hasRoom = true
+    log('6')
+    log('7')
+    t.same(told, [3])
+  },
+)
+
+t.test('a log that nobody reads holds up nobody', async (t) => {
+  const hub = await startWithLog(t, 'pipe')
+  await hub.logs(1000)
+  t.equal((await hub.publisher.publish(playing(livestream))).outcome, 'published')
+  t.equal(await hub.stop(), 0)
+})
+
+t.test('lines are lost, and said to be, when nobody reads for long', async (t) => {
+  const hub = await startWithLog(t, 'pipe')
+  await hub.logs(6000)
+  const said = hub.read(({ msg }) => String(msg).startsWith('log lines were lost'))
+  // It is said with the first line for which there is room again.
+  let line: Record<string, unknown> | undefined
+  while (!line) line = await Promise.race([said, hub.logs(1).then(() => undefined)])
+  const { lines } = line
+  t.ok(typeof lines === 'number' && lines > 0 && lines < 6000, `${lines} lines`)
+  t.equal(await hub.stop(), 0)
+})
+
+t.test('a full disk below the output, or a reader that has gone, changes nothing else', async (t) => {
+  for (const target of ['/dev/full', 'closed pipe'] as const) {
+    const hub = await startWithLog(t, target)
+    await hub.logs(10)
+    t.equal((await hub.publisher.publish(playing(livestream))).outcome, 'published', target)
+    t.equal(await hub.stop(), 0, target)
+  }
+})
+
+/** A node whose output, errors included, leads somewhere else, with a publisher. */
+async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full') {
+  const home = await temporaryDirectory(t)
+  const output = target === '/dev/full' ? openSync(target, constants.O_WRONLY) : 'pipe'
+  const mqttPort = await freePort()
+  const child = spawn(process.execPath, [await compiledServer()], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HUB_MQTT_PORT: `${mqttPort}`, HUB_HTTPS_PORT: '0', HUB_PUBLISH_RATE: '0' },
+    stdio: ['ignore', output, output],
+  })
+  const exited = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+  if (target === 'closed pipe') {
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+  }
+  await until(() => accepts(mqttPort))
+  const socket = join(home, 'data', 'admin.sock')
+  const request = { role: 'publisher', label: 'studio', institutions: [institution] }
+  const issued = await call(socket, 'credentials.add', request, 'test')
+  if ('error' in issued) throw new Error(issued.error.message)
+  const broker = { mqttPort, caPath: join(home, 'certs', 'ca.pem') }
+  const publisher = await connectPublisher(t, broker, issued.result as Issued, institution)
+
+  return {
+    publisher,
+
+    /** Lets the node log so many lines. */
+    async logs(count: number): Promise<void> {
+      const { client, received } = publisher
+      for (let rest = count; rest > 0; rest -= 500) {
+        const wanted = received.all.length + Math.min(rest, 500)
+        for (let sent = received.all.length; sent < wanted; sent++) {
+          client.publish(`inbox/${institution}`, 'not JSON')
+        }
+        await received.until(() => received.all.length >= wanted)
+      }
+    },
+
+    /** Reads on, up to the first line that passes. */
+    async read(passes: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
+      if (!child.stdout) throw new Error('no output')
+      for await (const text of createInterface({ input: child.stdout })) {
+        const line: Record<string, unknown> = JSON.parse(text)
+        if (passes(line)) return line
+      }
+      throw new Error('no such line')
+    },
+
+    async stop(): Promise<number | null> {
+      child.kill('SIGTERM')
+      const [code] = await exited
+      return code
+    },
+  }
+}
+
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
