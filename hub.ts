@@ -12,7 +12,6 @@ import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
 import { createContactMail } from './bridge-https/users/contact-mail.ts'
 import { createFamiliar } from './bridge-https/users/familiar.ts'
-import { createEventRate } from './bridge-https/users/limiter.ts'
 import { createLogIn } from './bridge-https/users/log-in.ts'
 import { createPasswords } from './bridge-https/users/passwords.ts'
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
@@ -34,6 +33,7 @@ import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
 import { createEventIds } from './event/id.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
+import { createPublishRate } from './listener/publish-rate.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
 import { openStore } from './store/open.ts'
@@ -201,7 +201,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       proxyProtocol: config.proxyProtocol,
       // A browser that learned it for localhost would refuse every other server there.
       strictTransport: config.tlsCert !== undefined,
-      rate: createEventRate(config.publishRate, store),
+      rate: createPublishRate(config.publishRate, store, 'https-publish'),
       publicUrl: () => publicUrl,
       mqttPort: () => mqttPort,
       accept: broker.accept,

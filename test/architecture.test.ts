@@ -23,7 +23,7 @@ const folders: Record<string, string[]> = {
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry'],
-  listener: ['telemetry', 'certs'],
+  listener: ['telemetry', 'certs', 'store'],
   broker: belowBroker,
   'broker/connection': [...belowBroker, 'broker'],
   'broker/login': [...belowBroker, 'broker'],

@@ -2,6 +2,7 @@ import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import { eventKinds } from '../../event/kind.ts'
 import { TrackEvent } from '../../event/schema.ts'
+import type { createPublishRate } from '../../listener/publish-rate.ts'
 import { costOf } from '../../validator/cost.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { belowBody, refuse, refuseUntil } from '../answer.ts'
@@ -18,12 +19,7 @@ const eventNames: readonly string[] = eventKinds
 const feedRetrySeconds = 60
 
 /** How often a user may publish. */
-export interface EventRate {
-  /** Seconds to wait before the next event of a user; 0: it may come now. */
-  waitFor: (userId: string) => Promise<number>
-  /** Counts what an event cost beyond one. */
-  charge: (userId: string, cost: number) => void
-}
+export type EventRate = Pick<ReturnType<typeof createPublishRate>, 'take' | 'charge'>
 
 /** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
 export function eventRoutes(parts: {
@@ -64,11 +60,11 @@ export function eventRoutes(parts: {
         const { eventName = '' } = params
         if (!eventNames.includes(eventName)) return refuse(400, [wrongName(eventName)])
         if (!Buffer.isBuffer(body)) throw new Error('a raw body was not handed on')
-        const wait = await rate.waitFor(user.userId)
-        if (wait > 0) return refuseUntil(429, wait)
+        const waitMs = rate.take(user.userId, performance.now())
+        if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
         const request = { payload: body, eventName, institutionId: user.institutionId }
         const decided = (livestreams: number) =>
-          rate.charge(user.userId, costOf(body.length, livestreams) - 1)
+          rate.charge(user.userId, costOf(body.length, livestreams) - 1, performance.now())
         const result = await pipeline.submitLegacy(request, { at, started, decided })
         if (result.outcome === 'failed') return refuse(500)
         if (result.outcome === 'invalid') {

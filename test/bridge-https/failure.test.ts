@@ -66,7 +66,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     ...eventRoutes({
       names: createLegacyNames({ stage: 'test', project: 'hub' }),
       pipeline: { submitLegacy: async () => ({ outcome: 'failed' }) },
-      rate: { waitFor: async () => 0, charge: () => undefined },
+      rate: { take: () => 0, charge: () => undefined },
     }),
     ...pubsubRoutes({
       ...{ subscriptions, tokens, publicUrl: () => 'https://hub.example' },

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createEventRate } from '../../bridge-https/users/limiter.ts'
 import { createLogIn } from '../../bridge-https/users/log-in.ts'
 import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
-import { createLoginLimit, createPublishRate } from '../../broker/connection/limits.ts'
+import { createLoginLimit } from '../../broker/connection/limits.ts'
+import { createPublishRate } from '../../listener/publish-rate.ts'
 import type { Store } from '../../store/store.ts'
 import { createTally } from '../../store/tally.ts'
 import { createSharedSpace } from '../shared-store.ts'
@@ -113,25 +113,13 @@ t.test('events of a credential add up', async (t) => {
   t.equal(b.take('other', performance.now()), 0)
 })
 
-t.test('events of a user add up, and those that were refused do not', async (t) => {
-  const { a, b } = openNodes(t, (store) => createEventRate(10, store))
-  for (let event = 0; event < 30; event++) t.equal((await a.waitFor('user')) > 0, event >= 20)
-  await until(async () => (await b.waitFor('user')) > 0)
-  t.equal(await b.waitFor('other'), 0)
-  const free = openNodes(t, (store) => createEventRate(0, store))
-  for (let event = 0; event < 100; event++) t.equal(await free.a.waitFor('user'), 0)
-})
-
 t.test('what an event cost counts on the other nodes as well, at both doors', async (t) => {
   const mqtt = openNodes(t, (store) => createPublishRate(10, store))
   mqtt.a.charge('p', 12.5, performance.now())
   await until(() => mqtt.b.take('p', performance.now()) > 0)
   t.equal(mqtt.b.take('other', performance.now()), 0)
-  const https = openNodes(t, (store) => createEventRate(10, store))
-  https.a.charge('user', 12.5)
-  await until(async () => (await https.b.waitFor('user')) > 0)
-  t.equal(await https.b.waitFor('other'), 0)
-  const free = openNodes(t, (store) => createEventRate(0, store))
-  free.a.charge('user', 1000)
-  t.equal(await free.a.waitFor('user'), 0)
+  const https = openNodes(t, (store) => createPublishRate(10, store, 'https-publish'))
+  https.a.charge('user', 12.5, performance.now())
+  await until(() => https.b.take('user', performance.now()) > 0)
+  t.equal(https.b.take('other', performance.now()), 0)
 })

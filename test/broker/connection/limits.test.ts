@@ -3,62 +3,10 @@ import { join } from 'node:path'
 import { Duplex } from 'node:stream'
 import { generate } from 'mqtt-packet'
 import t from 'tap'
-import { createPublishRate } from '../../../broker/connection/limits.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { openBroker } from '../../conformance/peers.ts'
 import { playing, serviceOf, station } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
-
-t.test('a credential may publish its rate, and a burst of twice that', async (t) => {
-  const rate = createPublishRate(10)
-  const burst = Array.from({ length: 20 }, () => rate.take('a', 0))
-  t.same(burst, Array(20).fill(0))
-  t.equal(rate.take('a', 0), 100, 'then reading pauses for the time of one event')
-  t.equal(rate.take('b', 0), 0, 'others are not held back')
-  t.equal(rate.take('a', 1000), 0, 'after a while it goes on')
-  t.equal(createPublishRate(0).take('a', 0), 0, '0 is no limit')
-})
-
-t.test('what an event cost is taken afterwards, and the next one waits for it', async (t) => {
-  const rate = createPublishRate(10)
-  t.equal(rate.take('a', 0), 0)
-  rate.charge('a', 12, 0)
-  for (let event = 0; event < 7; event++) t.equal(rate.take('a', 0), 0)
-  t.equal(rate.take('a', 0), 100, '20 are spent')
-  rate.charge('a', 1_000_000, 0)
-  t.equal(rate.take('a', 0), 2000, 'an event costs at most a full bucket')
-  t.equal(rate.take('a', 2000), 0)
-  t.equal(rate.take('b', 0), 0)
-  const free = createPublishRate(0)
-  free.charge('a', 1000, 0)
-  t.equal(free.take('a', 0), 0)
-})
-
-t.test('all connections of a credential wait in one line, and who is gone costs nothing', async (t) => {
-  const rate = createPublishRate(100)
-  for (let event = 0; event < 200; event++) rate.take('a', performance.now())
-  const resumed: string[] = []
-  const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep a process alive.
-  t.teardown(() => clearInterval(alive))
-  await new Promise<void>((resolve) => {
-    const enter = (name: string, isOpen: boolean) =>
-      rate.enter('a', () => {
-        resumed.push(name)
-        if (name === 'last') resolve()
-        return isOpen
-      })
-    t.equal(enter('first', true), false)
-    for (let gone = 0; gone < 1000; gone++) enter('gone', false)
-    t.equal(enter('last', true), false)
-    t.equal(
-      rate.enter('b', () => true),
-      true,
-      'another credential goes on',
-    )
-  })
-  t.equal(resumed[0], 'first')
-  t.equal(resumed.length, 1002)
-})
 
 t.test('of the events for many livestreams fewer go out in a second, over all connections', async (t) => {
   const home = await temporaryDirectory(t)

@@ -1,0 +1,124 @@
+import type { Store } from '../store/store.ts'
+import { createTally } from '../store/tally.ts'
+
+/** Buckets that are full again say nothing; they are dropped when so many have piled up. */
+const bucketsKept = 10_000
+
+/**
+ * Events per second and publisher, on all nodes that share the store, as a token bucket of twice the rate
+ * (design.md §3). 0: no limit. Over MQTT nothing is refused, because nothing may be lost: what is too much waits.
+ *
+ * An event takes one token when it is let in. What it costs beyond that is charged when it is decided (`costOf`), and
+ * the next one waits for it. An event costs at most a full bucket, so that nobody waits for minutes. `channel` is where
+ * nodes tell each other.
+ */
+export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
+  const buckets = new Map<string, Bucket>()
+  const size = rate * 2
+  const tellOthers = createTally(store, channel, (username, count) => {
+    spend(username, count, performance.now())
+  })
+
+  return {
+    /**
+     * Whether a PUBLISH may go on now. If not, `resume` is called when it may: in turn, however many connections the
+     * credential has. `resume` tells whether it is still there.
+     */
+    enter(username: string, resume: () => boolean): boolean {
+      if (rate === 0) return true
+      const waiting = buckets.get(username)?.waiting
+      if (waiting) {
+        waiting.push(resume)
+        return false
+      }
+      const wait = take(username, performance.now())
+      if (wait === 0) return true
+      bucketOf(username, performance.now()).waiting = [resume]
+      wakeLater(username, wait)
+      return false
+    },
+
+    /** Takes a token if there is one, and answers 0; else milliseconds until then. `now` is `performance.now()`. */
+    take,
+
+    /** Takes what an event cost beyond its first token. */
+    charge(username: string, cost: number, now: number): void {
+      if (rate === 0 || cost <= 0) return
+      const tokens = Math.min(cost, size - 1)
+      spend(username, tokens, now)
+      tellOthers(username, tokens)
+    },
+  }
+
+  function take(username: string, now: number): number {
+    if (rate === 0) return 0
+    const { tokens } = bucketOf(username, now)
+    if (tokens < 1) return Math.ceil(((1 - tokens) / rate) * 1000)
+    spend(username, 1, now)
+    tellOthers(username, 1)
+    return 0
+  }
+
+  function spend(username: string, count: number, now: number): void {
+    bucketOf(username, now).tokens -= count
+  }
+
+  function bucketOf(username: string, now: number): Bucket {
+    const known = buckets.get(username)
+    if (known) {
+      known.tokens = tokensAt(known, now)
+      known.at = now
+      return known
+    }
+    if (buckets.size >= bucketsKept) dropFull(now)
+    const bucket: Bucket = { tokens: size, at: now, waiting: undefined }
+    buckets.set(username, bucket)
+    return bucket
+  }
+
+  function tokensAt({ tokens, at }: Bucket, now: number): number {
+    return Math.min(tokens + ((now - at) / 1000) * rate, size)
+  }
+
+  /** One timer for all that wait: each of a thousand connections with its own would look in vain all the time. */
+  function wakeLater(username: string, ms: number): void {
+    setTimeout(() => wake(username), ms).unref()
+  }
+
+  function wake(username: string): void {
+    const bucket = buckets.get(username)
+    while (bucket?.waiting) {
+      const [resume] = bucket.waiting
+      if (!resume) {
+        bucket.waiting = undefined
+        return
+      }
+      const wait = take(username, performance.now())
+      if (wait > 0) {
+        wakeLater(username, wait)
+        return
+      }
+      bucket.waiting.shift()
+      if (!resume()) giveBack(username)
+    }
+  }
+
+  function giveBack(username: string): void {
+    spend(username, -1, performance.now())
+    tellOthers(username, -1)
+  }
+
+  function dropFull(now: number): void {
+    for (const [username, bucket] of buckets) {
+      if (!bucket.waiting && tokensAt(bucket, now) >= size) buckets.delete(username)
+    }
+  }
+}
+
+interface Bucket {
+  tokens: number
+  /** When there were as many, on the clock of `performance.now()`. */
+  at: number
+  /** Who waits for a token, in turn; undefined: nobody, and no timer runs. */
+  waiting: (() => boolean)[] | undefined
+}
