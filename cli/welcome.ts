@@ -14,11 +14,14 @@ export function welcomeText(node: {
   defaultSocket: string
   caPath: string
   livestream: Livestream | undefined
+  /** It runs from the package, not from a checkout. */
+  isInstalled?: boolean
 }): string {
   const { mqttPort, httpsPort, livestream } = node
   const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${quoted(node.adminSocket)}`
   // The installed package brings `hubctl` as a command of its own.
-  const hubctl = `${import.meta.url.endsWith('.ts') ? 'npm run -s hubctl --' : 'hubctl'}${socket}`
+  const { isInstalled = !import.meta.url.endsWith('.ts') } = node
+  const hubctl = `${isInstalled ? 'hubctl' : 'npm run -s hubctl --'}${socket}`
   const host = node.host === undefined || everyAddress.has(node.host) ? 'localhost' : node.host
   const caPath = quoted(relative(process.cwd(), node.caPath))
   const broker = `-h ${host} -p ${mqttPort} --cafile ${caPath}`

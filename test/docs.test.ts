@@ -152,6 +152,7 @@ test('the README shows the commands that npm start prints', async (t) => {
     defaultSocket: '/data/admin.sock',
     caPath: join(process.cwd(), 'certs/ca.pem'),
     livestream: parsed.feed.sample,
+    isInstalled: false,
   })
   const commandLine = /^(SUB|PUB|mosquitto|api|ADDED|LOGIN|TOKEN)/
   const printedCommands = printed.split('\n').filter((line) => commandLine.test(line))

@@ -18,7 +18,7 @@ function pathOf(payload: Buffer): string {
 }
 
 t.test('both doors agree on the samples that are for both', async (t) => {
-  const hub = await startTestHub(t)
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
   const api = await openApi(t, hub)
   const users = new Map<string, string>()
   const tokenOf = async (institution: string) => {

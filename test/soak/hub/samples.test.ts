@@ -23,7 +23,7 @@ onEachStore('every accepted sample is published over MQTT', async (t, store) => 
 })
 
 t.test('every refused sample changes nothing and is explained on the feedback topic', async (t) => {
-  const hub = await startTestHub(t)
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   for (const { why, institution, payload, expect } of loadSamples('refused', Date.now())) {
