@@ -1,9 +1,9 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import type { AuditEntry } from '../../admin/audit.ts'
-import { openApi } from '../bridge-https/api.ts'
-import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import type { AuditEntry } from '../../../admin/audit.ts'
+import { openApi } from '../../bridge-https/api.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 interface Status {
   store: { driver: string; ok: boolean; problem: string | null }

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { openApi } from '../bridge-https/api.ts'
-import { startRedis, withoutRedis } from '../redis-server.ts'
-import { startTestHub } from '../start-hub.ts'
-import { until } from './fleet.ts'
+import { openApi } from '../../bridge-https/api.ts'
+import { until } from '../../nodes/fleet.ts'
+import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { startTestHub } from '../../start-hub.ts'
 
 interface Status {
   store: { driver: string; ok: boolean; problem: string | null }

@@ -1,4 +1,4 @@
-import { connect, connectPublisher } from '../clients.ts'
+import { connect, connectPublisher } from '../../clients.ts'
 import {
   control,
   controlTopic,
@@ -9,9 +9,9 @@ import {
   playingTopic,
   serviceOf,
   station,
-} from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
-import { onEachStore } from '../stores.ts'
+} from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id

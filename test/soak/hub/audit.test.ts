@@ -1,10 +1,10 @@
 import { rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AuditEntry } from '../../admin/audit.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { playing, playingTopic, station } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
-import { onEachStore } from '../stores.ts'
+import type { AuditEntry } from '../../../admin/audit.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { playing, playingTopic, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id

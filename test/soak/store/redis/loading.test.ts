@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import t from 'tap'
-import { loadConfig } from '../../../config/config.ts'
-import { openRedisStore } from '../../../store/redis/redis.ts'
-import { freePort } from '../../redis-server.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { loadConfig } from '../../../../config/config.ts'
+import { openRedisStore } from '../../../../store/redis/redis.ts'
+import { freePort } from '../../../redis-server.ts'
+import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /** Whether ioredis is in memory: it is CommonJS, and all of that is in one cache. */
 const isLoaded = () =>

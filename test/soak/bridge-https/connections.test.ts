@@ -3,10 +3,10 @@ import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import t from 'tap'
-import { ensureDevelopmentCertificates } from '../../certs/development.ts'
-import { spawnHub } from '../spawn-hub.ts'
-import { startTestHub, temporaryDirectory } from '../start-hub.ts'
-import { secured } from './raw.ts'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+import { secured } from '../../bridge-https/raw.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 t.test('a replaced certificate serves new connections of the HTTPS port', async (t) => {
   const hub = await startTestHub(t)
