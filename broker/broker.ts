@@ -14,7 +14,7 @@ import { createInertEmitter, createPersistence } from './aedes-parts.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ArrivedPublish, ConnectionLimits, CutReason } from './connection/connection-events.ts'
 import { createLinks, type Link } from './connection/link.ts'
-import { encodePuback } from './connection/wire.ts'
+import { connackCode, encodePuback } from './connection/wire.ts'
 import { createDistribution, type Routes } from './fanout/distribution.ts'
 import { createMoments } from './fanout/moments.ts'
 import { createReplay } from './fanout/replay.ts'
@@ -148,11 +148,12 @@ export async function createBroker(parts: {
         password: password ? Buffer.from(password) : undefined,
       }
       admission.admit(links.ofClient(client), client.id, login).then(
-        (returnCode) => (returnCode === 0 ? done(null, true) : done(refusal(returnCode), false)),
+        (returnCode) =>
+          returnCode === connackCode.accepted ? done(null, true) : done(refusal(returnCode), false),
         (error: unknown) => {
           metrics.storeFailures.inc()
           log.error({ err: error, clientId: client.id }, 'log-in not stored')
-          done(refusal(3), false)
+          done(refusal(connackCode.serverUnavailable), false)
         },
       )
     },

@@ -1,5 +1,5 @@
 import { type Frame, readBytes, readText } from './frames.ts'
-import { packetType, type Qos } from './wire.ts'
+import { connackCode, packetType, type Qos } from './wire.ts'
 
 /** What a CONNECT asks for, as far as this broker decides on it before anyone else sees it. */
 export interface ConnectPacket {
@@ -33,12 +33,17 @@ export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPac
   const request = readConnect(frame)
   if ('violation' in request) return refused('protocol', request.violation)
   if ('refuse' in request) {
-    if (request.refuse === 1) return refused('version', 'not MQTT 3.1.1', 1)
+    if (request.refuse === connackCode.unacceptableVersion)
+      return refused('version', 'not MQTT 3.1.1', request.refuse)
     return refused('protocol', 'empty client id without clean session', request.refuse)
   }
   const bytes = Buffer.byteLength(request.clientId)
   if (bytes <= maxClientIdBytes) return request
-  return refused('protocol', `client id of ${bytes} bytes, at most ${maxClientIdBytes} allowed`, 2) // [MQTT-3.1.3-9]
+  return refused(
+    'protocol',
+    `client id of ${bytes} bytes, at most ${maxClientIdBytes} allowed`,
+    connackCode.identifierRejected,
+  ) // [MQTT-3.1.3-9]
 }
 
 function refused(reason: Refusal['reason'], detail: string, returnCode?: number): { refusal: Refusal } {
@@ -57,7 +62,8 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
   if (level === undefined) return { violation: 'packet is truncated' }
   const protocol = name.bytes.toString()
   // [MQTT-3.1.2-2]: another level of MQTT gets return code 1; another protocol gets nothing [MQTT-3.1.2-1].
-  if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== 4)) return { refuse: 1 }
+  if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== 4))
+    return { refuse: connackCode.unacceptableVersion }
   if (protocol !== 'MQTT') return { violation: 'protocol name is not MQTT' }
 
   const flags = body[name.end + 1]
@@ -72,7 +78,7 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
   if ('problem' in fields) return { violation: fields.problem }
 
   const clean = (flags & connectFlag.cleanSession) !== 0
-  if (clientId.bytes.length === 0 && !clean) return { refuse: 2 } // [MQTT-3.1.3-8]
+  if (clientId.bytes.length === 0 && !clean) return { refuse: connackCode.identifierRejected } // [MQTT-3.1.3-8]
   return {
     clientId: clientId.bytes.toString(),
     clean,

@@ -15,6 +15,15 @@ export const packetType = {
   disconnect: 14,
 } as const
 
+/** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
+export const connackCode = {
+  accepted: 0,
+  unacceptableVersion: 1,
+  identifierRejected: 2,
+  serverUnavailable: 3,
+  badCredentials: 4,
+} as const
+
 export type Qos = 0 | 1 | 2
 
 export function lowerQos(a: Qos, b: Qos): Qos {

@@ -8,13 +8,11 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
 import { createLoginLimit } from '../connection/limits.ts'
 import type { Link, Links } from '../connection/link.ts'
+import { connackCode } from '../connection/wire.ts'
 import type { Outbox } from '../queue/outbox.ts'
 import { ForeignSession, isElsewhere, type Session, TooManySessions } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { createWills } from './wills.ts'
-
-/** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
-const returnCodes = { accepted: 0, identifierRejected: 2, serverUnavailable: 3, badCredentials: 4 }
 
 /** The beginning and the end of a client's connection: log-in, session, will, take-over. */
 export function createAdmission(parts: {
@@ -57,12 +55,12 @@ export function createAdmission(parts: {
       const { remoteAddress } = connection
       const { username } = login
       if (await logins.isBlocked(remoteAddress)) {
-        return refuse(link, 'too-many-failures', returnCodes.serverUnavailable, username)
+        return refuse(link, 'too-many-failures', connackCode.serverUnavailable, username)
       }
       const principal = authenticate(username, login.password)
       if (!principal) {
         await logins.failed(remoteAddress)
-        return refuse(link, 'credentials', returnCodes.badCredentials, username)
+        return refuse(link, 'credentials', connackCode.badCredentials, username)
       }
       // From here on a revocation finds the connection, also while it waits.
       connection.principal = principal
@@ -70,9 +68,9 @@ export function createAdmission(parts: {
       link.logInDone = await logIns.take(clientId)
       let isIn = false
       try {
-        if (connection.destroyed) return returnCodes.serverUnavailable
+        if (connection.destroyed) return connackCode.serverUnavailable
         if (!sessions.admits(clientId, principal)) {
-          return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+          return refuse(link, 'client-id', connackCode.identifierRejected, username)
         }
         const clean = connection.request?.clean ?? true
         if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
@@ -83,13 +81,13 @@ export function createAdmission(parts: {
       } catch (error) {
         if (error instanceof TooManySessions) return refuseOneMore(link, principal)
         if (!(error instanceof ForeignSession)) throw error
-        return refuse(link, 'client-id', returnCodes.identifierRejected, username)
+        return refuse(link, 'client-id', connackCode.identifierRejected, username)
       } finally {
         // It may have gone while the store worked; then nobody else will end what was begun.
         if (!isIn) await end(link, 'before log-in')
       }
       log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
-      return returnCodes.accepted
+      return connackCode.accepted
     },
 
     /** Whatever became of a connection: its log-in turn, its session and its will are settled. */
@@ -153,7 +151,7 @@ export function createAdmission(parts: {
     const { remoteAddress, request } = connection
     const sessionsOf = sessions.persistentOf(username)
     tooManySessions(username, { clientId: request?.clientId, username, remoteAddress, sessions: sessionsOf })
-    return returnCodes.serverUnavailable
+    return connackCode.serverUnavailable
   }
 
   function refuse(link: Link, reason: string, returnCode: number, username: string | undefined): number {
