@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { institutions, playing, station } from '../../events.ts'
-import { rawClient } from '../../raw-client.ts'
-import { type Issued, startTestHub } from '../../start-hub.ts'
+import { institutions, playing, station } from '../../../events.ts'
+import { rawClient } from '../../../raw-client.ts'
+import { type Issued, startTestHub } from '../../../start-hub.ts'
 
 const [own = ''] = institutions
 
