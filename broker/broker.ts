@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client } from 'aedes'
 import { createHalfReceived } from '../listener/half-received.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
+import { createTurns } from '../listener/turns.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import { createSequences } from '../store/nodes/sequences.ts'
@@ -60,6 +61,8 @@ const sweepIntervalMs = 30_000
 /** Bytes of unfinished packets, of all connections together, and pieces of each: before log-in and afterwards. */
 const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 512 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
+/** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
+const largeBytes = 16 * 1024
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
@@ -118,6 +121,7 @@ export async function createBroker(parts: {
   })
   const { incomingWindow } = limits
   const publishRate = createPublishRate(limits.publishRate, store)
+  const largeEvents = createTurns(1)
   const charge = (username: string, cost: number) => publishRate.charge(username, cost, performance.now())
   const receiving = createReceiving({ store, wills, incomingWindow, charge, clock, log, metrics })
   const running = createRunningWork()
@@ -221,7 +225,12 @@ export async function createBroker(parts: {
           metrics.messagesDropped.inc({ reason: 'slow' })
           replay.dropped(connection)
         },
-        publishing: (resume) => publishRate.enter(connection.principal?.username ?? '', resume),
+        publishing(bytes, resume) {
+          const username = connection.principal?.username ?? ''
+          if (bytes <= largeBytes) return publishRate.enter(username, resume)
+          const resumeInTurn = () => (largeEvents.enter(resume) ? resume() : true)
+          return publishRate.enter(username, resumeInTurn) && largeEvents.enter(resume)
+        },
       })
       const link = links.add(connection)
       metrics.connections.inc()

@@ -67,6 +67,8 @@ export async function createDeliveries(parts: {
   /** The release, as receivers see it. */
   version: string
   sockets: Sockets
+  /** Resolves when one more delivery may begin. */
+  inTurn: () => Promise<void>
   clock: () => number
   log: Log
   metrics: Metrics
@@ -104,6 +106,7 @@ export async function createDeliveries(parts: {
     noted: (queue, outcome, isAside) => (isKnown(queue) ? standings.noted(queue, outcome, isAside) : []),
     onGone,
     places: sockets.places,
+    inTurn: parts.inTurn,
     random: Math.random,
   })
   track.onRetired(runner.wakeAll)

@@ -41,6 +41,8 @@ export function createRunner(parts: {
   onGone: (queue: string) => Promise<boolean>
   /** Deliveries that may be under way at once. */
   places: Places
+  /** Resolves when one more delivery may begin: a handshake each, of hundreds at once, would hold up everything. */
+  inTurn: () => Promise<void>
   clock: () => number
   random: () => number
   log: Log
@@ -195,6 +197,7 @@ export function createRunner(parts: {
     const gate = lane.failures > 0 ? failing : healthy
     const leave = once(await gate.enter(target.endpoint, target.owner))
     try {
+      await parts.inTurn()
       stopping.signal.throwIfAborted()
       // It may have been removed while we waited for our place, or its queue closed.
       const now = nextOf(name, lane)

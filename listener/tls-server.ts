@@ -6,9 +6,12 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
+import { createTurns } from './turns.ts'
 
 /** Time for the TLS handshake, milliseconds. */
 const handshakeTimeout = 10_000
+/** Handshakes that begin in one turn of the event loop: each costs one to two milliseconds. */
+const handshakesPerTurn = 4
 const minVersion = 'TLSv1.2'
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
@@ -48,6 +51,7 @@ export function guardServer(
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)
+  const handshakeTurns = createTurns(handshakesPerTurn)
 
   const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
   server.on('tlsClientError', (error, socket) => {
@@ -116,6 +120,11 @@ export function guardServer(
     if (socket.destroyed) return
     if (!place.belongsTo(address)) return refuse(socket, 'max-connections-per-address')
     clients.set(ends, { address, place, isJudged: false })
+    if (handshakeTurns.enter(() => begin(socket))) begin(socket)
+  }
+
+  function begin(socket: Socket): void {
+    if (socket.destroyed) return
     for (const handshake of handshakes) handshake.call(server, socket)
   }
 

@@ -29,10 +29,10 @@ export interface ConnectionEvents {
   /** A QoS 0 message found no room. */
   dropped(): void
   /**
-   * A PUBLISH came in. True: it may go on. False: there were too many, and `resume` is called when it may; until
+   * A PUBLISH of so many bytes came in. True: it may go on. False: there were too many, and `resume` is called when it may; until
    * then nothing is read. `resume` tells whether the connection is still open.
    */
-  publishing(resume: () => boolean): boolean
+  publishing(bytes: number, resume: () => boolean): boolean
 }
 
 export type CutReason =

@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
+import { countPerTurn } from '../../listener/turns.ts'
 import type { InFlight } from '../session/in-flight.ts'
 import { type ConnectPacket, judgeConnect } from './connect-packet.ts'
 import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } from './connection-events.ts'
@@ -15,7 +16,6 @@ import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
 import { Outgoing } from './outgoing.ts'
 import { takePubacksAhead } from './pubacks.ts'
-import { countPerTurn } from './turn.ts'
 import {
   encodeConnackRefusal,
   encodeEmptyPublish,
@@ -300,7 +300,7 @@ export class MqttConnection extends Duplex {
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
       case packetType.publish:
-        if (this.#events.publishing(() => this.#unthrottle())) this.#publish(frame)
+        if (this.#events.publishing(frame.bytes.length, () => this.#unthrottle())) this.#publish(frame)
         // Back-pressure instead of loss: what the client sends behind it waits in the network (design.md §8).
         else this.#throttled = frame
         return

@@ -9,6 +9,7 @@ export function createServiceTokens(
   currentKey: () => string,
   clock: () => number,
 ) {
+  let issued: Promise<unknown> = Promise.resolve()
   const kept = new Map<string, { token: Promise<string>; until: number; key: string }>()
 
   return (audience: string, account: string): Promise<string> => {
@@ -16,7 +17,9 @@ export function createServiceTokens(
     const found = kept.get(id)
     const key = currentKey()
     if (found && found.until > clock() && found.key === key) return found.token
-    const token = issue(audience, account)
+    // One at a time: hundreds at once would keep the threads busy that the store writes with.
+    const token = issued.then(() => issue(audience, account))
+    issued = token.catch(() => undefined)
     kept.delete(id)
     kept.set(id, { token, until: clock() + reuseMs, key })
     token.catch(() => kept.delete(id))
