@@ -59,7 +59,7 @@ export interface BrokerLimits extends ConnectionLimits {
 /** Between two looks for expired retained messages and sessions. */
 const sweepIntervalMs = 30_000
 /** Bytes of unfinished packets, of all connections together, and pieces of each: before log-in and afterwards. */
-const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 512 }
+const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
 const largeBytes = 16 * 1024

@@ -243,6 +243,8 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
+      // Before log-in there is no answer on its way, and more of the same would have to be read.
+      if (this.#state === 'new') this.#socket.destroy()
       this.cut('protocol', error.message)
     }
     if (this.#arriving !== undefined) this.#socket.pause()

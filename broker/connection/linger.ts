@@ -4,6 +4,8 @@ import type { Duplex } from 'node:stream'
 const lingerMs = 1000
 /** What a closed peer may still send meanwhile; it is thrown away. */
 const lingerBytes = 64 * 1024
+/** The same in pieces: a byte alone costs as much as a kilobyte. */
+const lingerPieces = 128
 
 /**
  * Ends a socket and reads on for a moment: closing with unread input would reset the connection before the
@@ -11,10 +13,12 @@ const lingerBytes = 64 * 1024
  */
 export function endGently(socket: Duplex): void {
   socket.removeAllListeners('data')
-  let discarded = 0
+  let bytes = 0
+  let pieces = 0
   socket.on('data', (chunk: Buffer) => {
-    discarded += chunk.length
-    if (discarded > lingerBytes) socket.destroy()
+    bytes += chunk.length
+    pieces++
+    if (bytes > lingerBytes || pieces > lingerPieces) socket.destroy()
   })
   socket.resume()
   socket.end()
