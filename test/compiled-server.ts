@@ -22,8 +22,7 @@ async function compile(): Promise<string> {
   const output = projectFile(`.tap/compiled/${process.pid}`)
   process.once('exit', () => rmSync(output, { recursive: true, force: true }))
   const options = ['-p', projectFile('tsconfig.build.json'), '--outDir', output]
-  // The test runner puts its loaders into every child, and the compiler does not run with them.
-  await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', projectFile('node_modules/.bin/tsc'), ...options])
+  await promisify(execFile)(projectFile('node_modules/.bin/tsc'), options)
   for (const file of ['config/sample-feed.json', 'package.json']) {
     copyFileSync(projectFile(file), join(output, file))
   }

@@ -5,9 +5,7 @@ import { projectFile } from '../../root.ts'
 
 const program = projectFile('bench/bench.ts')
 const loader = `--import=${import.meta.resolve('tsx')}`
-/** Without what the test runner adds to every Node process: the compiler does not stand it. */
-const bench = (...options: string[]) =>
-  promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath, loader, program, ...options])
+const bench = (...options: string[]) => promisify(execFile)(process.execPath, [loader, program, ...options])
 
 t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
