@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import type { Test } from 'tap'
 import type { Report } from '../validator/report.ts'
+import { patienceMs } from './patience.ts'
 import type { Issued } from './start-hub.ts'
 
 /** A message as a test looks at it. */
@@ -74,8 +75,8 @@ function createInbox() {
       wake()
     },
     /** The first message from index `from` on that passes; rejects when none comes in time. */
-    async until(passes: (arrived: Arrived) => boolean, from = 0, timeoutMs = 10_000): Promise<Arrived> {
-      const deadline = Date.now() + timeoutMs
+    async until(passes: (arrived: Arrived) => boolean, from = 0): Promise<Arrived> {
+      const deadline = Date.now() + patienceMs
       let next = from
       for (;;) {
         for (; next < all.length; next++) {
@@ -92,8 +93,8 @@ function createInbox() {
         })
       }
     },
-    async count(count: number, timeoutMs = 10_000): Promise<void> {
-      if (count > 0) await this.until(() => all.length >= count, 0, timeoutMs)
+    async count(count: number): Promise<void> {
+      if (count > 0) await this.until(() => all.length >= count)
     },
   }
 }

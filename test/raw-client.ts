@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { generate, type Packet, parser } from 'mqtt-packet'
 import type { Test } from 'tap'
+import { patienceMs } from './patience.ts'
 
 /** A client that sends exactly what it is told, valid or not, and acknowledges nothing by itself; over TLS with a `ca`. */
 export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Buffer) {
@@ -31,11 +32,7 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
   })
   t.teardown(() => socket.destroy())
 
-  async function until<Result>(
-    look: () => Result | undefined,
-    what: string,
-    timeoutMs = 5000,
-  ): Promise<Result> {
+  async function until<Result>(look: () => Result | undefined, what: string): Promise<Result> {
     const found = look()
     if (found !== undefined) return found
     return new Promise((resolve, reject) => {
@@ -45,12 +42,10 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
       }
       const timer = setTimeout(() => {
         done()
-        reject(
-          new Error(
-            `no ${what}; seen: ${packets.map(({ cmd }) => cmd).join(' ')}${closed ? ', closed' : ''}`,
-          ),
-        )
-      }, timeoutMs)
+        const last = packets.slice(-20).map(({ cmd }) => cmd)
+        const seen = `${packets.length} packets, the last: ${last.join(' ')}${closed ? ', closed' : ''}`
+        reject(new Error(`no ${what} within ${patienceMs} ms; seen: ${seen}`))
+      }, patienceMs)
       const check = () => {
         const result = look()
         if (result === undefined) return
@@ -89,7 +84,7 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
       )
     },
     /** The packet at this place, of any kind, waited for. */
-    at: (index: number) => until(() => packets[index], `packet ${index}`, 20_000),
+    at: (index: number) => until(() => packets[index], `packet ${index}`),
     /** Resolves when the broker has closed the connection. */
     closed: () => until(() => (closed ? true : undefined), 'close'),
     get isClosed() {

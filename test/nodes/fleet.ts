@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { call } from '../../cli/connection.ts'
+import { patienceMs } from '../patience.ts'
 import { startRedis } from '../redis-server.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
@@ -113,7 +114,7 @@ function clockAhead(ms: number): string {
 }
 
 /** Asks again and again until it holds. */
-export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = 30_000): Promise<void> {
+export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = patienceMs): Promise<void> {
   const end = performance.now() + timeoutMs
   while (!(await holds())) {
     if (performance.now() > end) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)

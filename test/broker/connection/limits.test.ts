@@ -51,17 +51,19 @@ t.test('above the rate publishing slows down, and nothing is lost', async (t) =>
   const livestream = station()
   const institution = livestream.institution.id
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
-  const began = performance.now()
   const other = await connect(t, hub, await hub.publisher([institution]))
-  const all = Array.from({ length: 150 }, (_, index) =>
-    publisher.client.publishAsync(
-      `inbox/${institution}`,
-      JSON.stringify(playing(livestream, { playlistItemId: `${index}` })),
-      { qos: 1 },
-    ),
-  )
-  await other.client.publishAsync(`inbox/${institution}`, JSON.stringify(playing(livestream)), { qos: 1 })
-  t.ok(performance.now() - began < 1000, 'another credential is not held back')
+  const publish = ({ client }: typeof other, playlistItemId: string) =>
+    client.publishAsync(`inbox/${institution}`, JSON.stringify(playing(livestream, { playlistItemId })), {
+      qos: 1,
+    })
+  let acknowledged = 0
+  const began = performance.now()
+  const all = Array.from({ length: 150 }, async (_, index) => {
+    await publish(publisher, `${index}`)
+    acknowledged++
+  })
+  await publish(other, 'other')
+  t.ok(acknowledged < 150, 'another credential is not held back')
   await Promise.all(all)
   await publisher.received.count(151)
   t.ok(performance.now() - began > 900, '50 of 150 events had to wait for one second')

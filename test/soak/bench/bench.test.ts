@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { projectFile } from '../../root.ts'
+import { commandOf } from '../../root.ts'
 
-const program = projectFile('bench/bench.ts')
-const loader = `--import=${import.meta.resolve('tsx')}`
-const bench = (...options: string[]) => promisify(execFile)(process.execPath, [loader, program, ...options])
+const [command = '', ...words] = commandOf('bench/bench.ts')
+const bench = (...options: string[]) => promisify(execFile)(command, [...words, ...options])
 
 t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']

@@ -37,7 +37,7 @@ onEachStore('100 publishers, 50 events each in flight: everybody gets everything
     ),
   )
   for (const [index, app] of subscribers.entries()) {
-    await app.received.count(expected.size, 30_000)
+    await app.received.count(expected.size)
     const arrived = app.received.all.map(({ json }) => `${json.playlistItemId}`)
     t.equal(arrived.length, expected.size, `subscriber ${index}: each once`)
     t.same(new Set(arrived), expected, `subscriber ${index}: all of them`)

@@ -67,8 +67,8 @@ t.test(
       const node = nodes[kills++ % nodes.length]
       await node?.kill()
       await node?.start()
-      await until(() => [...listeners, ...publishers].every((client) => client.isConnected()), 60_000)
-      await until(isCaughtUp, 60_000)
+      await until(() => [...listeners, ...publishers].every((client) => client.isConnected()))
+      await until(isCaughtUp)
       const to = performance.now()
       // What was under way when it happened is part of it, and what everybody had missed meanwhile.
       faults.push({ from: from - 500, to })
@@ -79,7 +79,7 @@ t.test(
 
     const acknowledged = acknowledgedBetween(0, Infinity)
     t.equal(acknowledged.length, sent.size, 'in the end everything is acknowledged')
-    await until(() => missingOf(acknowledged).length === 0, 20_000).catch(() => undefined)
+    await until(() => missingOf(acknowledged).length === 0).catch(() => undefined)
     const lost = missingOf(acknowledged)
     t.same(lost, [], `${acknowledged.length} acknowledged, none lost for persistent QoS 1 subscribers`)
 

@@ -140,8 +140,8 @@ t.test(
     t.notOk(markersOf(stays.received).includes('1'))
 
     network?.mend()
-    await stays.received.until(({ json }) => json.marker === '1', 0, 20_000)
-    await clean.received.until(({ json }) => json.marker === '1', 0, 20_000)
+    await stays.received.until(({ json }) => json.marker === '1')
+    await clean.received.until(({ json }) => json.marker === '1')
     await movedAway
     for (const { client } of [stays, clean, moved]) t.equal(client.connected, true)
     await until(async () => (await a.connected('stays'))?.connected === true)
