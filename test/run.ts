@@ -14,7 +14,7 @@ import { root } from './root.ts'
  * them, and they cost 110 of 280 seconds of processor time.
  */
 
-const timeoutSeconds = 300
+const timeoutSeconds = 600
 
 t.register()
 t.setTimeout(0)
