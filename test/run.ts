@@ -11,7 +11,7 @@ import { root } from './root.ts'
  * `test/soak/`. Prints a line per file, every failure, and the totals. `TEST_OUTPUT` names a file for the whole TAP.
  *
  * `tap run` does the same, and loads mocks and coverage into every test and every process a test starts. No test needs
- * them, and they cost 110 of 280 seconds of processor time.
+ * them, and they cost 80 of 280 seconds of processor time.
  */
 
 const timeoutSeconds = 600
