@@ -3,8 +3,16 @@ import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { createGroupCommit, type Pending } from './group-commit.ts'
 import { finishMending, type Mending, mend } from './repair.ts'
-import { type Change, keepsStored, keyOf, type StateChange, type Store } from './store.ts'
-import { contentOf, encode, keysBelow, timeOf } from './stored-value.ts'
+import {
+  type Change,
+  ConditionFailed,
+  holds,
+  isConditional,
+  keepsStored,
+  keyOf,
+  type Store,
+} from './store.ts'
+import { contentOf, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
 import { checkTables } from './table.ts'
 
 /**
@@ -49,7 +57,7 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve()
       return new Promise((resolve, reject) => {
-        const isNext = isTrusted && commits.isIdle()
+        const isNext = isTrusted && commits.isIdle() && !changes.some(isConditional)
         commits.add({ changes, underway: isNext ? undefined : underway, resolve, reject })
         // With nothing before it, it is underway before this turn is over.
         if (isNext) underway?.()
@@ -65,22 +73,33 @@ export async function openEmbeddedStore(
 
   async function write(group: readonly Pending[]): Promise<void> {
     try {
+      const mayFail = group.some(hasConditions)
       // First of all: handing a batch to LevelDB takes longer than deciding about an event.
-      if (isTrusted) for (const pending of group) pending.underway?.()
+      if (!mayFail) begin(group)
       if (torn) {
         reopening = reopen()
         await reopening
       }
-      const operations = await applicable(group.flatMap((pending) => pending.changes))
+      const failed = new Map<Pending, string>()
+      const operations = await applicable(group, failed)
+      if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
       await db.batch(operations, { sync: true })
       isTrusted = true
-      for (const pending of group) pending.resolve()
+      for (const pending of group) {
+        const key = failed.get(pending)
+        if (key === undefined) pending.resolve()
+        else pending.reject(new ConditionFailed(key))
+      }
     } catch (error) {
       isTrusted = false
       torn = true
       times.clear()
       for (const pending of group) pending.reject(error)
     }
+  }
+
+  function begin(group: readonly Pending[]): void {
+    if (isTrusted) for (const pending of group) pending.underway?.()
   }
 
   /**
@@ -93,25 +112,48 @@ export async function openEmbeddedStore(
     torn = false
   }
 
-  /** The changes as LevelDB operations, without those an entry of newer event time withstands. */
-  async function applicable(all: readonly Change[]): Promise<Operation[]> {
-    const changes = all.filter(isStateChange) // There is nobody to be told.
-    await readTimes(changes.filter((change) => change.order).map(keyOf))
+  /**
+   * The changes as LevelDB operations, without those an entry of newer event time withstands, and without commits one
+   * of whose conditions does not hold: these are added to `failed`, with the key of that condition.
+   */
+  async function applicable(group: readonly Pending[], failed: Map<Pending, string>): Promise<Operation[]> {
+    await readTimes(group.flatMap(({ changes }) => changes.filter(isOrdered).map(keyOf)))
+    const asked = await readStored(group.flatMap(({ changes }) => changes.filter(isConditional).map(keyOf)))
     const operations: Operation[] = []
-    for (const change of changes) {
-      const key = keyOf(change)
-      const time = times.get(key)
-      if (change.order && time !== undefined && keepsStored(time, change.order)) continue
-      if ('put' in change) {
-        const written = change.order?.time ?? NaN
-        operations.push({ type: 'put', key, value: encode(written, change.value) })
-        if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
-      } else {
-        operations.push({ type: 'del', key })
-        times.delete(key)
+    for (const pending of group) {
+      const broken = pending.changes
+        .filter(isConditional)
+        .find((change) => !holds(change.when, entryOf(asked.get(keyOf(change)))))
+      if (broken) {
+        failed.set(pending, keyOf(broken))
+        continue
+      }
+      for (const change of pending.changes) {
+        // Words are for other nodes, and there are none.
+        if ('tell' in change || 'check' in change) continue
+        const key = keyOf(change)
+        const time = times.get(key)
+        if (change.order && time !== undefined && keepsStored(time, change.order)) continue
+        if ('put' in change) {
+          const written = change.order?.time ?? NaN
+          const value = encode(written, change.value)
+          operations.push({ type: 'put', key, value })
+          if (asked.has(key)) asked.set(key, value)
+          if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
+        } else {
+          operations.push({ type: 'del', key })
+          if (asked.has(key)) asked.set(key, undefined)
+          times.delete(key)
+        }
       }
     }
     return operations
+  }
+
+  /** The stored values of some keys, in which later changes are noted. */
+  async function readStored(keys: readonly string[]): Promise<Map<string, Buffer | undefined>> {
+    const stored = keys.length > 0 ? await db.getMany([...keys]) : []
+    return new Map(keys.map((key, index) => [key, stored[index]]))
   }
 
   async function readTimes(keys: readonly string[]): Promise<void> {
@@ -200,6 +242,10 @@ function openFailure(directory: string, error: unknown): Error {
 
 type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }
 
-function isStateChange(change: Change): change is StateChange {
-  return !('tell' in change)
+function isOrdered(change: Change): boolean {
+  return 'order' in change && change.order !== undefined
+}
+
+function hasConditions({ changes }: Pending): boolean {
+  return changes.some(isConditional)
 }

@@ -3,6 +3,8 @@ import type { Change } from './store.ts'
 /** A commit that somebody waits for. */
 export interface Pending {
   changes: readonly Change[]
+  /** It shares its group with no other commit. */
+  isAlone?: boolean
   underway?: (() => void) | undefined
   resolve(): void
   reject(error: unknown): void
@@ -27,6 +29,8 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
       if (index >= 0) waiting.splice(index, 1)
       return index >= 0
     },
+    /** Takes back everything that is not being written. */
+    withdrawAll: (): P[] => waiting.splice(0),
     isIdle: () => writing === undefined,
     /** Resolves when nothing waits or is being written. */
     async ended(): Promise<void> {
@@ -55,6 +59,7 @@ function takeGroup<P extends Pending>(waiting: P[]): P[] {
   let changes = 0
   let count = 0
   for (const pending of waiting) {
+    if (count > 0 && (pending.isAlone || waiting[0]?.isAlone)) break
     changes += pending.changes.length
     for (const change of pending.changes) bytes += 'value' in change ? change.value.length : 0
     if (count > 0 && (changes > groupChanges || bytes > groupBytes)) break

@@ -17,7 +17,9 @@ export interface Store {
   /**
    * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
-   * Rejects with the driver's error; then nothing of this commit is to be relied on: where the store is
+   * Rejects with `ConditionFailed` when a condition of it does not hold: it changed nothing, and what others committed
+   * before has been told. Rejects with `Fenced` when the membership of this node is gone: at once, and it changed nothing.
+   * Rejects else with the driver's error; then nothing of this commit is to be relied on: where the store is
    * another machine that did not answer, it may have been applied, or still be.
    *
    * A driver that expects no failure may call `underway`, once and before it resolves, when it begins to store the
@@ -37,7 +39,18 @@ export interface Store {
 }
 
 /** A store that other nodes write to as well. */
-export type SharedStore = Store & { readonly follow: Follow }
+export type SharedStore = Store & {
+  readonly follow: Follow
+  /**
+   * Commits `changes`, and fences all later commits of this node with `membership`: they apply only while its key has
+   * its value, which must be one that no earlier membership had. Before the first `enter` all commits apply.
+   * When one was refused, or `enter` is called again, all are refused, those that wait as well, until `enter` has
+   * resolved: by then this node has been told everything that the others did without it.
+   */
+  readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
+  /** Resolves when everything that was committed before the call has been told. Rejects without an answer in time. */
+  readonly catchUp: () => Promise<void>
+}
 
 /**
  * Tells `listener` what other nodes committed: everything since this store was opened, in commit order,
@@ -62,12 +75,63 @@ export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reas
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
 export type StateChange =
-  | { put: string; value: Buffer | string; order?: Order }
-  | { del: string; order?: Order }
+  | { put: string; value: Buffer | string; order?: Order; when?: Condition }
+  | { del: string; order?: Order; when?: Condition }
+  /** No change, only a condition. */
+  | { check: string; when: Condition }
+
+/**
+ * What must hold for a commit to apply. It is asked of the entries as earlier commits left them, before any change of
+ * its own commit. Where one condition does not hold, the whole commit changes nothing.
+ */
+export type Condition =
+  | 'absent'
+  | 'present'
+  /** The stored value is this, byte for byte. */
+  | { value: Buffer | string }
+  /** The stored entry has this event time (`order`). */
+  | { time: number }
+  /** There is no entry, or one without an event time, or with one that is not newer. */
+  | { notNewerThan: number }
+
+/** Whether `condition` holds for the stored entry, if there is one. */
+export function holds(
+  condition: Condition,
+  stored: { value: Buffer; time: number | undefined } | undefined,
+): boolean {
+  if (condition === 'absent') return stored === undefined
+  if (condition === 'present') return stored !== undefined
+  if ('value' in condition) return stored?.value.equals(Buffer.from(condition.value)) ?? false
+  if ('time' in condition) return stored?.time === condition.time
+  return stored?.time === undefined || stored.time <= condition.notNewerThan
+}
+
+/** A condition of a commit did not hold: the commit changed nothing. */
+export class ConditionFailed extends Error {
+  override name = 'ConditionFailed'
+  /** `key`: the first of the commit whose condition failed. */
+  constructor(readonly key: string) {
+    super(`not committed: ${key} is not as expected`)
+  }
+}
+
+/** The membership of this node is gone: others may have taken over what it held. The commit changed nothing. */
+export class Fenced extends Error {
+  override name = 'Fenced'
+  constructor() {
+    super('not committed: the other nodes took this one for dead')
+  }
+}
+
+/** Whether a change says when it applies. */
+export function isConditional(change: Change): change is StateChange & { when: Condition } {
+  return 'when' in change && change.when !== undefined
+}
 
 /** The key that a change is about; '' for a word to other nodes. */
 export function keyOf(change: Change | Told): string {
   if ('put' in change) return change.put
+  if ('check' in change) return change.check
   return 'del' in change ? change.del : ''
 }
 

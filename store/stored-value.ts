@@ -14,6 +14,11 @@ export function contentOf(stored: Buffer): Buffer {
   return stored.subarray(8)
 }
 
+/** Event time and bytes of a stored value; undefined where there is none. */
+export function entryOf(stored: Buffer | undefined): { value: Buffer; time: number | undefined } | undefined {
+  return stored && { value: contentOf(stored), time: timeOf(stored) }
+}
+
 export function timeOf(stored: Buffer | undefined): number | undefined {
   if (stored === undefined) return undefined
   const time = stored.readDoubleBE(0)

@@ -1,7 +1,7 @@
 import type { SharedStore, Store, Told } from './store.ts'
 
 /** A shared store whose parts of the key space, and channels, can be watched one by one. */
-export type WatchedStore = Store &
+export type WatchedStore = SharedStore &
   Required<Pick<Store, 'watch'>> & {
     /** Begins to tell what others committed since the store was opened; call it when everything is loaded. */
     startWatching(onGap: (reason: Error) => void): void

@@ -1,6 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { type Change, keepsStored, type SharedStore, type StateChange, type Told } from '../store/store.ts'
+import {
+  type Change,
+  ConditionFailed,
+  Fenced,
+  holds,
+  isConditional,
+  keepsStored,
+  keyOf,
+  type SharedStore,
+  type StateChange,
+  type Told,
+} from '../store/store.ts'
 import { type WatchedStore, watched } from '../store/watched.ts'
 
 export type SharedSpace = ReturnType<typeof createSharedSpace>
@@ -18,6 +29,18 @@ export interface Reach {
 /** Resolves when this node has heard everything that was committed before. */
 export async function settled(...stores: Pick<SharedStore, 'commit'>[]): Promise<void> {
   for (const store of stores) await store.commit([{ tell: 'heard', value: '' }])
+}
+
+interface Commit {
+  changes: readonly Change[]
+  membership?: Membership | undefined
+  resolve(): void
+  reject(error: Error): void
+}
+
+interface Membership {
+  key: string
+  value: string
 }
 
 interface Entry {
@@ -53,7 +76,7 @@ export function createSharedSpace() {
 
   function open(): SharedStore & Reach {
     const writer = Symbol('node')
-    const waiting: { changes: readonly Change[]; resolve(): void }[] = []
+    const waiting: Commit[] = []
     const unanswered = new Set<(error: Error) => void>()
     let position = log.length
     let listener: ((changes: readonly Told[]) => void) | undefined
@@ -61,6 +84,8 @@ export function createSharedSpace() {
     let applying: Promise<void> | undefined
     let reading: Promise<void> | undefined
     let isClosed = false
+    let fence: Membership | undefined
+    let isFenced = false
     let reach: 'whole' | 'lost' | 'applied' = 'whole'
     const wake = () => {
       if (listener && reach === 'whole') reading ??= read()
@@ -86,18 +111,23 @@ export function createSharedSpace() {
 
       commit(changes) {
         if (isClosed) return Promise.reject(new Error('the store is closed'))
-        if (reach === 'applied') apply({ changes, resolve() {} }, true)
-        if (reach !== 'whole') return Promise.reject(new Error('the store did not answer'))
-        if (changes.length === 0) return Promise.resolve()
-        return new Promise((resolve, reject) => {
-          unanswered.add(reject)
-          const answer = () => {
-            unanswered.delete(reject)
-            resolve()
-          }
-          waiting.push({ changes, resolve: answer })
-          applying ??= applyWaiting()
-        })
+        if (isFenced) return Promise.reject(new Fenced())
+        return add(changes)
+      },
+
+      async enter(changes, membership) {
+        if (fence) refuseAll()
+        await add(changes, membership)
+        isFenced = false
+      },
+
+      async catchUp() {
+        refuseWhenGone()
+        const end = log.length
+        while (position < end) {
+          await nextTurn()
+          refuseWhenGone()
+        }
       },
 
       follow(toListener, toGap) {
@@ -131,19 +161,50 @@ export function createSharedSpace() {
 
     async function applyWaiting(): Promise<void> {
       await nextTurn()
-      for (const commit of waiting.splice(0)) apply(commit)
+      for (let commit = waiting.shift(); commit; commit = waiting.shift()) apply(commit)
       applying = waiting.length > 0 ? applyWaiting() : undefined
       await applying
     }
 
-    function apply(
-      { changes, resolve }: { changes: readonly Change[]; resolve(): void },
-      isGivenUp = false,
-    ): void {
-      const told = changes.flatMap((change) => effectOf(change))
-      if (!listener) resolve()
-      log.push({ writer: isGivenUp ? undefined : writer, told, resolve: listener ? resolve : () => {} })
+    function add(changes: readonly Change[], membership?: Membership): Promise<void> {
+      if (reach === 'applied') apply({ changes, membership, resolve() {}, reject() {} }, true)
+      if (reach !== 'whole') return Promise.reject(new Error('the store did not answer'))
+      if (changes.length === 0) return Promise.resolve()
+      return new Promise((resolve, reject) => {
+        unanswered.add(reject)
+        const answered = () => unanswered.delete(reject)
+        waiting.push({
+          ...{ changes, membership },
+          resolve: () => answered() && resolve(),
+          reject: (error) => answered() && reject(error),
+        })
+        applying ??= applyWaiting()
+      })
+    }
+
+    function apply({ changes, membership, resolve, reject }: Commit, isGivenUp = false): void {
+      if (!membership && fence && values.get(fence.key)?.value.toString() !== fence.value) {
+        reject(new Fenced())
+        refuseAll()
+        return
+      }
+      const broken = changes
+        .filter(isConditional)
+        .find((change) => !holds(change.when, values.get(keyOf(change))))
+      if (membership && !broken) fence = membership
+      const told = broken ? [] : changes.flatMap((change) => effectOf(change))
+      const settle = broken ? () => reject(new ConditionFailed(keyOf(broken))) : resolve
+      if (!listener) settle()
+      log.push({ writer: isGivenUp ? undefined : writer, told, resolve: listener ? settle : () => {} })
       for (const reader of readers) reader()
+    }
+
+    function refuseAll(): void {
+      isFenced = true
+      for (const commit of waiting.splice(0)) {
+        if (commit.membership) waiting.push(commit)
+        else commit.reject(new Fenced())
+      }
     }
 
     async function read(): Promise<void> {
@@ -179,13 +240,14 @@ export function createSharedSpace() {
   /** Applies a change; nothing when it had no effect. */
   function effectOf(change: Change): Told[] {
     if ('tell' in change) return [{ tell: change.tell, value: bytesOf(change.value) }]
-    const key = 'put' in change ? change.put : change.del
+    if ('check' in change) return []
+    const key = keyOf(change)
     const stored = values.get(key)
     if (change.order && stored?.time !== undefined && keepsStored(stored.time, change.order)) return []
     return [toldOf(change)]
   }
 
-  function toldOf(change: StateChange): Told {
+  function toldOf(change: Exclude<StateChange, { check: string }>): Told {
     if ('del' in change) {
       values.delete(change.del)
       return { del: change.del }

@@ -1,4 +1,4 @@
-import type { Change, Told } from '../store.ts'
+import { type Change, type Condition, isConditional, keyOf, type Told } from '../store.ts'
 
 /*
  * The changes of a group of commits as one run of bytes: sent once, read by the script, kept in the log as it
@@ -8,34 +8,94 @@ import type { Change, Told } from '../store.ts'
  *
  * with numbers in big endian and NaN where there is no order. Event time and value together are the value
  * that is stored.
+ *
+ * The conditions of the group are another run, which only the script reads. Each commit that has some is
+ *
+ *     number of its first change, counted from 1, 4 · how many changes 4 · how many conditions 4 · the conditions
+ *
+ * and each condition
+ *
+ *     kind 1 · bytes of the key 4 · bytes of the value 4 · event time 8 · key · value
  */
 
 export const kinds = { put: 1, del: 2, tell: 3 }
+export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNewerThan: 5 }
 
 const headBytes = 17
 const timeBytes = 8
 
-export function encodeChanges(changes: readonly Change[]): Buffer {
-  return Buffer.concat(changes.flatMap(encodeChange))
+/** A group of commits as the script takes it. */
+export function encodeGroup(commits: readonly (readonly Change[])[]): {
+  changes: Buffer
+  conditions: Buffer
+} {
+  return {
+    changes: Buffer.concat(commits.flatMap((changes) => changes.flatMap(encodeChange))),
+    conditions: encodeConditions(commits),
+  }
+}
+
+/** How many changes of a commit are among those of its group: a mere condition is none. */
+export function countOf(changes: readonly Change[]): number {
+  let count = 0
+  for (const change of changes) if (!('check' in change)) count++
+  return count
+}
+
+function encodeConditions(commits: readonly (readonly Change[])[]): Buffer {
+  const parts: Buffer[] = []
+  let first = 1
+  for (const changes of commits) {
+    const conditional = changes.filter(isConditional)
+    const count = countOf(changes)
+    if (conditional.length > 0) {
+      const head = Buffer.allocUnsafe(12)
+      head.writeUInt32BE(first, 0)
+      head.writeUInt32BE(count, 4)
+      head.writeUInt32BE(conditional.length, 8)
+      parts.push(head, ...conditional.flatMap((change) => encodeCondition(keyOf(change), change.when)))
+    }
+    first += count
+  }
+  return Buffer.concat(parts)
+}
+
+function encodeCondition(name: string, condition: Condition): Buffer[] {
+  const [kind, value, time] = partsOf(condition)
+  const key = Buffer.from(name)
+  return [headOf(kind, key, value, time), key, value]
+}
+
+function partsOf(condition: Condition): [kind: number, value: Buffer, time: number] {
+  const none = Buffer.alloc(0)
+  if (typeof condition === 'string') return [conditionKinds[condition], none, NaN]
+  if ('value' in condition) return [conditionKinds.value, bytesOf(condition.value), NaN]
+  if ('time' in condition) return [conditionKinds.time, none, condition.time]
+  return [conditionKinds.notNewerThan, none, condition.notNewerThan]
 }
 
 function encodeChange(change: Change): Buffer[] {
-  const [kind, name] = 'put' in change ? [kinds.put, change.put] : wordOrDeletion(change)
+  if ('check' in change) return []
   const order = 'order' in change ? change.order : undefined
-  const key = Buffer.from(name)
+  const key = Buffer.from('tell' in change ? change.tell : keyOf(change))
   const value = 'value' in change ? bytesOf(change.value) : Buffer.alloc(0)
+  const time = Buffer.allocUnsafe(timeBytes)
+  time.writeDoubleBE(order?.time ?? NaN, 0)
+  return [headOf(kindOf(change), key, value, order?.horizon ?? NaN), key, time, value]
+}
+
+function headOf(kind: number, key: Buffer, value: Buffer, number: number): Buffer {
   const head = Buffer.allocUnsafe(headBytes)
   head.writeUInt8(kind, 0)
   head.writeUInt32BE(key.length, 1)
   head.writeUInt32BE(value.length, 5)
-  head.writeDoubleBE(order?.horizon ?? NaN, 9)
-  const time = Buffer.allocUnsafe(timeBytes)
-  time.writeDoubleBE(order?.time ?? NaN, 0)
-  return [head, key, time, value]
+  head.writeDoubleBE(number, 9)
+  return head
 }
 
-function wordOrDeletion(change: Exclude<Change, { put: string }>): [kind: number, name: string] {
-  return 'tell' in change ? [kinds.tell, change.tell] : [kinds.del, change.del]
+function kindOf(change: Change): number {
+  if ('put' in change) return kinds.put
+  return 'tell' in change ? kinds.tell : kinds.del
 }
 
 function bytesOf(value: Buffer | string): Buffer {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { Fenced } from '../store.ts'
 import type { Argument, Send } from './script.ts'
 
 /** What this file needs of a client of ioredis, be it of one server or of a cluster. */
@@ -150,7 +151,9 @@ async function beforeDeadline<T>(promise: Promise<T>, until: number): Promise<T>
 /** Whether it is the connection, or a Redis that starts, fails over or moves. */
 function passesByItself(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return true
-  return /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(error.message)
+  return /\b(LOADING|READONLY|WAIT cannot be used|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(
+    error.message,
+  )
 }
 
 /** Whether Redis refused to write because its memory is full. */
@@ -162,6 +165,7 @@ const outOfMemory = 'Redis is out of memory (maxmemory is reached)'
 
 function refusal(error: unknown): Error {
   const text = textOf(error)
+  if (/\bFENCED\b/.test(text)) return new Fenced()
   return new Error(/\bOOM\b/.test(text) ? outOfMemory : `Redis refused: ${text}`)
 }
 

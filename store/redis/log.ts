@@ -9,6 +9,8 @@ export const blockMs = 2_000
 /** Entries of one answer. */
 const batchSize = 32
 
+export type GivenUp = readonly (readonly [from: number, to: number])[]
+
 export type LogReader = ReturnType<typeof followLog>
 
 /**
@@ -24,24 +26,25 @@ export function followLog(parts: {
   listener: (changes: readonly Told[]) => void
   onGap: (reason: Error) => void
   /**
-   * This node's own group of commits, by its number, has its place in the log. Returns the changes in it,
-   * from and to, counted from 1, that were given up: news to this node as well.
+   * This node's own group of commits, by its number, has its place in the log, and the conditions with the numbers
+   * `failed` did not hold. Resolves with the changes in it, from and to, counted from 1, that were given up: news to
+   * this node as well. Nothing more is told before.
    */
-  onOwn: (number: number) => readonly (readonly [from: number, to: number])[]
+  onOwn: (number: number, failed: readonly number[]) => GivenUp | Promise<GivenUp>
 }) {
   const { connection, keys, node, listener, onGap, onOwn } = parts
   const passing: { id: string; onPassed: () => void }[] = []
   let position = parts.position
+  /** All up to here has been told, own commits have been settled. */
+  let passed = position
   let isClosed = false
-  /** What was answered before a gap may never be read: it may have gone with what lay there. */
-  let hasLeapt = false
   const reading = read()
 
   return {
-    /** Calls back when everything up to `id` has been read; at once after a gap, where all is loaded anew. */
+    /** Calls back when everything up to `id` has been told, or there was a gap: then all is loaded anew. */
     whenPassed(id: string, onPassed: () => void): void {
-      passing.push({ id, onPassed })
-      callPassed()
+      if (isBefore(passed, id)) passing.push({ id, onPassed })
+      else onPassed()
     },
 
     async close(): Promise<void> {
@@ -85,36 +88,52 @@ export function followLog(parts: {
       position = entry.id
       let isNews = (number: number) => !entry.withoutEffect.has(number)
       if (entry.node === node) {
-        const unknown = onOwn(entry.number)
-        callPassed()
-        // Who awaited the commit acts on it first.
+        const unknown = await onOwn(entry.number, entry.failed)
+        if (unknown.length === 0) {
+          passed = entry.id
+          callPassed()
+          // Who awaited the commit acts on it before the next entry is told.
+          await nextTurn()
+          continue
+        }
         await nextTurn()
-        if (unknown.length === 0) continue
         const hadEffect = isNews
         isNews = (number) => hadEffect(number) && unknown.some(([from, to]) => number >= from && number <= to)
       }
       const changes = decodeChanges(entry.changes, isNews)
-      if (changes.length === 0) continue
       try {
-        listener(changes)
+        if (changes.length > 0) listener(changes)
       } catch (cause) {
         return leap(new Error('a change of another node could not be taken over', { cause }))
       }
+      passed = entry.id
+      if (callPassed()) await nextTurn()
     }
   }
 
   /** Goes on at the end of the log: what lies before it is found in the store. */
   async function leap(reason: Error): Promise<void> {
     position = await readPosition(connection, keys)
-    hasLeapt = true
-    callPassed()
+    passed = position
+    // Some wait for an entry that has gone with what lay there.
+    for (const { onPassed } of passing.splice(0)) onPassed()
     await nextTurn()
     // On its own, because a failure in there is no failure of reading.
     queueMicrotask(() => onGap(reason))
   }
 
-  function callPassed(): void {
-    while (passing[0] && (hasLeapt || !isBefore(position, passing[0].id))) passing.shift()?.onPassed()
+  /** Whether there were any. */
+  function callPassed(): boolean {
+    let count = 0
+    for (const waiting of passing.splice(0)) {
+      if (isBefore(passed, waiting.id)) {
+        passing.push(waiting)
+      } else {
+        waiting.onPassed()
+        count++
+      }
+    }
+    return count > 0
   }
 }
 
@@ -132,6 +151,8 @@ interface Entry {
   previous: string
   node: string
   number: number
+  /** Numbers of the conditions that did not hold. */
+  failed: readonly number[]
   withoutEffect: ReadonlySet<number>
   changes: Buffer
 }
@@ -148,16 +169,21 @@ function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {
     const index = fields.findIndex((text, position) => position % 2 === 0 && text.toString() === name)
     return fields[index + 1] ?? Buffer.alloc(0)
   }
-  const [node = '', number] = field('writer').toString().split(' ')
-  const withoutEffect = field('withoutEffect').toString()
+  const [node = '', number, failed] = field('writer').toString().split(' ')
   return {
     id: id.toString(),
     previous: field('previous').toString(),
     node,
     number: Number(number),
-    withoutEffect: new Set(withoutEffect === '' ? [] : withoutEffect.split(',').map(Number)),
+    failed: numbersOf(failed),
+    withoutEffect: new Set(numbersOf(field('withoutEffect').toString())),
     changes: field('changes'),
   }
+}
+
+/** The numbers of a list like `3,5`. */
+export function numbersOf(list = ''): number[] {
+  return list === '' ? [] : list.split(',').map(Number)
 }
 
 /** Ids are two numbers: milliseconds, and a count within them. */

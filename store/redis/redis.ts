@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { createGroupCommit, type Pending } from '../group-commit.ts'
-import type { Change, SharedStore } from '../store.ts'
+import { type Change, ConditionFailed, Fenced, isConditional, keyOf, type SharedStore } from '../store.ts'
 import { contentOf, keysBelow } from '../stored-value.ts'
-import { encodeChanges } from './changes.ts'
+import { countOf, encodeGroup } from './changes.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection, isNoAnswer, isOutOfMemory, type OnConnection } from './connection.ts'
-import { blockMs, followLog, type LogReader, readPosition } from './log.ts'
-import { commitScript, keysOf, logMarks, pageScript } from './script.ts'
+import { blockMs, followLog, type LogReader, numbersOf, readPosition } from './log.ts'
+import { commitScript, keysOf, logMarks, pageScript, type Send } from './script.ts'
 
 export interface RedisStoreOptions {
   server: RedisServer
@@ -17,6 +17,8 @@ export interface RedisStoreOptions {
   timeoutMs?: number
   /** Bytes that the log of changes may take: how far a node may fall behind without loading all again. */
   logBytes?: number
+  /** Replicas that must have a commit before it resolves. */
+  replicas?: number
   onConnection?: OnConnection
 }
 
@@ -32,7 +34,7 @@ export interface RedisStoreOptions {
  * node. Rejects with a readable reason when Redis cannot be reached.
  */
 export async function openRedisStore(options: RedisStoreOptions): Promise<SharedStore> {
-  const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024 } = options
+  const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024, replicas = 0 } = options
   const node = randomBytes(9).toString('base64url')
   const keys = keysOf(`${project}:${stage}`)
   const commitKeys = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer(node)]
@@ -49,13 +51,23 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       throw new Error(`${name} cannot be used`, { cause })
     })
   if (options.onConnection) connection.onConnection(options.onConnection)
-  const commits = createGroupCommit(write)
+  const commits = createGroupCommit((group: readonly TimedPending[]) => {
+    writing = write(group)
+    return writing
+  })
   /** Groups that were sent, by number, until it is known what became of them. */
-  const unsettled = new Map<number, readonly TimedPending[]>()
+  const unsettled = new Map<number, SentGroup>()
   const pendingCommits = new Set<Promise<void>>()
   let number = 0
+  let writing: Promise<void> | undefined
   /** When Redis last answered a commit, or told of one, on the clock of `performance.now()`. */
   let answeredAt = Number.NEGATIVE_INFINITY
+  /** With which later groups are sent. */
+  let fence: Membership | undefined
+  /** The membership is gone: all commits are refused until this node has entered again. */
+  let isFenced = false
+  /** What the replicas lack, for a message. */
+  let shortfall: string | undefined
   let log: LogReader | undefined
   let closing: Promise<void> | undefined
 
@@ -86,23 +98,35 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
     commit(changes) {
       if (closing) return Promise.reject(closedError())
+      if (isFenced) return Promise.reject(new Fenced())
       if (changes.length === 0) return Promise.resolve()
-      const committed = new Promise<void>((resolve, reject) => commits.add(timed(changes, resolve, reject)))
-      const settled = committed.then(forget, forget)
-      pendingCommits.add(settled)
-      function forget(): void {
-        pendingCommits.delete(settled)
-      }
-      return committed
+      return add(changes)
+    },
+
+    async enter(changes, membership) {
+      if (closing) throw closedError()
+      if (fence) refuseAll()
+      await add(changes, membership)
+    },
+
+    async catchUp() {
+      const reader = log
+      if (!reader) throw new Error('the store is not followed')
+      await connection.ask(async (send) => {
+        const head = await readPosition({ send }, keys)
+        await new Promise<void>((resolve) => reader.whenPassed(head, resolve))
+      }, connection.deadline())
     },
 
     follow(listener, onGap) {
       if (log || closing) throw new Error('the store is followed already, or closed')
       const following = createConnection(connect('hub-follow'), { timeoutMs, quietMs: blockMs + timeoutMs })
-      const onOwn = (number: number) => {
-        const givenUp = givenUpOf(unsettled.get(number) ?? [])
-        settleUpTo(number)
-        return givenUp
+      const onOwn = async (number: number, failed: readonly number[]) => {
+        const sent = unsettled.get(number)
+        // Redis alone has it; whether replicas do, the answer tells.
+        if (replicas > 0 && sent && !sent.failed) await writing
+        settleUpTo(number, failed)
+        return givenUpOf(sent?.commits ?? [])
       }
       log = followLog({ connection: following, keys, node, position, listener, onGap, onOwn })
     },
@@ -111,6 +135,18 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       closing ??= close()
       return closing
     },
+  }
+
+  function add(changes: readonly Change[], membership?: Membership): Promise<void> {
+    const committed = new Promise<void>((resolve, reject) => {
+      commits.add(timed(changes, membership, resolve, reject))
+    })
+    const settled = committed.then(forget, forget)
+    pendingCommits.add(settled)
+    function forget(): void {
+      pendingCommits.delete(settled)
+    }
+    return committed
   }
 
   async function close(): Promise<void> {
@@ -134,6 +170,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
    */
   function timed(
     changes: readonly Change[],
+    membership: Membership | undefined,
     resolve: () => void,
     reject: (error: unknown) => void,
   ): TimedPending {
@@ -150,11 +187,15 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     }
     const pending: TimedPending = {
       changes,
+      membership,
+      isAlone: membership !== undefined,
       isSent: false,
       isSettled: false,
       isGivenUp: false,
       resolve() {
+        if (pending.isSettled) return
         settle()
+        if (membership) isFenced = false
         resolve()
       },
       reject(error) {
@@ -166,7 +207,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
         commits.withdraw(pending)
         pending.isGivenUp = true
         const fate = pending.isSent ? 'it may still be applied' : 'nothing of it was applied'
-        pending.reject(new Error(`not committed, ${fate}: ${connection.noAnswer().message}`))
+        pending.reject(new Error(`not committed, ${fate}: ${shortfall ?? connection.noAnswer().message}`))
       },
     }
     return pending
@@ -174,14 +215,24 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
   async function write(group: readonly TimedPending[]): Promise<void> {
     const current = ++number
-    let changes: Buffer | undefined
+    const [first] = group
+    const until = connection.deadline()
+    let sent: SentGroup | undefined
     try {
-      const id = await connection.ask((send) => {
-        changes ??= take(current, group)
-        return commitScript(send, commitKeys, [node, current, changes, markEvery])
-      }, connection.deadline())
+      const answer = await connection.ask(async (send) => {
+        sent ??= take(current, group)
+        const fenced = fence && !first?.membership ? [fence.key, fence.value] : []
+        const { changes, conditions } = sent.encoded
+        const args = [node, current, changes, markEvery, conditions, ...fenced]
+        const answer = await commitScript(send, commitKeys, args)
+        if (replicas > 0) await replicated(send)
+        return answer
+      }, until)
       answeredAt = performance.now()
-      if (log) log.whenPassed(String(id), () => settleUpTo(current))
+      if (first?.membership) fence = first.membership
+      const [id = '', failed] = String(answer).split(' ')
+      if (sent) sent.failed = numbersOf(failed)
+      if (log) log.whenPassed(id, () => settleUpTo(current))
       else settleUpTo(current)
     } catch (error) {
       if (isNoAnswer(error)) {
@@ -194,29 +245,62 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
       const isMixed = shrinking.length < group.length
       for (const pending of group) if (!isMixed || !shrinking.includes(pending)) pending.reject(error)
+      if (error instanceof Fenced) refuseAll()
       if (isMixed && shrinking.length > 0) await write(shrinking)
     }
   }
 
-  /** The changes of a group as they are sent: without commits whose callers have given up. */
-  function take(number: number, group: readonly TimedPending[]): Buffer {
-    const alive = group.filter(({ isSettled }) => !isSettled)
-    unsettled.set(number, alive)
-    for (const pending of alive) pending.isSent = true
-    return encodeChanges(alive.flatMap(({ changes }) => changes))
+  /** Resolves when as many replicas as there should be have everything that was written on this connection. */
+  async function replicated(send: Send): Promise<void> {
+    for (;;) {
+      const reached = Number(await send('wait', [replicas, waitMs]))
+      if (reached >= replicas) break
+      shortfall = `${reached} of ${replicas} replicas of Redis have it`
+    }
+    shortfall = undefined
   }
 
-  function settleUpTo(last: number): void {
+  /** Refuses what waits, and all later commits, but those that enter. */
+  function refuseAll(): void {
+    isFenced = true
+    for (const pending of commits.withdrawAll()) {
+      if (pending.membership) commits.add(pending)
+      else pending.reject(new Fenced())
+    }
+  }
+
+  /** A group as it is sent: without commits whose callers have given up. */
+  function take(number: number, group: readonly TimedPending[]): SentGroup {
+    const alive = group.filter(({ isSettled }) => !isSettled)
+    const sent = { commits: alive, encoded: encodeGroup(alive.map(({ changes }) => changes)) }
+    unsettled.set(number, sent)
+    for (const pending of alive) pending.isSent = true
+    return sent
+  }
+
+  /** `lastFailed`: of the last group, where its answer did not arrive. */
+  function settleUpTo(last: number, lastFailed: readonly number[] = []): void {
     answeredAt = performance.now()
-    for (const [number, group] of unsettled) {
+    for (const [number, { commits, failed = lastFailed }] of unsettled) {
       if (number > last) return
       unsettled.delete(number)
-      for (const pending of group) pending.resolve()
+      settleAll(commits, failed)
     }
   }
 }
 
+type Membership = { key: string; value: string }
+
+interface SentGroup {
+  commits: readonly TimedPending[]
+  encoded: { changes: Buffer; conditions: Buffer }
+  /** The conditions that did not hold, by their numbers; unknown before the answer. */
+  failed?: readonly number[]
+}
+
 interface TimedPending extends Pending {
+  /** It makes this node a member. */
+  membership: Membership | undefined
   isSent: boolean
   isSettled: boolean
   /** Rejected, and may be applied all the same. */
@@ -224,23 +308,39 @@ interface TimedPending extends Pending {
   giveUp(): void
 }
 
+/** Tells each commit of a group what became of it. */
+function settleAll(commits: readonly TimedPending[], failed: readonly number[]): void {
+  let before = 0
+  for (const pending of commits) {
+    const conditional = failed.length > 0 ? pending.changes.filter(isConditional) : []
+    const broken = conditional.find((_, index) => failed.includes(before + index + 1))
+    before += conditional.length
+    if (broken) pending.reject(new ConditionFailed(keyOf(broken)))
+    else pending.resolve()
+  }
+}
+
 /** Where in a group that was sent the changes lie whose callers have given up since. */
 function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
   const ranges: [number, number][] = []
   let from = 1
   for (const { changes, isGivenUp } of group) {
-    if (isGivenUp) ranges.push([from, from + changes.length - 1])
-    from += changes.length
+    const next = from + countOf(changes)
+    if (isGivenUp && next > from) ranges.push([from, next - 1])
+    from = next
   }
   return ranges
 }
+
+/** Time that one WAIT may take, in which the connection does nothing else. */
+const waitMs = 100
 
 /** Size of one answer of a range. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
 
 function isDeletion(change: Change): boolean {
-  return 'del' in change
+  return 'del' in change || 'check' in change
 }
 
 function closedError(): Error {

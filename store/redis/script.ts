@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { kinds } from './changes.ts'
+import { conditionKinds, kinds } from './changes.ts'
 
 export type Argument = string | number | Buffer
 
@@ -31,21 +31,36 @@ export function keysOf(space: string) {
 export const logMarks = 16
 
 /**
- * Decides, then writes: all of it, because nothing after the first write can fail. A group that only deletes
- * starts with a deletion, which Redis allows also when its memory is full.
+ * Decides, then writes: all of it, because nothing after the first write can fail. Where nothing grows the first write
+ * is a deletion, and Redis allows the others behind it also when its memory is full.
+ *
+ * Answers the id in the log up to which a reader must have come to know why, and the conditions that did not hold, by
+ * their numbers in the group, counted from 1: `ID 3,5`.
  *
  * The number of the group tells a repetition from a new group, and keeps one out that was given up and
- * arrives late, after its successor.
+ * arrives late, after its successor. A repetition gets the same answer. It writes as well, so that WAIT means the group
+ * also on a new connection.
  */
 const commitLua = `
 local values, keys, log, head, marks, writer = unpack(KEYS)
 local node, number, changes, markEvery = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local conditions, fenceKey, fenceValue = ARGV[5], ARGV[6], ARGV[7]
 
 local last = redis.call('GET', writer)
 if last then
-  local lastNumber, lastId = string.match(last, '^(%d+) (.*)$')
-  if tonumber(lastNumber) == number then return lastId end
+  local lastNumber, answer = string.match(last, '^(%d+) (.*)$')
+  if tonumber(lastNumber) == number then
+    redis.call('EXPIRE', writer, 86400)
+    return answer
+  end
   if tonumber(lastNumber) > number then return redis.error_reply('ERR overtaken by a later commit') end
+end
+
+if fenceKey then
+  local stored = redis.call('HGET', values, fenceKey)
+  if not stored or string.sub(stored, 9) ~= fenceValue then
+    return redis.error_reply('FENCED the membership is gone')
+  end
 end
 
 local times = {}
@@ -60,14 +75,59 @@ end
 local effects, withoutEffect = {}, {}
 local grows = false
 local at, nth = 1, 0
+
+-- Only for groups with conditions: the last effect on each key, and the next commit that has conditions.
+local latest = #conditions > 0 and {}
+local failed, judgeAt, judged, skipTo = {}, 1, 0, 0
+local nextJudged = latest and struct.unpack('>I4', conditions) or 0
+
+local function stored(key)
+  local effect = latest[key]
+  if not effect then return redis.call('HGET', values, key) end
+  return effect[2] and string.sub(changes, effect[2], effect[3])
+end
+
+local function holds(kind, key, value, time)
+  local entry = stored(key)
+  if kind == ${conditionKinds.absent} then return not entry end
+  if kind == ${conditionKinds.notNewerThan} then return not entry or not (struct.unpack('>d', entry) > time) end
+  if not entry or kind == ${conditionKinds.present} then return entry end
+  if kind == ${conditionKinds.value} then return string.sub(entry, 9) == value end
+  return struct.unpack('>d', entry) == time
+end
+
+local function judge()
+  while nextJudged == nth + 1 do
+    local _, count, many = struct.unpack('>I4I4I4', conditions, judgeAt)
+    local hasFailed = false
+    judgeAt = judgeAt + 12
+    for condition = judged + 1, judged + many do
+      local kind, keySize, valueSize, time = struct.unpack('>BI4I4d', conditions, judgeAt)
+      local valueAt = judgeAt + 17 + keySize
+      local key = string.sub(conditions, judgeAt + 17, valueAt - 1)
+      judgeAt = valueAt + valueSize
+      if not hasFailed and not holds(kind, key, string.sub(conditions, valueAt, judgeAt - 1), time) then
+        hasFailed = true
+        failed[#failed + 1] = condition
+        skipTo = nth + count
+      end
+    end
+    judged = judged + many
+    nextJudged = judgeAt <= #conditions and struct.unpack('>I4', conditions, judgeAt) or 0
+  end
+end
+
 while at <= #changes do
+  if nextJudged == nth + 1 then judge() end
   nth = nth + 1
   local kind, keySize, valueSize, horizon = struct.unpack('>BI4I4d', changes, at)
   local timeAt = at + 17 + keySize
   local key = string.sub(changes, at + 17, timeAt - 1)
   local time = struct.unpack('>d', changes, timeAt)
   at = timeAt + 8 + valueSize
-  if kind == ${kinds.tell} then
+  if nth <= skipTo then
+    withoutEffect[#withoutEffect + 1] = nth
+  elseif kind == ${kinds.tell} then
     grows = true
   else
     local stays = false
@@ -77,38 +137,46 @@ while at <= #changes do
     end
     if stays then
       withoutEffect[#withoutEffect + 1] = nth
-    elseif kind == ${kinds.put} then
-      grows = true
-      times[key] = time
-      effects[#effects + 1] = { key, timeAt, at - 1 }
     else
-      times[key] = 0 / 0
-      effects[#effects + 1] = { key }
-    end
-  end
-end
-
-local function apply()
-  for _, effect in ipairs(effects) do
-    local key, from, to = unpack(effect)
-    if from then
-      if redis.call('HSET', values, key, string.sub(changes, from, to)) == 1 then
-        redis.call('ZADD', keys, 0, key)
+      local effect = { key }
+      if kind == ${kinds.put} then
+        grows = true
+        times[key] = time
+        effect = { key, timeAt, at - 1 }
+      else
+        times[key] = 0 / 0
       end
-    elseif redis.call('HDEL', values, key) == 1 then
-      redis.call('ZREM', keys, key)
+      effects[#effects + 1] = effect
+      if latest then latest[key] = effect end
     end
   end
 end
+if nextJudged == nth + 1 then judge() end
 
-if not grows then apply() end
+if not grows then redis.call('DEL', writer) end
 local previous = redis.call('HGET', head, 'id') or '0-0'
-local id = redis.call('XADD', log, '*',
-  'writer', node .. ' ' .. ARGV[2], 'previous', previous,
-  'withoutEffect', table.concat(withoutEffect, ','), 'changes', changes)
-if grows then apply() end
+local id = previous
+local outcome = table.concat(failed, ',')
+if #withoutEffect < nth then
+  id = redis.call('XADD', log, '*',
+    'writer', node .. ' ' .. ARGV[2] .. ' ' .. outcome, 'previous', previous,
+    'withoutEffect', table.concat(withoutEffect, ','), 'changes', changes)
+end
+local answer = id .. ' ' .. outcome
+redis.call('SET', writer, ARGV[2] .. ' ' .. answer, 'EX', 86400)
+if id == previous then return answer end
 
-redis.call('SET', writer, ARGV[2] .. ' ' .. id, 'EX', 86400)
+for _, effect in ipairs(effects) do
+  local key, from, to = unpack(effect)
+  if from then
+    if redis.call('HSET', values, key, string.sub(changes, from, to)) == 1 then
+      redis.call('ZADD', keys, 0, key)
+    end
+  elseif redis.call('HDEL', values, key) == 1 then
+    redis.call('ZREM', keys, key)
+  end
+end
+
 redis.call('HSET', head, 'id', id)
 if redis.call('HINCRBY', head, 'size', #changes + 200) >= markEvery then
   redis.call('HSET', head, 'size', 0)
@@ -116,7 +184,7 @@ if redis.call('HINCRBY', head, 'size', #changes + 200) >= markEvery then
     redis.call('XTRIM', log, 'MINID', redis.call('LPOP', marks))
   end
 end
-return id
+return answer
 `
 
 /** The next entries of a range, as many as are a moderate answer. */

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import { keepsStored, type Order, type StateChange, type Store } from '../../store/store.ts'
+import { keepsStored, type Order, type Store } from '../../store/store.ts'
 import type { Opened } from './suite.ts'
+
+type OrderedChange = { put: string; value: string; order?: Order } | { del: string; order?: Order }
 
 const key = 'retained/x'
 /** The present of these tests: an order defends itself up to 10 minutes ahead of it. */
@@ -10,7 +12,7 @@ const horizon = now + 600_000
 
 /** The part of the suite about last write wins by event time (`Order`). */
 export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
-  const rows: [name: string, changes: StateChange[], expected: string | undefined][] = [
+  const rows: [name: string, changes: OrderedChange[], expected: string | undefined][] = [
     ['the first stays', [at(now, 'first')], 'first'],
     ['a newer one replaces', [at(now, 'old'), at(now + 1, 'new')], 'new'],
     ['an older one stays out', [at(now, 'new'), at(now - 1, 'old')], 'new'],
@@ -83,11 +85,11 @@ export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
     await fc.assert(
       fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 12 }), async (made) => {
         await store.commit([{ del: key }])
-        const changes = made.map(({ order, isDeletion }, index): StateChange => {
+        const changes = made.map(({ order, isDeletion }, index): OrderedChange => {
           const ordered = order === null ? {} : { order }
           return isDeletion ? { del: key, ...ordered } : { put: key, value: String(index), ...ordered }
         })
-        const commits: StateChange[][] = []
+        const commits: OrderedChange[][] = []
         for (const [index, one] of changes.entries()) {
           const last = commits.at(-1)
           if (last && made[index]?.group) last.push(one)
@@ -102,20 +104,20 @@ export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
 }
 
 /** The rule, applied to a single key. */
-function outcomeOf(changes: readonly StateChange[]): string | undefined {
+function outcomeOf(changes: readonly OrderedChange[]): string | undefined {
   let stored: { value: string; time: number | undefined } | undefined
   for (const change of changes) {
     if (change.order && stored?.time !== undefined && keepsStored(stored.time, change.order)) continue
-    stored = 'put' in change ? { value: String(change.value), time: change.order?.time } : undefined
+    stored = 'put' in change ? { value: change.value, time: change.order?.time } : undefined
   }
   return stored?.value
 }
 
-function at(time: number, value: string, until = horizon): StateChange {
+function at(time: number, value: string, until = horizon): OrderedChange {
   return { put: key, value, order: orderOf(time, until) }
 }
 
-function delAt(time: number): StateChange {
+function delAt(time: number): OrderedChange {
   return { del: key, order: orderOf(time, horizon) }
 }
 

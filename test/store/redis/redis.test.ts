@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
-import { encodeChanges } from '../../../store/redis/changes.ts'
+import { encodeGroup } from '../../../store/redis/changes.ts'
 import { type Argument, commitScript, keysOf } from '../../../store/redis/script.ts'
 import { type Change, keepsStored } from '../../../store/store.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
@@ -77,13 +77,28 @@ t.test('Redis', { skip: withoutRedis }, async (t) => {
 
   t.test('a group sent twice is applied once, one that was overtaken not at all', async (t) => {
     const { commit, get, logLength } = scriptOn(redis)
-    const id = await commit(7, { put: 'k/1', value: 'first' })
-    t.equal(await commit(7, { put: 'k/1', value: 'first' }), id)
+    const id = await commit(7, [{ put: 'k/1', value: 'first' }])
+    t.equal(await commit(7, [{ put: 'k/1', value: 'first' }]), id)
     t.equal(await logLength(), 1)
-    await commit(9, { put: 'k/1', value: 'third' })
-    await t.rejects(commit(8, { put: 'k/1', value: 'second' }), { message: /overtaken/ })
+    await commit(9, [{ put: 'k/1', value: 'third' }])
+    await t.rejects(commit(8, [{ put: 'k/1', value: 'second' }]), { message: /overtaken/ })
     t.equal(await get('k/1'), 'third')
     t.equal(await logLength(), 2)
+  })
+
+  t.test('a repetition is told again which conditions failed, also where nothing was applied', async (t) => {
+    const { commit, get, logLength } = scriptOn(redis, 'conditions')
+    const put = (value: string): Change[] => [{ put: 'k/1', value, when: 'absent' }]
+    const answer = await commit(1, put('first'), put('second'), [{ put: 'k/2', value: 'x' }], put('third'))
+    t.match(answer, / 2,3$/)
+    t.equal(await commit(1, put('first'), put('second'), [{ put: 'k/2', value: 'x' }], put('third')), answer)
+    t.equal(await logLength(), 1)
+    const refused = await commit(2, put('fourth'))
+    t.equal(refused, String(answer).replace(/ .*/, ' 1'), 'without a place of its own in the log')
+    await redis.client().hdel(keysOf('conditions').values, 'k/1')
+    t.equal(await commit(2, put('fourth')), refused)
+    t.equal(await get('k/1'), undefined)
+    t.equal(await logLength(), 1)
   })
 
   t.test('the log is cut at the size it may have', async (t) => {
@@ -94,14 +109,16 @@ t.test('Redis', { skip: withoutRedis }, async (t) => {
   })
 })
 
-function scriptOn(redis: RedisServer) {
+function scriptOn(redis: RedisServer, space = 'script') {
   const client = redis.client()
-  const keys = keysOf('script:test')
+  const keys = keysOf(space)
   const names = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer('me')]
   const send = (command: string, args: readonly Argument[]) => client.call(command, [...args])
   return {
-    commit: (number: number, ...changes: Change[]) =>
-      commitScript(send, names, ['me', number, encodeChanges(changes), 1e9]),
+    commit(number: number, ...commits: Change[][]) {
+      const { changes, conditions } = encodeGroup(commits)
+      return commitScript(send, names, ['me', number, changes, 1e9, conditions])
+    },
     get: async (key: string) => (await client.hgetBuffer(keys.values, key))?.subarray(8).toString(),
     logLength: () => client.xlen(keys.log),
   }
