@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
+import type { Condition } from '../../store/store.ts'
 import { commandOf, root } from '../root.ts'
 import { storeSuite } from './suite.ts'
 
@@ -51,6 +52,22 @@ t.test('a commit with nothing before it is underway at once, the next one behind
   t.strictSame(begun, ['first'])
   await Promise.all([first, second])
   t.strictSame(begun, ['first', 'second'])
+})
+
+t.test('a commit with conditions is underway only if they hold', async (t) => {
+  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const begun: string[] = []
+  const commit = (key: string, when?: Condition) =>
+    store.commit([{ put: `k/${key}`, value: key, ...(when && { when }) }], () => begun.push(key))
+  await t.rejects(commit('none', 'present'), { name: 'ConditionFailed' })
+  t.strictSame(begun, [], 'not even the next one that is stored')
+  const conditional = commit('first', 'absent')
+  t.strictSame(begun, [])
+  const [, twice] = [commit('plain'), commit('first', 'absent')]
+  const last = commit('last', 'absent').then(() => begun.push('and resolved'))
+  await Promise.all([conditional, t.rejects(twice, { name: 'ConditionFailed' }), last])
+  t.strictSame(begun, ['first', 'plain', 'last', 'and resolved'])
 })
 
 t.test('event times are remembered, whatever wrote or removed the entry', async (t) => {

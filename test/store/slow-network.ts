@@ -3,9 +3,12 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-/** A network between a node and its Redis: slow, late, dead for the connections of the moment, or cut. */
+/** A network between a node and its Redis: slow, late, deaf, dead for the connections of the moment, or cut. */
 export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) {
   const open = new Set<Socket>()
+  /** The ends of nodes, and those of them that hear nothing. */
+  const nodes = new Set<Socket>()
+  const deaf = new Set<Socket>()
   let isCut = false
   let passing = Promise.resolve()
   let release = () => {}
@@ -15,6 +18,8 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
       return
     }
     const far = dial(port, '127.0.0.1')
+    near.once('close', () => nodes.delete(near))
+    nodes.add(near)
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -23,10 +28,13 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
       from.on('error', () => {})
       from.on('close', () => {
         open.delete(from)
+        deaf.delete(from)
         to.destroy()
       })
       // Timers of one length end in their order.
-      from.on('data', (chunk) => void passing.then(() => delay(delayMs)).then(() => to.write(chunk)))
+      from.on('data', (chunk) => {
+        void passing.then(() => delay(delayMs)).then(() => deaf.has(to) || to.write(chunk))
+      })
     }
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -53,6 +61,10 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
       })
     },
     release: () => release(),
+    /** Nodes that are connected now get no more answers. What they say arrives. */
+    deafen(): void {
+      for (const node of nodes) deaf.add(node)
+    },
     /** What is connected now hears nothing more, not even that it is over. New connections are well. */
     freeze(): void {
       for (const socket of open) socket.pause().removeAllListeners('data')

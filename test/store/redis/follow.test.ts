@@ -218,6 +218,19 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     await until(() => gaps.length === 1)
   })
 
+  t.test('after a gap catching up takes as long as before', async (t) => {
+    const space = { project: 'after a gap', logBytes: 20_000 }
+    const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]
+    for (const key of numbered(100)) await writer.commit([{ put: key, value: Buffer.alloc(1_000) }])
+    const { told, gaps, until } = follow(follower, { gapsExpected: true })
+    await until(() => gaps.length > 0)
+    await killConnections(shared, 'hub-follow')
+    await writer.commit([{ put: 'k/1', value: 'x' }])
+    await follower.catchUp()
+    t.strictSame(told, ['put k/1=x'])
+    t.equal(gaps.length, 1)
+  })
+
   t.test('a listener that throws has to load again', async (t) => {
     const space = { project: 'throws' }
     const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]

@@ -101,6 +101,19 @@ t.test('Redis', { skip: withoutRedis }, async (t) => {
     t.equal(await logLength(), 1)
   })
 
+  t.test('a group is fenced by a membership, its repetition is not', async (t) => {
+    const { commit, fencedBy } = scriptOn(redis, 'fence')
+    await commit(1, [{ put: 'node/a', value: 'first' }])
+    const fenced = fencedBy('node/a', 'first')
+    const answer = await fenced(2, [{ put: 'k/1', value: 'x' }])
+    await commit(3, [{ del: 'node/a' }])
+    await t.rejects(fenced(4, [{ put: 'k/1', value: 'y' }]), { message: /^FENCED/ })
+    const last = await commit(4, [{ put: 'node/a', value: 'second' }])
+    t.not(last, answer)
+    t.equal(await fenced(4, [{ put: 'k/1', value: 'y' }]), last)
+    await t.rejects(fenced(5, [{ put: 'k/1', value: 'y' }]), { message: /^FENCED/ })
+  })
+
   t.test('the log is cut at the size it may have', async (t) => {
     const store = await openRedis(t, redis.url, { project: 'log', logBytes: 100_000 })
     for (const key of numbered(300)) await store.commit([{ put: key, value: Buffer.alloc(1_000) }])
@@ -114,11 +127,15 @@ function scriptOn(redis: RedisServer, space = 'script') {
   const keys = keysOf(space)
   const names = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer('me')]
   const send = (command: string, args: readonly Argument[]) => client.call(command, [...args])
-  return {
-    commit(number: number, ...commits: Change[][]) {
+  const fencedBy =
+    (...fence: string[]) =>
+    (number: number, ...commits: Change[][]) => {
       const { changes, conditions } = encodeGroup(commits)
-      return commitScript(send, names, ['me', number, changes, 1e9, conditions])
-    },
+      return commitScript(send, names, ['me', number, changes, 1e9, conditions, ...fence])
+    }
+  return {
+    commit: fencedBy(),
+    fencedBy,
     get: async (key: string) => (await client.hgetBuffer(keys.values, key))?.subarray(8).toString(),
     logLength: () => client.xlen(keys.log),
   }
