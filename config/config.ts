@@ -28,6 +28,7 @@ const defaults = {
   httpsPort: 8443,
   feed: sampleFeedPath,
   feedInterval: 300, // seconds
+  redisReplicas: 0,
   pushAllowPrivate: false,
   serviceAccount: 'publisher@hub.example',
   maxConnections: 20_000,
@@ -92,6 +93,7 @@ const settings = {
   feed: formatted('feed', 'a path or an https URL'),
   feedInterval: whole(1, 86_400),
   redisUrl: formatted('redis-url', 'a URL like redis://host:6379/0 or rediss://host'),
+  redisReplicas: whole(0),
   pushAllowPrivate: flag(),
   pushCa: text(),
   serviceAccount: formatted('account', 'an account in the form of an e-mail address'),

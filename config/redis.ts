@@ -24,7 +24,7 @@ export const redis = Type.Object(
 )
 
 /** Rules between the settings of Redis. They may still hold wrong values here. */
-export function redisProblems(url: unknown, config: RedisConfig | undefined): string[] {
+export function redisProblems(url: unknown, config: RedisConfig | undefined, replicas: unknown): string[] {
   if (typeof config !== 'object' || config === null) return []
   const { sentinels, name, cluster, tls, ca, username, password, sentinelPassword } = config
   const scheme = typeof url === 'string' ? url.replace(/:.*/s, '') : ''
@@ -38,6 +38,10 @@ export function redisProblems(url: unknown, config: RedisConfig | undefined): st
     [
       sentinels !== undefined || sentinelPassword === undefined,
       'redis: expected sentinelPassword only with sentinels',
+    ],
+    [
+      cluster === undefined || replicas === 0,
+      'HUB_REDIS_REPLICAS: expected 0 with a cluster, which cannot be asked for the replicas of one commit',
     ],
     [username === undefined || password !== undefined, 'redis: expected a password for the username'],
     [

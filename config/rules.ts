@@ -10,6 +10,7 @@ interface Settings {
   publicUrl?: string
   redisUrl?: string
   redis?: RedisConfig
+  redisReplicas?: number
   tlsCert?: string
   tlsKey?: string
   smtp?: { user?: string; password?: string }
@@ -31,7 +32,10 @@ export function crossProblems(merged: Settings): string[] {
       'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of one Redis',
     )
   }
-  problems.push(...redisProblems(merged.redisUrl, merged.redis))
+  if (!isShared && Number(merged.redisReplicas) > 0) {
+    problems.push(`HUB_REDIS_REPLICAS: ${show('', merged.redisReplicas)}, expected 0 without a Redis`)
+  }
+  problems.push(...redisProblems(merged.redisUrl, merged.redis, merged.redisReplicas))
   if (merged.tlsCert !== undefined && merged.tlsKey === undefined) {
     problems.push('HUB_TLS_KEY: unset, expected the path of the key that belongs to HUB_TLS_CERT')
   }

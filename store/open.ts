@@ -43,14 +43,14 @@ async function openShared(
   log: Log,
   onGap: (reason: Error) => void,
 ): Promise<OpenStore> {
-  const { project, stage, dataDir, redisUrl: url, redis } = config
+  const { project, stage, dataDir, redisUrl: url, redis, redisReplicas: replicas } = config
   const server = { ...(url !== undefined && { url }), ...redis }
   const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
   let problem: string | undefined
   const store = watched(
     await expected(setting, value, 'a Redis that answers', () =>
       openRedisStore({
-        ...{ server, project, stage },
+        ...{ server, project, stage, replicas },
         onConnection(state) {
           problem = state.up ? undefined : `Redis is not reachable (${state.reason})`
           if (state.up) log.info('Redis is back')

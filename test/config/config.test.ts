@@ -14,6 +14,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     httpsPort: 8443,
     feed: sampleFeedPath,
     feedInterval: 300,
+    redisReplicas: 0,
     pushAllowPrivate: false,
     serviceAccount: 'publisher@hub.example',
     maxConnections: 20000,
@@ -71,6 +72,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
   t.match(configOf({ HUB_TLS_CERT: 'a', HUB_TLS_KEY: 'b' }), { tlsCert: '/srv/hub/a', tlsKey: '/srv/hub/b' })
   const redis = { HUB_REDIS_URL: 'rediss://u:p@redis:6379/1', HUB_PUBLIC_URL: 'https://hub.example' }
   t.equal(configOf(redis).redisUrl, redis.HUB_REDIS_URL)
+  t.equal(configOf({ ...redis, HUB_REDIS_REPLICAS: '2' }).redisReplicas, 2)
 })
 
 t.test('an empty variable is unset, other variables are not ours', async (t) => {
@@ -147,6 +149,8 @@ t.test('redis is held to its rules', async (t) => {
     [{ redis: { cluster: [address], sentinelPassword: 'x' } }, /^redis: expected sentinelPassword only with/],
     [{ redis: { cluster: [address], username: 'x' } }, /^redis: expected a password for the username$/],
     [{ redis: { cluster: [address], tls: false, ca: 'x' } }, /^redis: expected tls true, or no tls at all$/],
+    [{ redis: { cluster: [address] }, redisReplicas: 1 }, /^HUB_REDIS_REPLICAS: expected 0 with a cluster/],
+    [{ redisReplicas: 1 }, /^HUB_REDIS_REPLICAS: 1, expected 0 without a Redis$/],
     [{ redis: { tls: false }, redisUrl: 'rediss://h' }, /^redis: expected tls true, or no tls at all$/],
     [{ redis: { ca: 'x' }, redisUrl: 'redis://h' }, /^HUB_REDIS_URL: expected a URL that starts with rediss/],
     [{ redis: { ca: 'x' }, redisUrl: 3 }, /^redisUrl in .*: 3, expected a URL like redis:/],
