@@ -6,7 +6,7 @@ import { countOf, encodeGroup } from './changes.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection, isNoAnswer, isOutOfMemory, type OnConnection } from './connection.ts'
 import { blockMs, followLog, type LogReader, numbersOf, readPosition } from './log.ts'
-import { commitScript, keysOf, logMarks, pageScript, type Send } from './script.ts'
+import { type Argument, commitScript, keysOf, logMarks, pageScript, type Send } from './script.ts'
 
 export interface RedisStoreOptions {
   server: RedisServer
@@ -215,22 +215,18 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
   async function write(group: readonly TimedPending[]): Promise<void> {
     const current = ++number
-    const [first] = group
-    const until = connection.deadline()
-    let sent: SentGroup | undefined
+    let args: Argument[] | undefined
     try {
       const answer = await connection.ask(async (send) => {
-        sent ??= take(current, group)
-        const fenced = fence && !first?.membership ? [fence.key, fence.value] : []
-        const { changes, conditions } = sent.encoded
-        const args = [node, current, changes, markEvery, conditions, ...fenced]
+        args ??= take(current, group)
         const answer = await commitScript(send, commitKeys, args)
         if (replicas > 0) await replicated(send)
         return answer
-      }, until)
+      }, connection.deadline())
       answeredAt = performance.now()
-      if (first?.membership) fence = first.membership
+      fence = group[0]?.membership ?? fence
       const [id = '', failed] = String(answer).split(' ')
+      const sent = unsettled.get(current)
       if (sent) sent.failed = numbersOf(failed)
       if (log) log.whenPassed(id, () => settleUpTo(current))
       else settleUpTo(current)
@@ -269,13 +265,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     }
   }
 
-  /** A group as it is sent: without commits whose callers have given up. */
-  function take(number: number, group: readonly TimedPending[]): SentGroup {
+  /** A group as it is sent: without commits whose callers have given up. One that enters is not fenced. */
+  function take(number: number, group: readonly TimedPending[]): Argument[] {
     const alive = group.filter(({ isSettled }) => !isSettled)
-    const sent = { commits: alive, encoded: encodeGroup(alive.map(({ changes }) => changes)) }
-    unsettled.set(number, sent)
+    unsettled.set(number, { commits: alive })
     for (const pending of alive) pending.isSent = true
-    return sent
+    const { changes, conditions } = encodeGroup(alive.map(({ changes }) => changes))
+    const fenced = fence && !group[0]?.membership ? [fence.key, fence.value] : []
+    return [node, number, changes, markEvery, conditions, ...fenced]
   }
 
   /** `lastFailed`: of the last group, where its answer did not arrive. */
@@ -293,7 +290,6 @@ type Membership = { key: string; value: string }
 
 interface SentGroup {
   commits: readonly TimedPending[]
-  encoded: { changes: Buffer; conditions: Buffer }
   /** The conditions that did not hold, by their numbers; unknown before the answer. */
   failed?: readonly number[]
 }

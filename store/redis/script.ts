@@ -138,13 +138,14 @@ while at <= #changes do
     if stays then
       withoutEffect[#withoutEffect + 1] = nth
     else
-      local effect = { key }
+      local effect
       if kind == ${kinds.put} then
         grows = true
         times[key] = time
         effect = { key, timeAt, at - 1 }
       else
         times[key] = 0 / 0
+        effect = { key }
       end
       effects[#effects + 1] = effect
       if latest then latest[key] = effect end
