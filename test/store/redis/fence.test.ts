@@ -35,6 +35,8 @@ t.test('a node whose membership is gone', { skip: withoutRedis }, async (t) => {
     await other.commit([{ put: 'node/b', value: 'x' }])
     await store.commit([put('4')])
     t.strictSame(await stored(), ['k/1', 'k/2', 'k/3', 'k/4'])
+    await other.commit([gone])
+    await t.rejects(store.commit([put('5')]), fenced, 'but no longer')
   })
 
   t.test('is refused, at once and in everything, until it has entered again', async (t) => {
@@ -84,6 +86,17 @@ t.test('a node whose membership is gone', { skip: withoutRedis }, async (t) => {
       await store.commit([put('entered')])
       t.strictSame(await stored(), ['k/entered'])
     }
+  })
+
+  t.test('is refused from the moment it begins to enter again', async (t) => {
+    const { store, other, stored } = await openTwo()
+    await enter(store, 'first')
+    await other.commit([gone])
+    const entering = enter(store, 'second')
+    await t.rejects(store.commit([put('early')]), fenced)
+    await entering
+    await store.commit([put('entered')])
+    t.strictSame(await stored(), ['k/entered'])
   })
 
   t.test('is a member again when it has been told all that was done without it', async (t) => {

@@ -3,7 +3,7 @@ import t from 'tap'
 import { encodeGroup } from '../../../store/redis/changes.ts'
 import { type Argument, commitScript, keysOf } from '../../../store/redis/script.ts'
 import { type Change, keepsStored } from '../../../store/store.ts'
-import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
+import { freePort, type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
 import { entries, numbered, openRedis, text } from '../open-redis.ts'
 import { storeSuite } from '../suite.ts'
 
@@ -84,6 +84,14 @@ t.test('Redis', { skip: withoutRedis }, async (t) => {
     await t.rejects(commit(8, [{ put: 'k/1', value: 'second' }]), { message: /overtaken/ })
     t.equal(await get('k/1'), 'third')
     t.equal(await logLength(), 2)
+  })
+
+  t.test('a server that became a replica does not answer for what it applied before', async (t) => {
+    const former = await startRedis(t)
+    const { commit } = scriptOn(former)
+    await commit(1, [{ put: 'k/1', value: 'x' }])
+    await former.client().replicaof('127.0.0.1', await freePort())
+    await t.rejects(commit(1, [{ put: 'k/1', value: 'x' }]), { message: /READONLY/ })
   })
 
   t.test('a repetition is told again which conditions failed, also where nothing was applied', async (t) => {
