@@ -119,11 +119,11 @@ export async function openEmbeddedStore(
   async function applicable(group: readonly Pending[], failed: Map<Pending, string>): Promise<Operation[]> {
     await readTimes(group.flatMap(({ changes }) => changes.filter(isOrdered).map(keyOf)))
     const asked = await readStored(group.flatMap(({ changes }) => changes.filter(isConditional).map(keyOf)))
+    const isBroken = (change: Change) =>
+      isConditional(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
     const operations: Operation[] = []
     for (const pending of group) {
-      const broken = pending.changes
-        .filter(isConditional)
-        .find((change) => !holds(change.when, entryOf(asked.get(keyOf(change)))))
+      const broken = asked.size > 0 && pending.changes.find(isBroken)
       if (broken) {
         failed.set(pending, keyOf(broken))
         continue
