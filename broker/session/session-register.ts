@@ -1,11 +1,11 @@
 import type { Principal } from '../../acl/principal.ts'
 import type { Session } from './session.ts'
 
-/** The sessions by client id, and how many persistent ones each credential has: on all nodes, connected or not. */
+/** The sessions by client id, and the persistent ones of each credential: on all nodes, connected or not. */
 export function createRegister() {
   const sessions = new Map<string, Session>()
   /** By user name of who used the session last. */
-  const persistent = new Map<string, number>()
+  const persistent = new Map<string, Set<Session>>()
 
   /** One text for all sessions of the same permissions: comparing them is comparing addresses. */
   const permissions = new Map<string, string>()
@@ -19,36 +19,45 @@ export function createRegister() {
     get: (clientId: string): Session | undefined => sessions.get(clientId),
     values: () => sessions.values(),
     isCurrent: (session: Session): boolean => sessions.get(session.clientId) === session,
-    persistentOf: (username: string): number => persistent.get(username) ?? 0,
+    persistentOf: (username: string): ReadonlySet<Session> => persistent.get(username) ?? none,
 
     /** In the place of another with the same client id. */
     add(session: Session): void {
       const before = sessions.get(session.clientId)
       if (before === session) return
-      if (before) count(before, -1)
+      if (before) leave(before)
       sessions.set(session.clientId, session)
-      count(session, 1)
+      join(session)
     },
 
     delete(session: Session): void {
       if (sessions.get(session.clientId) !== session) return
       sessions.delete(session.clientId)
-      count(session, -1)
+      leave(session)
     },
 
     /** Who uses it now: a rotated credential takes along the sessions that it resumes. */
     setPrincipal(session: Session, principal: Principal): void {
       const isCounted = sessions.get(session.clientId) === session
-      if (isCounted) count(session, -1)
+      if (isCounted) leave(session)
       session.principal = principal
-      if (isCounted) count(session, 1)
+      if (isCounted) join(session)
     },
   }
 
-  function count({ clean, principal }: Session, by: 1 | -1): void {
-    if (clean) return
-    const left = (persistent.get(principal.username) ?? 0) + by
-    if (left > 0) persistent.set(principal.username, left)
-    else persistent.delete(principal.username)
+  function join(session: Session): void {
+    if (session.clean) return
+    const { username } = session.principal
+    const held = persistent.get(username)
+    if (held) held.add(session)
+    else persistent.set(username, new Set([session]))
+  }
+
+  function leave(session: Session): void {
+    const { username } = session.principal
+    const held = persistent.get(username)
+    if (held?.delete(session) && held.size === 0) persistent.delete(username)
   }
 }
+
+const none: ReadonlySet<Session> = new Set()

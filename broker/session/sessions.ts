@@ -56,7 +56,8 @@ export async function openSessions(parts: {
   return {
     get: sessions.get,
     values: sessions.values,
-    persistentOf: sessions.persistentOf,
+    /** How many persistent sessions a credential has. */
+    persistentOf: (username: string): number => sessions.persistentOf(username).size,
     expiresAt: expiry.expiresAt,
 
     admits,
@@ -75,8 +76,8 @@ export async function openSessions(parts: {
       // Another node may have let somebody in meanwhile.
       if (!admits(clientId, principal)) throw new ForeignSession()
       const existing = sessions.get(clientId)
-      if (existing && isResumed(existing, clean)) return resume(existing, principal, owner)
       if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
+      if (existing && isResumed(existing, clean)) return resume(existing, principal, owner)
       const removed = existing ? remove(existing) : []
       const permission = sessions.permission(permissionKey(principal))
       const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
@@ -204,12 +205,17 @@ export async function openSessions(parts: {
     return !existing.clean && !clean && !expiry.hasExpired(existing)
   }
 
-  /** Whether the credential may have this session: one more, unless it is there already. */
+  /**
+   * Whether the credential may have this session: one more, unless it is its own already. One that it takes from another
+   * credential is one more, or two with the same permissions could pass sessions on without a bound.
+   */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal): boolean {
     const existing = sessions.get(clientId)
-    if (clean || (existing && isResumed(existing, clean))) return true
-    const isReplaced = existing !== undefined && !existing.clean && existing.principal.username === username
-    return sessions.persistentOf(username) - (isReplaced ? 1 : 0) < maxPerCredential
+    const held = sessions.persistentOf(username)
+    if (clean || (existing && held.has(existing)) || held.size < maxPerCredential) return true
+    let unexpired = 0
+    for (const session of held) if (!expiry.hasExpired(session)) unexpired++
+    return unexpired < maxPerCredential
   }
 
   async function orOwed(session: Session, stored: Promise<void>): Promise<void> {

@@ -207,7 +207,43 @@ t.test('persistent sessions of one credential are bounded', async (t) => {
   while (['1', '5'].some((id) => broker.broker.sessions.get(id)?.owner))
     await new Promise((resolve) => setImmediate(resolve))
   pass(hour)
+  t.equal((await connect('a', '6')).returnCode, 0, 'one that has expired makes room before it is swept up')
   t.equal(await broker.broker.sessions.sweep(), 3)
-  t.same([counted('a'), counted('b')], [0, 0])
+  t.same([counted('a'), counted('b')], [1, 0])
+  await broker.close()
+})
+
+t.test('credentials with the same permissions do not pass sessions on beyond their bounds', async (t) => {
+  const directory = t.testdir()
+  const filters = ['#']
+  const users = ['old', 'new'].map((username) => ({ role: 'subscriber', username, filters }) as const)
+  const access = { authenticate: (name: string) => users.find(({ username }) => username === name) }
+  const open = () => startPlainBroker({ access, directory, limits: { maxSessionsPerCredential: 2 } })
+  let broker = await open()
+  const connect = async (username: string, clientId: string) => {
+    const client = await rawClient(t, broker.port)
+    const answer = await client.connect({ clientId, clean: false, username })
+    return { client, ...answer }
+  }
+  const counted = () => ['old', 'new'].map((name) => broker.broker.sessions.persistentOf(name))
+
+  for (const clientId of ['1', '2']) await connect('old', clientId)
+  t.match(await connect('new', '1'), { returnCode: 0, sessionPresent: true }, 'a rotated credential resumes')
+  t.match(await connect('new', '2'), { returnCode: 0, sessionPresent: true })
+  t.same(counted(), [0, 2])
+  const third = await connect('old', '3')
+  await connect('old', '4')
+  t.equal((await connect('new', '3')).returnCode, 3, 'only so many')
+  t.equal(broker.broker.sessions.get('3')?.principal.username, 'old')
+  t.notOk(third.client.isClosed, 'and its client stays connected')
+  t.same(counted(), [2, 2])
+
+  await broker.close()
+  broker = await open()
+  t.equal((await connect('new', '3')).returnCode, 3, 'after a restart')
+  t.match(await connect('new', '1'), { returnCode: 0, sessionPresent: true })
+  await broker.broker.dropSession('2')
+  t.match(await connect('new', '3'), { returnCode: 0, sessionPresent: true }, 'as soon as there is room')
+  t.same(counted(), [1, 2])
   await broker.close()
 })
