@@ -23,8 +23,8 @@ export type Verdict =
   | { blocked: ErrorItem }
 
 /**
- * Judges one service by the legacy rules (design.md §9). A livestream belongs to whom the feed says; one that dropped
- * out of the feed to its last owner; any other to the institution whose event made its topic.
+ * Judges one service by the legacy rules (design.md §9). A livestream belongs to whom the feed says, also under a name
+ * it had before; one that dropped out of the feed to its last owner; any other to the institution whose event made its topic.
  */
 export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {
   const { publisherId: given, externalId } = service
@@ -44,7 +44,9 @@ export function judgeService(service: Service, path: string, institutionId: stri
     const [first] = [...named.filter(({ id }) => id === service.id), ...named]
     return first ? accept(first.id) : wrongPublisher(own)
   }
-  const dropped = by.former.byExternalId(externalId)
+  // A name from before leads to the livestream as it is listed now.
+  const asListed = (former: Livestream) => by.feed.byId(former.id) ?? former
+  const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
     // Its publisher may have dropped out of the feed with it.
@@ -58,7 +60,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
     return ambiguous('.externalId', externalId)
-  const alike = [...by.feed.likeExternalId(externalId), ...by.former.likeExternalId(externalId)]
+  const alike = [...by.feed.likeExternalId(externalId), ...by.former.likeExternalId(externalId).map(asListed)]
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
   const owner = by.ownerOf(livestreamId, externalId)

@@ -23,7 +23,12 @@ const feed = feedOf(
   ...[4, 14].map((id) => item(id, 1, { publisher: one.publisher, externalId: 'crid://example/twin' })),
 )
 const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
-const former: Livestreams = feedOf(item(7), item(8, 2), item(11, 1, { publisher: gone }))
+const former: Livestreams = feedOf(
+  ...[item(7), item(8, 2), item(11, 1, { publisher: gone })],
+  // Names from before of livestreams that the feed lists, one under another institution now.
+  item(2, 1, { externalId: 'crid://example/before' }),
+  item(3, 1, { externalId: 'crid://example/before it moved' }),
+)
 
 const unknown = 'crid://example/new'
 const ours = 'crid://example/ours'
@@ -160,6 +165,21 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
       'ours, in other case',
       service({ externalId: 'crid://EXAMPLE/1' }),
       { livestreamId: deriveLivestreamId('PermanentLivestream', 'crid://EXAMPLE/1') },
+    ],
+    [
+      'by a name from before',
+      service({ externalId: 'crid://example/before' }),
+      { livestreamId: 'urn:org:permanent-livestream:2', isUnlisted: false },
+    ],
+    [
+      'by a name from before it moved to others',
+      service({ externalId: 'crid://example/before it moved' }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      'by what reads like a name from before it moved to others',
+      service({ externalId: 'crid://EXAMPLE/before it moved' }),
+      blocked('service.institution.mismatch'),
     ],
     [
       'what would get the id of another',

@@ -13,12 +13,12 @@ export interface Livestream {
 }
 
 /** Livestreams by what they are called. */
-export interface Livestreams {
-  byId(id: string): Livestream | undefined
+export interface Livestreams<One extends Livestream = Livestream> {
+  byId(id: string): One | undefined
   /** Several livestreams may carry the same external id; then only the id tells them apart. */
-  byExternalId(externalId: string): readonly Livestream[]
+  byExternalId(externalId: string): readonly One[]
   /** Those whose external id reads like this one (`foldExternalId`). */
-  likeExternalId(externalId: string): readonly Livestream[]
+  likeExternalId(externalId: string): readonly One[]
 }
 
 /** One good feed, indexed. */
@@ -71,9 +71,9 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
 }
 
 /** Livestreams with the further ways to find them. */
-export function indexed(byId: ReadonlyMap<string, Livestream>): Livestreams {
-  const byExternalId = new Map<string, Livestream[]>()
-  const folded = new Map<string, Livestream[]>()
+export function indexed<One extends Livestream>(byId: ReadonlyMap<string, One>): Livestreams<One> {
+  const byExternalId = new Map<string, One[]>()
+  const folded = new Map<string, One[]>()
   for (const livestream of byId.values()) {
     append(byExternalId, livestream.externalId, livestream)
     append(folded, foldExternalId(livestream.externalId), livestream)

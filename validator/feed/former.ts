@@ -2,18 +2,19 @@ import type { Change, Store, Told } from '../../store/store.ts'
 import { type Feed, indexed, type Livestream, type Livestreams } from './feed.ts'
 
 interface Former extends Livestream {
-  /** When the feed was adopted that does not list it, milliseconds since the epoch. */
+  /** When the feed was adopted that does not list it like this, milliseconds since the epoch. */
   droppedAt: number
 }
 
 /**
- * The livestreams that a feed listed once and the feed in use does not, as they were listed last: over HTTPS each
- * still belongs to its last owner. Stored below `place`, with the feed that dropped them.
+ * The livestreams as a feed listed them once and the feed in use does not: those that dropped out of it, and those that
+ * have another external id now. Over HTTPS each name still belongs to its last owner. Stored below `place`, with the feed
+ * that changed them: under the id what dropped out, under id and external id a name from before.
  */
 export async function createFormerLivestreams(store: Store, place: string) {
   const prefix = `${place}former/`
   const kept = new Map<string, Former>()
-  for await (const [, value] of store.range(prefix)) take(value)
+  for await (const [key, value] of store.range(prefix)) take(key, value)
   let index = indexed(kept)
   let isStale = false
   store.watch?.(place, heard)
@@ -27,49 +28,60 @@ export async function createFormerLivestreams(store: Store, place: string) {
 
     /** What changes when `next` takes the place of `before`; `show` when it is stored. */
     change(before: Feed | undefined, next: Feed, now: number): { changes: Change[]; show(): void } {
-      const listedAgain = [...kept.keys()].filter((id) => next.byId(id))
-      const dropped = [...(before?.all() ?? [])]
-        // One that is known as dropped was dropped by a node that is ahead of this one, and knows better.
-        .filter(({ id }) => !next.byId(id) && !kept.has(id))
-        .map((livestream): Former => ({ ...livestream, droppedAt: now }))
+      const removed: string[] = []
+      const added = new Map<string, Former>()
+      // One that is known was changed by a node that is ahead of this one, and knows better.
+      const add = (key: string, former: Former) => kept.has(key) || added.set(key, former)
+      for (const livestream of before?.all() ?? []) {
+        const former = { ...livestream, droppedAt: now }
+        const listed = next.byId(livestream.id)
+        if (!listed) add(livestream.id, former)
+        else if (listed.externalId !== livestream.externalId) add(keyOfName(livestream), former)
+      }
+      for (const [key, former] of kept) {
+        const listed = next.byId(former.id)
+        if (!listed) continue
+        const hasNameAgain = listed.externalId === former.externalId
+        if (hasNameAgain || key === former.id) removed.push(key)
+        if (!hasNameAgain && key === former.id) add(keyOfName(former), former)
+      }
       return {
         changes: [
-          ...listedAgain.map((id) => ({ del: prefix + id })),
-          ...dropped.map((livestream) => ({
-            put: prefix + livestream.id,
-            value: JSON.stringify(livestream),
-          })),
+          ...removed.map((key) => ({ del: prefix + key })),
+          ...[...added].map(([key, former]) => ({ put: prefix + key, value: JSON.stringify(former) })),
         ],
         show() {
-          for (const id of listedAgain) kept.delete(id)
-          for (const livestream of dropped) kept.set(livestream.id, livestream)
+          for (const key of removed) kept.delete(key)
+          for (const [key, former] of added) kept.set(key, former)
           isStale = true
         },
       }
     },
   }
 
-  function current(): Livestreams {
+  function current(): Livestreams<Former> {
     if (isStale) index = indexed(kept)
     isStale = false
     return index
   }
 
   function heard(change: Told): void {
-    if ('put' in change && change.put.startsWith(prefix)) take(change.value)
+    if ('put' in change && change.put.startsWith(prefix)) take(change.put, change.value)
     if ('del' in change && change.del.startsWith(prefix)) kept.delete(change.del.slice(prefix.length))
     isStale = true
   }
 
-  function take(value: Buffer): void {
-    const livestream: Former = JSON.parse(value.toString())
-    kept.set(livestream.id, livestream)
+  function take(key: string, value: Buffer): void {
+    kept.set(key.slice(prefix.length), JSON.parse(value.toString()))
   }
+}
 
-  /** A feed may have given an external id to another livestream later: then that one is what it names. */
-  function lastOf(livestreams: readonly Livestream[]): readonly Livestream[] {
-    const droppedAt = ({ id }: Livestream) => kept.get(id)?.droppedAt ?? 0
-    const last = Math.max(...livestreams.map(droppedAt))
-    return livestreams.filter((livestream) => droppedAt(livestream) === last)
-  }
+function keyOfName({ id, externalId }: Livestream): string {
+  return `${id}/${encodeURIComponent(externalId)}`
+}
+
+/** A feed may have given an external id to another livestream later: then that one is what it names. */
+function lastOf(formers: readonly Former[]): readonly Livestream[] {
+  const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
+  return formers.filter(({ droppedAt }) => droppedAt === last)
 }

@@ -156,6 +156,30 @@ onEachStore('a livestream that drops out of the feed keeps its last owner', asyn
   t.ok(us.token)
 })
 
+onEachStore('a livestream that the feed renames keeps its old name', async (t, store) => {
+  const home = await temporaryDirectory(t)
+  const feed = await feedFile(t)
+  const env = { ...store, HUB_FEED: feed }
+  const hub = await startTestHub(t, env, home)
+  const { we, they } = await open(t, hub)
+  t.match(await we(serviceOf(listed), 'as it is listed'), created)
+  const text = await readFile(feed, 'utf8')
+  const name = JSON.stringify(listed.externalId)
+  await writeFile(feed, text.replace(name, JSON.stringify('crid://renamed.example/1')))
+  t.match(await hub.ask('feed.refresh', { force: false }), { ok: true, items: 60 })
+  t.match(await they(unlisted(listed.externalId, 1), 'stolen'), foreign)
+  t.match(await they(unlisted(`crid:${listed.externalId.slice(5).toUpperCase()}`, 1), 'stolen'), foreign)
+  const ours = { ...published, event: { services: [{ id: listed.id }] } }
+  t.match(await we(serviceOf(listed), 'by its old name'), ours)
+  t.match(await we({ ...serviceOf(listed), externalId: 'crid://renamed.example/1' }, 'by its new name'), ours)
+
+  await hub.close()
+  const again = await startTestHub(t, env, home)
+  const restarted = await open(t, again)
+  t.match(await restarted.they(unlisted(listed.externalId, 1), 'stolen'), foreign, 'also after a restart')
+  t.match(await restarted.we(serviceOf(listed), 'by its old name'), ours)
+})
+
 onEachStore('the last of its publisher that drops out is still published', async (t, store) => {
   const feed = await feedFile(t)
   const hub = await startTestHub(t, { ...store, HUB_FEED: feed })

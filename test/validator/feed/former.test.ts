@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Feed } from '../../../validator/feed/feed.ts'
 import { createFormerLivestreams } from '../../../validator/feed/former.ts'
 import { createMemoryStore } from '../../delivery/memory-store.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
@@ -69,4 +70,52 @@ t.test('other nodes hear of it, and one that lags behind does not know better', 
   show()
   await settled(...stores)
   t.same(b.livestreams.byExternalId('crid://example/1'), [])
+})
+
+t.test('a name that a livestream had before goes on leading to it', async (t) => {
+  const memory = createMemoryStore()
+  const former = await open(memory)
+  const named = (externalId: string) => feedOf(item(1, 1, { externalId }), item(9))
+  const feeds = [named('crid://example/a'), named('crid://example/b'), named('crid://example/c')] as const
+  const adopt = async (before: Feed, next: Feed, at: number) => {
+    const { changes, show } = former.change(before, next, at)
+    await memory.store.commit(changes)
+    show()
+  }
+  await adopt(feeds[0], feeds[1], 1)
+  await adopt(feeds[1], feeds[2], 2)
+  const idsOf = (externalId: string, { livestreams } = former) =>
+    livestreams.byExternalId(externalId).map(({ id }) => id)
+  for (const one of [former, await open(memory.crashed())]) {
+    t.same(idsOf('crid://example/a', one), [livestreamOf(1).id])
+    t.match(one.livestreams.likeExternalId('CRID://example/b'), [{ id: livestreamOf(1).id }])
+    t.same(idsOf('crid://example/c', one), [], 'which the feed lists')
+  }
+  await adopt(feeds[2], feedOf(item(9)), 3)
+  t.same(idsOf('crid://example/c'), [livestreamOf(1).id])
+  t.match(former.livestreams.byId(livestreamOf(1).id), { externalId: 'crid://example/c' })
+  await adopt(feedOf(item(9)), feeds[0], 4)
+  t.same(
+    ['a', 'b', 'c'].map((name) => idsOf(`crid://example/${name}`).length),
+    [0, 1, 1],
+  )
+  t.equal(former.livestreams.byId(livestreamOf(1).id), undefined, 'listed again')
+  t.equal((await open(memory.crashed())).livestreams.byExternalId('crid://example/c').length, 1)
+})
+
+t.test('other nodes hear of a new name', async (t) => {
+  const space = createSharedSpace()
+  const stores = [space.openWatched(t), space.openWatched(t)] as const
+  const [a, b] = [
+    await createFormerLivestreams(stores[0], 'feed/'),
+    await createFormerLivestreams(stores[1], 'feed/'),
+  ]
+  for (const store of stores) store.start()
+  const feeds = [feedOf(item(1)), feedOf(item(1, 1, { externalId: 'crid://example/new' }))] as const
+  const { changes, show } = a.change(feeds[0], feeds[1], 1)
+  await stores[0].commit(changes)
+  show()
+  await settled(...stores)
+  t.match(b.livestreams.byExternalId('crid://example/1'), [{ id: livestreamOf(1).id }])
+  t.same(b.change(feeds[0], feeds[1], 2).changes, [], 'it knows already')
 })
