@@ -111,11 +111,21 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   })
   open.feed = feed
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
+  const audit = createAudit(
+    join(config.dataDir, 'audit.log'),
+    clock,
+    nodes.isShared ? { store, node: nodes.name } : undefined,
+  )
   const credentials = await createCredentials({
     store,
     clock,
     knownInstitution,
-    onStoreFailure: (username, err) => log.error({ err, username }, 'scheduled revocation not stored'),
+    noteDue(username) {
+      const detail = { reason: 'the time set by its rotation has come' }
+      return audit.record({ who: 'hub', action: 'credentials.revoke', target: username, detail })
+    },
+    onStoreFailure: (username, err) =>
+      log.error({ err, username }, 'scheduled revocation not in the audit log and the store yet'),
   })
   open.credentials = credentials
   const calls = createCalls({ store, nodes })
@@ -230,11 +240,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     path: join(config.dataDir, 'admin.sock'),
     commands: createCommands({
       credentials,
-      audit: createAudit(
-        join(config.dataDir, 'audit.log'),
-        clock,
-        nodes.isShared ? { store, node: nodes.name } : undefined,
-      ),
+      audit,
       status: createStatus({ config, node: nodeName, checkStore, feed, metrics, certificates, broker }),
       feed,
       clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },

@@ -35,14 +35,8 @@ interface RotatedCredential extends IssuedCredential {
   revokeAt?: string
 }
 
-/**
- * Who ended a credential: an operator now, or the time a rotation had set. `elsewhere`: it is another node
- * that knows, and says so in the audit log.
- */
-export type RevocationCause = 'operator' | 'schedule' | 'elsewhere'
-
-/** Between two attempts to store a revocation that is due, milliseconds. */
-const retryMs = 10_000
+/** Between two attempts to note and store a revocation that is due, milliseconds. */
+const patienceMs = 10_000
 
 interface StoredCredential extends Credential {
   salt: string
@@ -59,12 +53,17 @@ export async function createCredentials(parts: {
   clock: () => number
   /** Whether the livestream feed knows the institution; without it nobody is warned. */
   knownInstitution?: (institutionId: string) => boolean
-  /** Told when a scheduled revocation could not be stored; it takes effect all the same. */
+  /** Writes the audit entry of a scheduled revocation, before that is stored. */
+  noteDue?: (username: string) => Promise<void>
+  /** Told when a scheduled revocation could not be noted or stored; it takes effect all the same. */
   onStoreFailure?: (username: string, error: unknown) => void
+  retryMs?: number
 }) {
-  const { store, clock, knownInstitution, onStoreFailure } = parts
+  const { store, clock, knownInstitution, noteDue, onStoreFailure, retryMs = patienceMs } = parts
   const collection = await createCollection<StoredCredential>(store, 'credential')
-  const listeners = new Set<(username: string, cause: RevocationCause) => void>()
+  const listeners = new Set<(username: string) => void>()
+  /** Scheduled revocations that the audit log has, and the store does not yet. */
+  const noted = new Set<string>()
   const chooseUsername = createUsernameChooser(collection)
   // A rotation must not bring back what a revocation just removed.
   const inTurn = createLock(store, 'credential')
@@ -73,7 +72,7 @@ export async function createCredentials(parts: {
   collection.onChanged((username, _before, after) => {
     chooseUsername.given(username)
     if (after) scheduleRevocation(after)
-    else ended(username, 'elsewhere')
+    else ended(username)
   })
 
   return {
@@ -132,13 +131,13 @@ export async function createCredentials(parts: {
     revoke(username: string): Promise<boolean> {
       return inTurn(async () => {
         const existed = await collection.delete(username)
-        if (existed) ended(username, 'operator')
+        if (existed) ended(username)
         return existed
       })
     },
 
     /** Calls the listener with every credential that ends, so that its connections are closed. */
-    onRevoked(listener: (username: string, cause: RevocationCause) => void): () => void {
+    onRevoked(listener: (username: string) => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
@@ -204,28 +203,33 @@ export async function createCredentials(parts: {
   }
 
   async function revokeDue(username: string): Promise<void> {
+    // A later rotation may have set another time; another node may have been first.
+    if (!isDue(username)) return
+    // It is refused from now on, noted and stored or not.
+    ended(username)
     try {
       await inTurn(async () => {
-        const stored = collection.get(username)
-        // A later rotation may have set another time; another node may have been first.
-        if (stored === undefined || !hasEnded(stored)) return
+        if (!isDue(username)) return
+        if (!noted.has(username)) await noteDue?.(username)
+        noted.add(username)
         await collection.delete(username)
-        ended(username, 'schedule')
+        noted.delete(username)
       })
     } catch (error) {
-      const stored = collection.get(username)
-      if (stored === undefined || !hasEnded(stored)) return
-      // Its time has passed: it is refused from now on, stored or not, and removed at the next start.
+      if (!isDue(username)) return
       onStoreFailure?.(username, error)
-      ended(username, store.watch ? 'elsewhere' : 'schedule')
-      // Nodes start one by one, so that there may never be such a start.
-      if (store.watch) schedule.set(username, clock() + retryMs)
+      schedule.set(username, clock() + retryMs)
     }
   }
 
-  function ended(username: string, cause: RevocationCause): void {
+  function ended(username: string): void {
     schedule.clear(username)
-    for (const listener of listeners) listener(username, cause)
+    for (const listener of listeners) listener(username)
+  }
+
+  function isDue(username: string): boolean {
+    const stored = collection.get(username)
+    return stored !== undefined && hasEnded(stored)
   }
 
   function hasEnded(credential: Credential): boolean {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 import { failure, isRefusal, reasonOf, refusal } from './socket.ts'
 
 export type Audit = ReturnType<typeof createAudit>
@@ -20,6 +20,13 @@ export interface AuditEntry {
 /** Writes the entry of a change: to be called when it is decided and nothing is changed yet. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
+/** The store of the nodes that list each other's entries, and the name of this one. */
+interface Shared {
+  store: Store
+  node: string
+  limit?: number
+}
+
 const prefix = 'audit/'
 /** Entries that nodes share. Each keeps its own in its file for as long as operators like. */
 const sharedEntries = 10_000
@@ -29,15 +36,13 @@ const pruneEvery = 100
 /**
  * The audit log: JSON lines that are only ever appended. The file is opened for every entry, so that
  * it can be rotated away from outside. Nodes that share a store also keep the newest entries there, so that
- * any of them lists what was done on all.
+ * any of them lists what was done on all. An entry that only one of both takes is in none.
  */
-export function createAudit(
-  path: string,
-  clock: () => number,
-  shared?: { store: Store; node: string; limit?: number },
-) {
+export function createAudit(path: string, clock: () => number, shared?: Shared) {
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
+  /** Removes shared entries of changes that were not made. */
+  let untrue: Change[] = []
 
   return {
     record,
@@ -86,22 +91,34 @@ export function createAudit(
       detail: detail ?? null,
       ...(shared && { node: shared.node }),
     })
-    const recorded = last.then(async () => {
-      await append(path, line)
-      await share(at, line)
-    })
+    const recorded = last.then(() => (shared ? appendAndShare(shared, at, line) : append(path, line)))
     last = recorded.catch(() => undefined)
     return recorded
   }
 
-  async function share(at: string, line: string): Promise<void> {
-    if (!shared) return
-    const { store, limit = sharedEntries } = shared
-    await store.commit([{ put: `${prefix}${at} ${randomUUID()}`, value: line }])
-    if (recordedHere++ % pruneEvery > 0) return
-    const surplus = (await sharedLines(store)).slice(0, -limit)
-    if (surplus.length > 0) await store.commit(surplus.map(([key]) => ({ del: key })))
+  /** The store comes first: what it has can be removed again. */
+  async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
+    const key = `${prefix}${at} ${randomUUID()}`
+    try {
+      await store.commit([...untrue, { put: key, value: line }])
+      untrue = []
+      await append(path, line)
+    } catch (error) {
+      untrue.push({ del: key })
+      const removed = store.commit(untrue).then(() => {
+        untrue = []
+      })
+      // If that fails as well it goes with the next entry.
+      await removed.catch(() => undefined)
+      throw error
+    }
+    if (recordedHere++ % pruneEvery === 0) await prune(store, limit).catch(() => undefined)
   }
+}
+
+async function prune(store: Store, limit: number): Promise<void> {
+  const surplus = (await sharedLines(store)).slice(0, -limit)
+  if (surplus.length > 0) await store.commit(surplus.map(([key]) => ({ del: key })))
 }
 
 const seeLog = 'the log of the node says why'

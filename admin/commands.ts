@@ -57,15 +57,6 @@ const catchUpMs = 1_200
 export function createCommands(parts: CommandParts): Commands {
   const { credentials, audit, feed, clients, sessions, retained } = parts
 
-  // What nobody asks for at that moment is a change all the same.
-  credentials.onRevoked((username, cause) => {
-    if (cause !== 'schedule') return
-    const detail = { reason: 'the time set by its rotation has come' }
-    audit
-      .record({ who: 'hub', action: 'credentials.revoke', target: username, detail })
-      .catch(() => undefined)
-  })
-
   const commands: Commands = {
     status: async () => parts.status(),
     config: async () => parts.config(),

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createAudit } from '../../admin/audit.ts'
@@ -45,12 +45,43 @@ t.test('the oldest entries go from the store, and stay in the file', async (t) =
   t.equal((await readFile(a.path, 'utf8')).trimEnd().split('\n').length, 130)
 })
 
-t.test('what the store did not take is told, and is in the file', async (t) => {
+t.test('what the store did not take is told, and is not in the file', async (t) => {
   const { a } = openNodes(t)
   a.store.cut()
   await t.rejects(a.audit.record(entry))
   a.store.restore()
-  await a.audit.record(entry)
+  await a.audit.record({ ...entry, target: 'later' })
   t.equal((await a.audit.list()).length, 1)
-  t.equal((await readFile(a.path, 'utf8')).trimEnd().split('\n').length, 2)
+  t.match(
+    (await readFile(a.path, 'utf8'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+    [{ target: 'later' }],
+  )
+})
+
+t.test('what the file did not take no node lists', async (t) => {
+  const { a, b } = openNodes(t)
+  await symlink('/dev/full', a.path)
+  await t.rejects(a.audit.record(entry), { code: 'ENOSPC' })
+  t.strictSame(await b.audit.list(), [])
+})
+
+t.test('an entry that was stored without an answer goes with the next one', async (t) => {
+  const { a, b } = openNodes(t)
+  const commit = a.store.commit
+  a.store.commit = async (changes) => {
+    await commit(changes)
+    a.store.cut()
+    throw Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })
+  }
+  await t.rejects(a.audit.record(entry), { code: 'ETIMEDOUT' })
+  t.match(await b.audit.list(), [{ target: entry.target }])
+  a.store.commit = commit
+  a.store.restore()
+  await a.audit.record({ ...entry, target: 'later' })
+  const listed = await b.audit.list()
+  t.match(listed, [{ target: 'later' }])
+  t.equal(listed.length, 1)
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { AuditEntry } from '../../../admin/audit.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
-import { startTestHub } from '../../start-hub.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
@@ -69,4 +69,26 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
     { action: 'lifecycle.retire', target: 'publish', detail: { state: 'gone' } },
     { action: 'lifecycle.retire', target: 'publish', detail: { failed: 'publish must be announced first' } },
   ])
+})
+
+onEachStore('a scheduled revocation that cannot be noted is logged, and noted later', async (t, store) => {
+  const home = await temporaryDirectory(t)
+  const hub = await startTestHub(t, store, home)
+  const { username } = await hub.subscriber('radio/#')
+  const log = join(home, 'data', 'audit.log')
+  await hub.ask('credentials.rotate', { username, revokeAfter: 1 })
+  await rm(log)
+  await symlink('/dev/full', log)
+  const failed = ({ msg }: Record<string, unknown>) =>
+    /^scheduled revocation not in the audit log/.test(`${msg}`)
+  await hub.until(async () => hub.lines.some(failed))
+  t.match(hub.lines.find(failed), { level: 50, username, err: { message: /ENOSPC/ } })
+  await hub.close()
+  await rm(log)
+  const again = await startTestHub(t, store, home)
+  await again.until(async () => (await again.ask<object[]>('credentials.list')).length === 1)
+  t.match((await again.ask<AuditEntry[]>('audit')).at(-1), {
+    ...{ who: 'hub', action: 'credentials.revoke', target: username },
+    detail: { reason: 'the time set by its rotation has come' },
+  })
 })
