@@ -131,7 +131,12 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   const calls = createCalls({ store, nodes })
   const broker = await createBroker({
     ...{ store, nodes, calls },
-    access: { authenticate: credentials.authenticate, maySubscribe, mayReceive },
+    access: {
+      authenticate: credentials.authenticate,
+      isValid: ({ username }) => credentials.isValid(username),
+      maySubscribe,
+      mayReceive,
+    },
     limits: {
       maxPacketBytes: config.maxPacket,
       maxConnectBytes: config.maxConnectPacket,

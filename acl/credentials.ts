@@ -100,6 +100,12 @@ export async function createCredentials(parts: {
       return principalOf(stored)
     },
 
+    /** Whether a credential of that name exists and has not ended. */
+    isValid(username: string): boolean {
+      const stored = collection.get(username)
+      return stored !== undefined && !hasEnded(stored)
+    },
+
     /** All credentials, by username. */
     list(): Credential[] {
       return [...collection.values()].map(shown).sort((a, b) => (a.username < b.username ? -1 : 1))

@@ -113,18 +113,21 @@ export async function createBroker(parts: {
   })
   const wills = createWills(store, nodes)
   const links = createLinks()
+  const { incomingWindow } = limits
+  const publishRate = createPublishRate(limits.publishRate, store)
+  const running = createRunningWork()
+  const receiving = createReceiving({
+    ...{ store, wills, incomingWindow, running, clock, log, metrics },
+    rate: publishRate,
+    isValid: access.isValid,
+  })
   const admission = createAdmission({
     ...{ store, sessions, outbox, wills, links, nodes, calls, log, metrics, restore: subscribing.restore },
+    waitingWills: receiving.waitingWills,
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
     loginFailures: limits.loginFailures,
   })
-  const { incomingWindow } = limits
-  const publishRate = createPublishRate(limits.publishRate, store)
-  const largeEvents = createTurns(1)
-  const charge = (username: string, cost: number) => publishRate.charge(username, cost, performance.now())
-  const receiving = createReceiving({ store, wills, incomingWindow, charge, clock, log, metrics })
-  const running = createRunningWork()
   const beforeLogIn = createHalfReceived(unfinishedBefore.bytes, unfinishedBefore.pieces)
   const afterwards = createHalfReceived(unfinishedAfter.bytes, unfinishedAfter.pieces)
 

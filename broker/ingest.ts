@@ -21,9 +21,8 @@ export function createIngest(parts: {
 
   return async (received) => {
     const { principal, topic, payload } = received
-    // A PUBLISH has paid its first token when it was let in; a will was let in by nobody.
-    const paid = received.isWill ? 0 : 1
-    const decided = (livestreams: number) => received.charge(costOf(payload.length, livestreams) - paid)
+    // It paid its first token when it was let in.
+    const decided = (livestreams: number) => received.charge(costOf(payload.length, livestreams) - 1)
     const arrival = { at: received.at, started: received.started, alongside: received.alongside, decided }
     const decision = decide(principal, topic)
     if (decision.allowed) {

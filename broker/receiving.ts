@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../acl/principal.ts'
+import type { createPublishRate } from '../listener/publish-rate.ts'
 import { createLock } from '../store/lock.ts'
+import type { createRunningWork } from '../store/running-work.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -30,6 +32,8 @@ export interface Received {
   charge(cost: number): void
 }
 
+type ReceivedWill = Pick<Received, 'principal' | 'clientId' | 'topic' | 'payload' | 'qos' | 'retain'>
+
 /** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
 export type Receive = (received: Received) => Promise<boolean>
 
@@ -45,32 +49,45 @@ export function createReceiving(parts: {
   wills: ReturnType<typeof createWills>
   /** Received QoS 2 messages one client may leave unreleased. */
   incomingWindow: number
-  charge: (username: string, cost: number) => void
+  rate: ReturnType<typeof createPublishRate>
+  isValid: (principal: Principal) => boolean
+  /** What must be over before the store is closed. */
+  running: ReturnType<typeof createRunningWork>
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { store, wills, incomingWindow, clock, log, metrics } = parts
-  const chargeOf = (principal: Principal) => (cost: number) => parts.charge(principal.username, cost)
+  const { store, wills, incomingWindow, rate, isValid, running, clock, log, metrics } = parts
+  const chargeOf = (principal: Principal) => (cost: number) =>
+    rate.charge(principal.username, cost, performance.now())
   let receive: Receive = async () => false
   let state: 'new' | 'started' | 'closed' = 'new'
   const inTurn = createLock(store, 'wills')
+  /** Left-over wills that this node has begun with, by key. */
+  const begun = new Set<string>()
+  /** How many wills of each credential wait for its publish rate. */
+  const waiting = new Map<string, number>()
 
   return {
     /** Sets what happens with publishes, and publishes the wills that a dead node left behind. */
     async start(onReceived: Receive): Promise<void> {
       receive = onReceived
       state = 'started'
-      if (!(await isDone(allLeftOver))) void untilDone(allLeftOver)
+      await keepTrying(allLeftOver)
     },
 
-    /** Wills that cannot be published now are left for the next start, or for another node. */
+    /** Wills that wait, or cannot be published now, are left for the next start, or for another node. */
     close(): void {
       state = 'closed'
     },
 
     /** Publishes the wills of nodes that are gone. */
-    publishLeftOver,
+    async publishLeftOver(): Promise<void> {
+      if (state === 'started') await keepTrying(allLeftOver)
+    },
+
+    /** How many wills of a credential wait for its publish rate. */
+    waitingWills: (username: string): number => waiting.get(username) ?? 0,
 
     /**
      * Takes a PUBLISH. It is decided at once, but resolves in turn: acknowledgements keep the order of the
@@ -95,9 +112,9 @@ export function createReceiving(parts: {
     /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
     async will({ connection, session, willKey }: Link): Promise<void> {
       const will = connection.request?.will
-      if (!session || !will || connection.cutReason === 'revoked') return
+      if (!session || !will) return
       const { principal, clientId } = session
-      await untilDone(() => publishOnce({ ...will, principal, clientId }, willKey))
+      await inItsTurn(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
     },
 
     /** Whether a QoS 2 packet identifier is received and not released; one on its way is waited for. */
@@ -124,35 +141,64 @@ export function createReceiving(parts: {
     },
   }
 
-  async function publishLeftOver(): Promise<void> {
-    if (state === 'started') await untilDone(allLeftOver)
+  async function allLeftOver(): Promise<boolean> {
+    if (!wills.isHeir()) return true
+    const left = (await wills.leftOver()).filter(({ key }) => !begun.has(key))
+    for (const { key } of left) begun.add(key)
+    await Promise.all(
+      left.map(({ key, node: _node, ...will }) => inItsTurn(will.principal, () => leftOver(will, key))),
+    )
+    return true
   }
 
   /** One node at a time, so that another that thinks it is its business finds nothing left. */
-  async function allLeftOver(): Promise<boolean> {
-    if (!wills.isHeir()) return true
-    return inTurn(async () => {
-      for (const { key, node: _node, ...will } of await wills.leftOver()) {
-        if (!(await publishOnce(will, key))) return false
-      }
+  async function leftOver(will: ReceivedWill, key: string): Promise<boolean> {
+    const isPublished = await inTurn(() => publishOnce(will, key))
+    if (isPublished) begun.delete(key)
+    return isPublished
+  }
+
+  /**
+   * A will waits for the publish rate like any other PUBLISH of its credential, and before those that come later.
+   * Resolves when it has been tried once, or has to wait.
+   */
+  async function inItsTurn({ username }: Principal, publish: () => Promise<boolean>): Promise<void> {
+    const resume = () => {
+      count(username, -1)
+      if (state === 'closed') return false
+      running.add(keepTrying(publish))
       return true
-    })
-  }
-
-  async function publishOnce(
-    will: Pick<Received, 'principal' | 'clientId' | 'topic' | 'payload' | 'qos' | 'retain'>,
-    key: string | undefined,
-  ): Promise<boolean> {
-    if (key && !(await wills.isDue(key))) return true
-    const now = { at: clock(), started: performance.now() }
-    const charge = chargeOf(will.principal)
-    return receive({ ...will, isWill: true, ...now, alongside: key ? [{ del: key }] : [], charge })
-  }
-
-  async function untilDone(attempt: () => Promise<boolean>): Promise<void> {
-    while (!(await isDone(attempt)) && state !== 'closed') {
-      await delay(willRetryMs, undefined, { ref: false })
     }
+    if (rate.enter(username, resume)) return keepTrying(publish)
+    count(username, 1)
+  }
+
+  function count(username: string, by: 1 | -1): void {
+    const left = (waiting.get(username) ?? 0) + by
+    if (left > 0) waiting.set(username, left)
+    else waiting.delete(username)
+  }
+
+  async function publishOnce(will: ReceivedWill, key: string | undefined): Promise<boolean> {
+    if (key && !(await wills.isDue(key))) return true
+    const alongside = key ? [{ del: key }] : []
+    // It was written with a right to publish that has been taken away.
+    if (!isValid(will.principal)) {
+      await store.commit(alongside)
+      return true
+    }
+    const now = { at: clock(), started: performance.now() }
+    return receive({ ...will, isWill: true, ...now, alongside, charge: chargeOf(will.principal) })
+  }
+
+  /** Tries once, and then in the background until it is done. */
+  async function keepTrying(attempt: () => Promise<boolean>): Promise<void> {
+    if (!(await isDone(attempt))) running.add(tryAgain(attempt))
+  }
+
+  async function tryAgain(attempt: () => Promise<boolean>): Promise<void> {
+    do await delay(willRetryMs, undefined, { ref: false })
+    while (state !== 'closed' && !(await isDone(attempt)))
   }
 
   async function isDone(attempt: () => Promise<boolean>): Promise<boolean> {

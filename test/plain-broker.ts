@@ -20,6 +20,7 @@ const everybody: Principal = { role: 'subscriber', username: 'everybody', filter
 export const openAccess: Access = {
   authenticate: () => everybody,
   anonymous: everybody,
+  isValid: () => true,
   maySubscribe: () => ({ allowed: true }),
   mayReceive: () => true,
 }

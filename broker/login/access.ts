@@ -6,6 +6,8 @@ export interface Access {
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
   /** Who a client without user name is; absent: nobody gets in. */
   anonymous?: Principal
+  /** Whether it may still do anything: its credential may have ended since its log-in. */
+  isValid(principal: Principal): boolean
   maySubscribe(principal: Principal, filter: string): { allowed: true } | { allowed: false; reason: string }
   mayReceive(principal: Principal, topic: string): boolean
 }

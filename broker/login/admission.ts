@@ -14,6 +14,9 @@ import { ForeignSession, isElsewhere, type Session, TooManySessions } from '../s
 import type { Sessions } from '../session/sessions.ts'
 import type { createWills } from './wills.ts'
 
+/** Beyond these no more wills are taken in of a credential: all that are taken in get published. */
+const maxWaitingWills = 1_000
+
 /** The beginning and the end of a client's connection: log-in, session, will, take-over. */
 export function createAdmission(parts: {
   store: Store
@@ -29,6 +32,8 @@ export function createAdmission(parts: {
   authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
   /** Failed log-ins per address and minute; 0: no limit. */
   loginFailures: number
+  /** How many wills of a credential wait for its publish rate. */
+  waitingWills: (username: string) => number
   log: Log
   metrics: Metrics
 }) {
@@ -72,7 +77,10 @@ export function createAdmission(parts: {
         if (!sessions.admits(clientId, principal)) {
           return refuse(link, 'client-id', connackCode.identifierRejected, username)
         }
-        const clean = connection.request?.clean ?? true
+        const { clean = true, will } = connection.request ?? {}
+        if (will && parts.waitingWills(principal.username) >= maxWaitingWills) {
+          return refuse(link, 'too-many-wills', connackCode.serverUnavailable, username)
+        }
         if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
         await takeOver(clientId)
         await takeOverElsewhere(clientId)

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { createReceiving } from '../../broker/receiving.ts'
+import { createPublishRate } from '../../listener/publish-rate.ts'
+import { createRunningWork } from '../../store/running-work.ts'
 import {
   openBroker,
   type Peer,
@@ -203,7 +205,9 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     store,
     wills: { isHeir: () => true, leftOver: async () => [] } as never,
     incomingWindow: 1,
-    charge: () => undefined,
+    rate: createPublishRate(0),
+    isValid: () => true,
+    running: createRunningWork(),
     clock: Date.now,
     log,
     metrics,
