@@ -181,7 +181,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     ...{ config, store, nodes, calls, repetitions, version, clock, log, metrics },
     tokenFor: createServiceTokens(tokens.issueService, () => keys.current().kid, clock),
     track: lifecycle.trackOf('push'),
-    tellContact: createContactMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
+    tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => publicUrl }),
     sockets: socketsWithin(connections.outgoing),
     inTurn: () => new Promise((resolve) => deliveryTurns.enter(resolve) && resolve()),
   })

@@ -1,4 +1,6 @@
+import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { createLimiter } from './limiter.ts'
 import { createMailTransport, type MailServer } from './mail-transport.ts'
 
 /** A subscription whose webhook wants nothing more. */
@@ -9,8 +11,13 @@ interface Disabled {
   contact: string
 }
 
+/** Mails per address and hour. A user may name any address in as many subscriptions as there are. */
+const mailsPerHour = 3
+
 /** Tells the contact of a subscription that it is disabled; undefined without a mail server (design.md §10). */
 export function createContactMail(parts: {
+  /** Where other nodes hear of mails; absent: there are none. */
+  store?: Store
   server: MailServer | undefined
   log: Log
   publicUrl: () => string
@@ -18,9 +25,18 @@ export function createContactMail(parts: {
   const { server, log, publicUrl } = parts
   if (!server) return undefined
   const send = createMailTransport(server)
+  const mails = createLimiter(parts.store, 'contact-mail', { points: mailsPerHour, seconds: 3600 })
 
   /** Never rejects: the log has what went wrong. */
   return async ({ name, topicId, url, contact }: Disabled): Promise<void> => {
+    const address = contact.toLowerCase()
+    const wait = await mails.take(address)
+    if (wait !== undefined) {
+      const reason = `${mailsPerHour} mails an hour to one address, the next in ${wait} s`
+      log.warn({ subscription: name, reason }, 'contact not mailed')
+      return
+    }
+    mails.tellOthers(address)
     try {
       await send({
         to: contact,
@@ -35,6 +51,9 @@ export function createContactMail(parts: {
           '',
           'Events still wait for it, for 7 days. They are sent, in their order, as soon as a test message is acknowledged:',
           `POST ${publicUrl()}/subscriptions/${name}/test`,
+          '',
+          `There are at most ${mailsPerHour} of these mails an hour. All subscriptions, with their state:`,
+          `GET ${publicUrl()}/subscriptions`,
           '',
           'If nobody needs it any more, delete the subscription:',
           `DELETE ${publicUrl()}/subscriptions/${name}`,

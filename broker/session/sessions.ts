@@ -213,9 +213,7 @@ export async function openSessions(parts: {
     const existing = sessions.get(clientId)
     const held = sessions.persistentOf(username)
     if (clean || (existing && held.has(existing)) || held.size < maxPerCredential) return true
-    let unexpired = 0
-    for (const session of held) if (!expiry.hasExpired(session)) unexpired++
-    return unexpired < maxPerCredential
+    return [...held].filter((session) => !expiry.hasExpired(session)).length < maxPerCredential
   }
 
   async function orOwed(session: Session, stored: Promise<void>): Promise<void> {

@@ -4,6 +4,7 @@ import { createContactMail } from '../../../bridge-https/users/contact-mail.ts'
 import { createContacts } from '../../../delivery/webhook/contacts.ts'
 import { createPushSubscriptions } from '../../../delivery/webhook/subscriptions.ts'
 import { startMailServer } from '../../bridge-https/users/mail-server.ts'
+import { createSharedSpace } from '../../shared-store.ts'
 import { createMemoryStore } from '../memory-store.ts'
 
 async function open(memory = createMemoryStore()) {
@@ -96,4 +97,34 @@ t.test('the mail goes to one address, has no secret, and its failure is logged',
   await mailTo(1)?.(disabled)
   t.equal(lines.at(-1)?.msg, 'contact not mailed')
   t.equal(createContactMail({ server: undefined, log, publicUrl: () => '' }), undefined)
+})
+
+t.test('an address gets three mails an hour, however many subscriptions name it', async (t) => {
+  const server = await startMailServer(t)
+  const lines: { msg?: string }[] = []
+  const space = createSharedSpace()
+  const open = () => {
+    const store = space.openWatched(t)
+    store.start()
+    return createContactMail({
+      ...{ store, publicUrl: () => 'https://hub.example' },
+      server: { host: '127.0.0.1', port: server.port, secure: false, from: 'hub@hub.example' },
+      log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
+    })
+  }
+  const [a, b] = [open(), open()]
+  const disabled = (number: number, contact: string) => ({
+    ...{ name: `de.org.hub.subscription.${number}`, contact },
+    topicId: `urn:org:permanent-livestream:${number}`,
+    url: 'https://hooks.example/',
+  })
+  for (const number of [1, 2, 3, 4]) await a?.(disabled(number, 'studio@radio.example'))
+  t.equal(server.count(), 3)
+  t.match(lines.at(-1), { msg: 'contact not mailed', subscription: 'de.org.hub.subscription.4' })
+  for (let number = 5; lines.at(-1)?.msg === 'contact mailed' || number === 5; number++)
+    await b?.(disabled(number, 'Studio@Radio.example'))
+  t.ok(server.count() <= 6, 'on all nodes together, as soon as they have heard of it')
+  await a?.(disabled(9, 'other@radio.example'))
+  t.equal(lines.at(-1)?.msg, 'contact mailed')
+  t.match((await server.next()).text, /GET https:\/\/hub.example\/subscriptions/)
 })
