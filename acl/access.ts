@@ -11,7 +11,7 @@ import type { Principal } from './principal.ts'
 
 /** May this principal publish here? `rule` names the rule that decided. */
 export type PublishDecision =
-  | { allowed: true; institutionId: string; cls?: EventClass; rule: PublishRule }
+  | { allowed: true; institutionId: string; cls?: EventClass; dryRun?: true; rule: PublishRule }
   | { allowed: false; code: 'topic.invalid' | 'topic.denied'; reason: string; rule: PublishRule }
 
 /** The rules of publishing, in the order they are asked. */
@@ -44,7 +44,7 @@ export const radioTree = 'radio/#'
 
 /**
  * Decides a PUBLISH, and a will message in the same way (design.md §7).
- * A credential limited to classes may use the inbox without class: the event tells its class later,
+ * A credential limited to classes may use the inbox without class, and the dry run: the event tells its class later,
  * and the validator compares the two (`event.class`).
  */
 export function mayPublish(principal: Principal, topic: string): PublishDecision {
@@ -57,14 +57,14 @@ export function mayPublish(principal: Principal, topic: string): PublishDecision
   if (inbox === undefined) {
     return refused(
       'publisher.inbox-only',
-      'a publisher publishes only to inbox/{institutionId} or inbox/{institutionId}/{class}',
+      'a publisher publishes only to inbox/{institutionId}, inbox/{institutionId}/{class} or inbox/{institutionId}/check',
     )
   }
   const { institutionId, cls } = inbox
   if (!principal.institutions.includes(institutionId)) {
     return refused('publisher.own-institution', 'the institution of the topic is not one of this credential')
   }
-  if (cls === undefined) return { allowed: true, institutionId, rule: 'publisher.own-inbox' }
+  if (cls === undefined) return { allowed: true, ...inbox, rule: 'publisher.own-inbox' }
   if (principal.classes.length > 0 && !principal.classes.includes(cls)) {
     return refused(
       'publisher.permitted-class',

@@ -102,6 +102,7 @@ export function serveRoutes(
         if ('refused' in received) return send(reply, received.refused)
         const call: Call = {
           params: { ...Object(request.params) },
+          query: { ...Object(request.query) },
           body: received.value,
           address: addressOf(request),
           at: Date.now(),

@@ -27,9 +27,9 @@ export function createIngest(parts: {
     const decision = decide(principal, topic)
     if (decision.allowed) {
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []
-      const { institutionId, cls } = decision
+      const { institutionId, cls, dryRun } = decision
       const submission = { payload, institutionId, topicClass: cls, allowedClasses }
-      const report = await pipeline.submit(submission, arrival)
+      const report = await (dryRun ? pipeline.tryOut : pipeline.submit)(submission, arrival)
       return report.outcome !== 'failed'
     }
     logDenied(received, decision.code, decision.reason)

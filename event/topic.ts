@@ -9,6 +9,11 @@ export function inboxTopic(institutionId: string, cls?: EventClass): string {
   return cls === undefined ? `inbox/${institutionId}` : `inbox/${institutionId}/${cls}`
 }
 
+/** Topic on which a publisher tries an event out (design.md §7, dry run). */
+export function checkTopic(institutionId: string): string {
+  return `inbox/${institutionId}/check`
+}
+
 /** Topic on which the publishers of an institution read what became of their events (service.md §4.2). */
 export function feedbackTopic(institutionId: string): string {
   return `feedback/${institutionId}`
@@ -19,12 +24,15 @@ export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>
   return `radio/${livestreamId}/${kind.suffix}`
 }
 
-/** The institution and class an inbox topic names, or undefined if it is no inbox topic. */
-export function parseInbox(topic: string): { institutionId: string; cls?: EventClass } | undefined {
+/** What an inbox topic names: an institution, perhaps a class or a dry run. Undefined if it is no inbox topic. */
+export function parseInbox(
+  topic: string,
+): { institutionId: string; cls?: EventClass; dryRun?: true } | undefined {
   const [root, institutionId, cls, ...rest] = topic.split('/', 4)
   if (root !== 'inbox' || institutionId === undefined || rest.length > 0) return undefined
   if (!isInstitutionUrn(institutionId)) return undefined
   if (cls === undefined) return { institutionId }
+  if (topic === checkTopic(institutionId)) return { institutionId, dryRun: true }
   return isEventClass(cls) ? { institutionId, cls } : undefined
 }
 

@@ -27,7 +27,7 @@ type LegacyResult =
       statuses: { published: number; blocked: number; failed: number }
       /** Why services were blocked, or got a topic instead of the event. */
       errors: ErrorItem[]
-      /** As stored: with its id, services completed with id and topic. */
+      /** As stored: with its id, services completed with id and topic. Nothing has an id in a dry run. */
       event: Record<string, unknown>
     }
   | { outcome: 'invalid'; errors: ErrorItem[] }
@@ -39,6 +39,8 @@ interface Request {
   payload: Buffer
   eventName: string
   institutionId: string
+  /** Decides, and does nothing else. */
+  dryRun?: boolean
 }
 
 /**
@@ -59,7 +61,7 @@ export function createLegacySubmit(parts: {
   const { feed, former, topics, repetitions, store, nextEventId, clock, log, metrics } = parts
 
   return async (
-    { payload: source, eventName, institutionId }: Request,
+    { payload: source, eventName, institutionId, dryRun = false }: Request,
     arrival: Arrival,
   ): Promise<LegacyResult> => {
     const now = clock()
@@ -67,29 +69,45 @@ export function createLegacySubmit(parts: {
     const listed = feed()
     if ('errors' in shape || !listed) {
       arrival.decided?.(0)
-      return 'errors' in shape ? invalid(shape.errors) : unavailable()
+      return 'errors' in shape ? invalid(shape.errors, dryRun) : unavailable(dryRun)
     }
     const { event, kind, time } = shape
     const by: Ownership = { feed: listed, former, ownerOf: topics.ownerOf }
     const misnamed = checkNames(event.services, by)
     if (misnamed.length > 0) {
       arrival.decided?.(0)
-      return invalid(misnamed)
+      return invalid(misnamed, dryRun)
     }
     const verdicts = judge(event.services, institutionId, by)
     const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
     arrival.decided?.(new Set(ids).size)
     const tooMuch = checkSpread(source, ids)
-    if (tooMuch.length > 0) return invalid(tooMuch)
+    if (tooMuch.length > 0) return invalid(tooMuch, dryRun)
 
-    const missing = topics.missing(ids, now, unlistedOf(event.services, verdicts, institutionId))
-    const fresh = new Set(missing.created.map((topic) => topic.id))
+    const fresh = new Set(ids.filter((id) => !topics.get(id)))
     const published = [...new Set(ids)].filter((id) => !fresh.has(id))
+    const blocked = verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
+    const completed = event.services.map((service, index) => complete(service, verdicts[index]))
+    const accept = (id: string | null): LegacyResult => ({
+      outcome: 'accepted',
+      statuses: { published: published.length, blocked: blocked.length, failed: fresh.size },
+      errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
+      event: {
+        ...event,
+        id,
+        services: completed.map((service, index) =>
+          withTopic(service, verdicts[index], published, fresh, id),
+        ),
+      },
+    })
+    if (dryRun) {
+      metrics.events.inc({ outcome: 'dry-run' })
+      return accept(null)
+    }
     // Nothing of an event is remembered that was blocked.
     const repetition =
       ids.length > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
     const id = repetition?.id ?? nextEventId()
-    const completed = event.services.map((service, index) => complete(service, verdicts[index]))
     // Only what was accepted goes out: a blocked service has no place on the air of others.
     const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
     const stored: HubEvent = { ...event, id, services }
@@ -98,7 +116,7 @@ export function createLegacySubmit(parts: {
     try {
       await store({
         messages: radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
-        topics: missing,
+        topics: topics.missing(ids, now, unlistedOf(event.services, verdicts, institutionId)),
         accepted: published.length > 0 ? accepted : undefined,
         repetition,
         alongside: arrival.alongside,
@@ -109,7 +127,6 @@ export function createLegacySubmit(parts: {
       log.error({ err: error, event: kind.name }, 'event not stored')
       return { outcome: 'failed' }
     }
-    const blocked = verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
     const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : unpublished })
     count(blocked)
@@ -125,18 +142,7 @@ export function createLegacySubmit(parts: {
       )
     }
     if (published.length > 0) metrics.recordBudget(performance.now() - arrival.started)
-    return {
-      outcome: 'accepted',
-      statuses: { published: published.length, blocked: blocked.length, failed: missing.created.length },
-      errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
-      event: {
-        ...event,
-        id,
-        services: completed.map((service, index) =>
-          withTopic(service, verdicts[index], published, fresh, id),
-        ),
-      },
-    }
+    return accept(id)
   }
 
   /** One verdict for each service. */
@@ -153,19 +159,22 @@ export function createLegacySubmit(parts: {
     })
   }
 
-  function unavailable(): LegacyResult {
-    metrics.events.inc({ outcome: 'blocked' })
-    count([errorItem('feed.unavailable', '.')])
+  function unavailable(dryRun: boolean): LegacyResult {
+    refused('blocked', [errorItem('feed.unavailable', '.')], dryRun)
     return { outcome: 'unavailable' }
+  }
+
+  function refused(outcome: string, errors: readonly ErrorItem[], dryRun: boolean): void {
+    metrics.events.inc({ outcome: dryRun ? 'dry-run' : outcome })
+    if (!dryRun) count(errors)
   }
 
   function count(errors: readonly ErrorItem[]): void {
     for (const { errorCode } of errors) metrics.eventErrors.inc({ code: errorCode })
   }
 
-  function invalid(errors: ErrorItem[]): LegacyResult {
-    metrics.events.inc({ outcome: 'invalid' })
-    count(errors)
+  function invalid(errors: ErrorItem[], dryRun: boolean): LegacyResult {
+    refused('invalid', errors, dryRun)
     return { outcome: 'invalid', errors }
   }
 }
@@ -218,7 +227,7 @@ function withTopic(
   verdict: Verdict | undefined,
   published: readonly string[],
   fresh: ReadonlySet<string>,
-  messageId: string,
+  messageId: string | null,
 ): Service & { topic?: { id: string; status: string; messageId: string | null } } {
   const id = livestreamOf(verdict)
   if (id !== undefined && fresh.has(id)) {

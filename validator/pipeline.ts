@@ -50,6 +50,15 @@ export function createPipeline(parts: {
       return settle(report, [...messages, feedback], [institutionId], arrival, accepted, repetition)
     },
 
+    /** Dry run of a door: reports to the institution what `submit` would, and does nothing else. */
+    async tryOut(submission: Submission, arrival: Arrival): Promise<Report> {
+      const { institutionId } = submission
+      const { report, messages } = foresee(submission, arrival)
+      arrival.decided?.(messages.length)
+      const dry: Report = { ...report, dryRun: true }
+      return settle(dry, [feedbackMessage(institutionId, dry)], [institutionId], arrival)
+    },
+
     /**
      * Reports a publish that the door itself refused (topic, ACL) to the publisher's own institutions.
      * The payload is only read for the report.
@@ -76,11 +85,16 @@ export function createPipeline(parts: {
 
     /** Dry run: the report `submit` would make and the topics it would publish to; changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
-      const now = clock()
-      const decision = decide(submission, feed(), now)
-      const { report, messages } = complete(decision, submission.institutionId, { at: now, started: 0 }, '')
-      return { ...report, id: null, topics: messages.map((message) => message.topic) }
+      const { report, messages } = foresee(submission, { at: clock(), started: 0 })
+      return { ...report, topics: messages.map((message) => message.topic) }
     },
+  }
+
+  /** What `submit` would report and publish. */
+  function foresee(submission: Submission, arrival: Arrival): { report: Report; messages: Message[] } {
+    const decision = decide(submission, feed(), clock())
+    const { report, messages } = complete(decision, submission.institutionId, arrival, '')
+    return { report: { ...report, id: null }, messages }
   }
 
   function recognise(
@@ -141,7 +155,8 @@ export function createPipeline(parts: {
       announce(institutions.map((institutionId) => feedbackMessage(institutionId, failed)))
       return failed
     }
-    metrics.events.inc({ outcome: report.outcome })
+    metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
+    if (report.dryRun) return report
     for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
     if (report.outcome !== 'published') {
       const { outcome, event, services, errors } = report

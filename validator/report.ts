@@ -21,6 +21,8 @@ export interface Report {
   /** What of a published event could not be done; absent when there is nothing to say. */
   warnings?: ErrorItem[]
   receivedAt: string
+  /** Nothing was done but to decide. */
+  dryRun?: true
   trace: null
 }
 

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { eventClasses, eventKinds } from '../../event/kind.ts'
 import { eventSchemas } from '../../event/schema.ts'
-import { feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
+import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
 import { websocketPath } from '../websocket.ts'
 import { components, portable } from './openapi.ts'
 
@@ -26,6 +26,9 @@ export const Feedback = Type.Object(
       }),
     ),
     receivedAt: Type.String({ format: 'date-time' }),
+    dryRun: Type.Optional(
+      Type.Literal(true, { description: 'The event was tried out only; absent otherwise' }),
+    ),
     trace: Type.Null(),
   },
   { $id: 'Feedback', title: 'Feedback' },
@@ -138,6 +141,14 @@ const channels = {
     messages: refs(kinds.map(({ message }) => message)),
     'x-acl': acl.inboxOfClass,
   },
+  check: {
+    address: checkTopic('{institutionId}'),
+    description:
+      'Dry run: the hub says on the feedback topic what would become of the event, and does nothing else.',
+    parameters: { institutionId: institution },
+    messages: refs(kinds.map(({ message }) => message)),
+    'x-acl': acl.inbox,
+  },
   feedback: {
     address: feedbackTopic('{institutionId}'),
     description: 'What became of each event. Not retained.',
@@ -160,7 +171,7 @@ const channels = {
 }
 
 const operations = Object.fromEntries([
-  ...['inbox', 'inboxOfClass'].map((channel) => [
+  ...['inbox', 'inboxOfClass', 'check'].map((channel) => [
     `receive${capital(channel)}`,
     { action: 'receive', channel: { $ref: `#/channels/${channel}` }, summary: 'A publisher sends an event' },
   ]),

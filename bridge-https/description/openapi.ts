@@ -76,7 +76,11 @@ export function portable(schema: unknown): unknown {
 }
 
 function operation(route: Route, isDeprecated: boolean): object {
-  const { id, summary, description, tag, params, body } = route
+  const { id, summary, description, tag, params = {}, query = {}, body } = route
+  const parameters = [
+    ...Object.entries(params).map((one) => parameter('path', one)),
+    ...Object.entries(query).map((one) => parameter('query', one)),
+  ]
   const notes = [description, route.permission && `Needs the permission \`${route.permission}\`.`]
   return {
     operationId: id,
@@ -85,7 +89,7 @@ function operation(route: Route, isDeprecated: boolean): object {
     tags: [tag],
     deprecated: isDeprecated || undefined,
     security: needsToken(route) ? [{ [bearer]: [] }] : [],
-    parameters: params && Object.entries(params).map(parameter),
+    parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && {
       required: true,
       content: {
@@ -96,11 +100,17 @@ function operation(route: Route, isDeprecated: boolean): object {
   }
 }
 
-function parameter([name, { description, enum: values }]: [
-  string,
-  { description: string; enum?: readonly string[] },
-]) {
-  return { name, in: 'path', required: true, description, schema: { type: 'string', enum: values } }
+function parameter(
+  place: 'path' | 'query',
+  [name, { description, enum: values }]: [string, { description: string; enum?: readonly string[] }],
+) {
+  return {
+    name,
+    in: place,
+    required: place === 'path',
+    description,
+    schema: { type: 'string', enum: values },
+  }
 }
 
 /** What a route answers by itself, and what follows from its being guarded, having a body and a track. */

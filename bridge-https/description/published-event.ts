@@ -57,7 +57,10 @@ export const PublishedEvent = Type.Object(
     services: Type.Array(Type.Unsafe<Static<typeof PublishedService>>({ $ref: 'PublishedService' }), {
       description: 'As sent, each accepted one with its id and its topic',
     }),
-    id: Type.String({ description: 'Given by the service. Do not assume digits only.' }),
+    id: Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description: 'Given by the service. Do not assume digits only. Null in a dry run.',
+    }),
   },
   {
     $id: 'PublishedEvent',

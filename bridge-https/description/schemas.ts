@@ -87,6 +87,9 @@ export const PublishAnswer = Type.Object(
         description: 'Why services were blocked or failed; absent when all were published',
       }),
     ),
+    dryRun: Type.Optional(
+      Type.Literal(true, { description: 'Nothing was done; absent when the event was taken' }),
+    ),
     event: Type.Unsafe<Static<typeof PublishedEvent>>({
       $ref: 'PublishedEvent',
       description: 'As stored, with its id. Each accepted service carries its topic.',

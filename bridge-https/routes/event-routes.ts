@@ -40,6 +40,12 @@ export function eventRoutes(parts: {
       track: 'publish',
       permission: 'publish',
       params: { eventName: { description: 'Name of the event', enum: eventNames } },
+      query: {
+        dryRun: {
+          description: '`true`: answers what would become of the event, and does nothing else',
+          enum: dryRuns,
+        },
+      },
       body: [TrackEvent],
       rawBody: true,
       answers: {
@@ -56,13 +62,16 @@ export function eventRoutes(parts: {
           mayRetry: true,
         },
       },
-      async handle({ params, body, at, started }, user) {
+      async handle({ params, query, body, at, started }, user) {
         const { eventName = '' } = params
         if (!eventNames.includes(eventName)) return refuse(400, [wrongName(eventName)])
+        if (!dryRuns.includes(String(query.dryRun ?? 'false')))
+          return refuse(400, [wrongDryRun(query.dryRun)])
+        const dryRun = query.dryRun === 'true'
         if (!Buffer.isBuffer(body)) throw new Error('a raw body was not handed on')
         const waitMs = rate.take(user.userId, performance.now())
         if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
-        const request = { payload: body, eventName, institutionId: user.institutionId }
+        const request = { payload: body, eventName, institutionId: user.institutionId, dryRun }
         const decided = (livestreams: number) =>
           rate.charge(user.userId, costOf(body.length, livestreams) - 1, performance.now())
         const result = await pipeline.submitLegacy(request, { at, started, decided })
@@ -76,7 +85,8 @@ export function eventRoutes(parts: {
         }
         const { statuses, errors, event } = result
         const why = errors.length > 0 ? { errors: belowBody(errors) } : {}
-        return { status: 201, body: { statuses, ...why, event: named(event), trace: null } }
+        const dry = dryRun ? { dryRun } : {}
+        return { status: 201, body: { statuses, ...why, ...dry, event: named(event), trace: null } }
       },
     },
   ]
@@ -92,6 +102,12 @@ export function eventRoutes(parts: {
     const { id, status, messageId } = service.topic
     return { ...service, topic: { id, name: names.topicName(String(id)), status, messageId } }
   }
+}
+
+const dryRuns: readonly string[] = ['true', 'false']
+
+function wrongDryRun(value: unknown): ErrorItem {
+  return errorItem('enum.openapi.validation', '.query.dryRun', `${quote(value)}, expected true or false`)
 }
 
 function wrongName(eventName: string): ErrorItem {

@@ -9,6 +9,8 @@ import type { Permission, User } from '../users/user.ts'
 export interface Call {
   /** Decoded parameters of the path. */
   params: Record<string, string>
+  /** Parameters of the query; one that is given twice is a list. */
+  query: Record<string, unknown>
   /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
   body: unknown
   /** Whoever is on the other side, behind a load balancer as well. */
@@ -46,6 +48,8 @@ interface RouteBase {
   /** The handler judges the bytes itself, by the rules of the schema and more. */
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
+  /** Parameters of the query, none of which is needed. */
+  query?: Record<string, { description: string; enum: readonly string[] }>
   /** Statuses of success, and errors beyond those that follow from the rest of the route. */
   answers: Record<number, Described>
 }

@@ -60,6 +60,9 @@ const publishing: Row[] = [
   ['pub A track', `inbox/${B}/track`, 'topic.denied publisher.own-institution'],
   ['pub A track', `inbox/${B}/control`, 'topic.denied publisher.own-institution'],
   // Other institutions.
+  ['pub A', `inbox/${A}/check`, 'allow publisher.own-inbox'],
+  ['pub A track', `inbox/${A}/check`, 'allow publisher.own-inbox'],
+  ['pub A', `inbox/${B}/check`, 'topic.denied publisher.own-institution'],
   ['pub A', `inbox/${B}`, 'topic.denied publisher.own-institution'],
   ['pub A', `inbox/${B}/track`, 'topic.denied publisher.own-institution'],
   ['pub A', `inbox/${A}b`, 'topic.denied publisher.own-institution'],

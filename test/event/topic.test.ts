@@ -28,6 +28,7 @@ t.test('the topic tree is that of service.md §4.2', async (t) => {
 t.test('an inbox topic names an institution and perhaps a class', async (t) => {
   t.strictSame(parseInbox(`inbox/${institution}`), { institutionId: institution })
   t.strictSame(parseInbox(`inbox/${institution}/control`), { institutionId: institution, cls: 'control' })
+  t.strictSame(parseInbox(`inbox/${institution}/check`), { institutionId: institution, dryRun: true })
   const others = [
     '',
     'inbox',
@@ -37,6 +38,7 @@ t.test('an inbox topic names an institution and perhaps a class', async (t) => {
     `inbox/${institution}/radio`,
     `inbox/${institution}/track/playing`,
     `inbox/${institution}/track/`,
+    `inbox/${institution}/check/track`,
     `inbox/${institution}/constructor`,
     'inbox/urn:org:publisher:1',
     'inbox/+',

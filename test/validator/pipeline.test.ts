@@ -355,6 +355,32 @@ t.test('a dry run says what would happen and changes nothing', async (t) => {
   t.strictSame({ ...(await submit(good)), id: null }, foretold, 'the real thing comes to the same')
 })
 
+t.test('a dry run of a door is reported, and nothing else', async (t) => {
+  const { pipeline, submit, distributed, metrics, lines } = startPipeline()
+  const costs: number[] = []
+  const tryOut = (event: object) =>
+    pipeline.tryOut(
+      { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [] },
+      { at: now, started: 0, alongside, decided: (livestreams) => costs.push(livestreams) },
+    )
+  const good = playing(one, { services: [serviceOf(one), serviceOf(two)] })
+  const report = await tryOut(good)
+  t.match(await tryOut(playing(foreign)), { dryRun: true, outcome: 'blocked', id: null })
+  t.strictSame(
+    distributed.map((commit) => [commit.messages.map(({ topic }) => topic), commit.alongside]),
+    [1, 2].map(() => [[`feedback/${institutionId}`], alongside]),
+  )
+  t.strictSame(bodyOf(distributed[0]?.messages[0]), report)
+  t.strictSame(costs, [2, 0], 'it costs as much')
+  t.match(await metrics.snapshot(), { 'hub_events_total{outcome=dry-run}': 2 })
+  t.strictSame(lines, [])
+  t.strictSame(
+    { ...(await submit(good)), id: null, dryRun: true },
+    report,
+    'the real thing comes to the same',
+  )
+})
+
 t.test('outcomes and reasons are counted, refusals and late events logged', async (t) => {
   const { pipeline, submit, metrics, lines } = startPipeline()
   await submit(playing(one))

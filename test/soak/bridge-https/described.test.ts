@@ -116,6 +116,7 @@ t.test('the AsyncAPI description is valid, and names who may do what on each cha
   t.same(channels.map((channel) => channel.address()).sort(), [
     'feedback/{institutionId}',
     'inbox/{institutionId}',
+    'inbox/{institutionId}/check',
     'inbox/{institutionId}/{class}',
     'radio/{livestreamId}/control',
     'radio/{livestreamId}/data',
