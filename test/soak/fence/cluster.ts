@@ -1,0 +1,139 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { call } from '../../../cli/connection.ts'
+import { freePort, type RedisServer, startRedis } from '../../redis-server.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { startNetwork, type Way } from './network.ts'
+
+export type Cluster = Awaited<ReturnType<typeof startCluster>>
+export type ClusterNode = Cluster['nodes'][number]
+
+/** A store for nodes, which each of them reaches by a way of its own. */
+export interface Backend {
+  /** The variables of a node, and what can be done to its way. */
+  reach(home: string): Promise<{ env: Record<string, string>; way: Way }>
+}
+
+/** One Redis, and a network of its own for each node. */
+export async function startBackend(t: Test): Promise<Backend & { redis: RedisServer }> {
+  const redis = await startRedis(t)
+  return {
+    redis,
+    async reach() {
+      const way = await startNetwork(t, redis.port)
+      return { env: { HUB_REDIS_URL: `redis://127.0.0.1:${way.port}` }, way }
+    },
+  }
+}
+
+/**
+ * Nodes as processes of their own, which can be killed, stopped and cut off from their store. A node keeps its
+ * ports and its data directory for ever.
+ */
+export async function startCluster<B extends Backend>(
+  t: Test,
+  backend: B,
+  { count = 3, env = {} }: { count?: number; env?: Record<string, string> } = {},
+) {
+  const home = await temporaryDirectory(t)
+  const nodes = await Promise.all(Array.from({ length: count }, (_, index) => startNode(index)))
+  const [a, b = a] = nodes
+  if (!a || !b) throw new Error('one node at least')
+  return { nodes, a, b, backend, home }
+
+  async function startNode(index: number) {
+    const directory = join(home, String(index))
+    await mkdir(directory, { recursive: true })
+    const { way, env: reach } = await backend.reach(directory)
+    const [mqttPort, httpsPort] = [await freePort(), await freePort()]
+    const variables = {
+      ...{ HUB_PUBLIC_URL: 'https://hub.example', HUB_PUBLISH_RATE: '0', HUB_LOGIN_FAILURES: '0' },
+      ...{ HUB_MQTT_PORT: String(mqttPort), HUB_HTTPS_PORT: String(httpsPort) },
+      ...reach,
+      ...env,
+    }
+    let hub = await spawnHub(t, directory, variables)
+    const earlier: string[] = []
+
+    return {
+      index,
+      mqttPort,
+      httpsPort,
+      way,
+      caPath: hub.caPath,
+      /** Messages of its log, of all its lives. */
+      messages: () => [...earlier, ...hub.messages],
+
+      /** Whether the process is there; a stopped one is. */
+      isAlive(): boolean {
+        try {
+          return process.kill(hub.pid, 0)
+        } catch {
+          return false
+        }
+      },
+      async kill(): Promise<void> {
+        await hub.stop('SIGKILL')
+      },
+      /** With the same data directory, again and again until it succeeds. */
+      async start(): Promise<void> {
+        earlier.push(...hub.messages)
+        const end = performance.now() + 60_000
+        for (;;) {
+          try {
+            hub = await spawnHub(t, directory, variables)
+            return
+          } catch (error) {
+            if (performance.now() > end) throw error
+            await delay(200)
+          }
+        }
+      },
+      /** The process stands still, with all its connections open. */
+      pause: () => process.kill(hub.pid, 'SIGSTOP'),
+      resume: () => process.kill(hub.pid, 'SIGCONT'),
+
+      /** One `hubctl` command; throws the refusal, also when there is no answer in time. */
+      async ask<Result>(
+        command: string,
+        args: Record<string, unknown> = {},
+        timeoutMs = 20_000,
+      ): Promise<Result> {
+        const giveUp = new AbortController()
+        const late = delay(timeoutMs, { error: { message: 'no answer in time' } }, giveUp)
+        const answer = await Promise.race([call(hub.adminSocket, command, args, 'tester'), late])
+        giveUp.abort()
+        if ('error' in answer) throw new Error(answer.error.message)
+        return answer.result as Result
+      },
+      publisher(institutions: readonly string[]): Promise<Issued> {
+        return this.ask('credentials.add', { role: 'publisher', label: 'test', institutions })
+      },
+      subscriber(...filters: string[]): Promise<Issued> {
+        return this.ask('credentials.add', { role: 'subscriber', label: 'test', filters })
+      },
+      /** Resolves when this node knows so many credentials. */
+      async knows(credentials: number): Promise<void> {
+        await until(async () => (await this.ask<unknown[]>('credentials.list')).length >= credentials)
+      },
+    }
+  }
+}
+
+/** Asks again and again until it holds; false when it does not in time. */
+export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: number): Promise<boolean> {
+  const end = performance.now() + timeoutMs
+  while (!(await holds())) {
+    if (performance.now() > end) return false
+    await delay(20)
+  }
+  return true
+}
+
+/** The same; throws when it does not in time. */
+export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = 30_000): Promise<void> {
+  if (!(await comes(holds, timeoutMs))) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
+}

@@ -1,0 +1,95 @@
+import type { Test } from 'tap'
+import type { Livestream } from '../../../validator/feed/feed.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { playing, stations } from '../../events.ts'
+import { pushing, type Receiver, startReceiver } from '../../receiver.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
+import { enter } from './client.ts'
+import type { ClusterNode } from './cluster.ts'
+
+/** One delivery that was begun, in the order of their beginning. */
+export interface Attempt {
+  livestream: string
+  /** The `playlistItemId` of the event. */
+  marker: string
+  isAcknowledged: boolean
+}
+
+export type Webhooks = Awaited<ReturnType<typeof addWebhooks>>
+
+/** A receiver for webhooks, and what nodes must know to push there. */
+export async function startWebhookServer(
+  t: Test,
+): Promise<{ receiver: Receiver; env: Record<string, string> }> {
+  const receiver = await startReceiver(t, await temporaryDirectory(t))
+  return { receiver, env: pushing(receiver) }
+}
+
+/** The first `count` livestreams of the sample feed, `perInstitution` of each institution at most. */
+export function someLivestreams(count: number, perInstitution = 100): Livestream[] {
+  return stations.flatMap((ofOne) => ofOne.slice(0, perInstitution)).slice(0, count)
+}
+
+/** A webhook for each livestream, added through `node`, idle at first. */
+export async function addWebhooks(
+  t: Test,
+  node: ClusterNode,
+  receiver: Receiver,
+  livestreams: readonly Livestream[],
+) {
+  const attempts: Attempt[] = []
+  /** How the webhook of a livestream answers from now on: after how long, and with which status. */
+  const answers = new Map<string, { delayMs: number; status: number }>()
+  receiver.behave(({ path, event }, response) => {
+    const livestream = decodeURIComponent(path.slice(1))
+    const { delayMs, status } = answers.get(livestream) ?? { delayMs: 0, status: 201 }
+    const attempt = { livestream, marker: String(event.playlistItemId), isAcknowledged: false }
+    attempts.push(attempt)
+    setTimeout(() => {
+      attempt.isAcknowledged = status < 300
+      response.writeHead(status).end()
+    }, delayMs)
+    return undefined
+  })
+
+  const institutions = [...new Set(livestreams.map(({ institution }) => institution.id))]
+  const login = await node.publisher(institutions)
+  const studio = await enter(node, { login, clientId: 'makes topics', clean: true })
+  for (const [index, livestream] of livestreams.entries()) {
+    const payload = JSON.stringify(playing(livestream, { start: new Date(0).toISOString() }))
+    const topic = `inbox/${livestream.institution.id}`
+    await studio.publish({ topic, payload, qos: 1, messageId: index + 1, dup: false })
+  }
+  await studio.leave()
+
+  const api = await openApi(t, node)
+  for (const institution of institutions) {
+    const { token } = await addUser(node, api, institution)
+    for (const { id, institution: owner } of livestreams) {
+      if (owner.id !== institution) continue
+      const url = receiver.url(`/${encodeURIComponent(id)}`)
+      const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: id, url }
+      const { status, text } = await api.call('POST', '/subscriptions', { token, body })
+      if (status !== 201) throw new Error(`POST /subscriptions answered ${status} ${text}`)
+    }
+  }
+
+  return {
+    attempts,
+    answer: (livestream: string, how: { delayMs: number; status: number }) => answers.set(livestream, how),
+    answerAtOnce: () => answers.clear(),
+    /** Whether the webhook of this livestream has acknowledged the event. */
+    has: (livestream: string, marker: string): boolean =>
+      attempts.some(
+        (attempt) => attempt.isAcknowledged && attempt.livestream === livestream && attempt.marker === marker,
+      ),
+  }
+}
+
+/** Queues with something left, as a node says. */
+export async function pendingQueues(node: ClusterNode): Promise<string[]> {
+  const queues = await node.ask<{ name: string; pending: number; state: string }[]>('queues.list')
+  return queues
+    .filter(({ pending }) => pending > 0)
+    .map(({ name, pending, state }) => `node ${node.index}: ${name} ${state}, ${pending} pending`)
+}

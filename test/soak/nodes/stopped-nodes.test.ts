@@ -1,0 +1,58 @@
+import t from 'tap'
+import { playing } from '../../events.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { enter } from '../fence/client.ts'
+import { type ClusterNode, comes, startBackend, startCluster, until } from '../fence/cluster.ts'
+import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer } from '../fence/webhooks.ts'
+
+/*
+ * A node stops for so long that the others go on without it, and continues with the memory it had: SIGSTOP and
+ * SIGCONT, as by a machine that sleeps, swaps, or is moved.
+ */
+
+t.test(
+  'queues that were idle deliver, before and after their node stood still',
+  { skip: withoutRedis, timeout: 120_000 },
+  async (t) => {
+    const livestreams = someLivestreams(12)
+    const { receiver, env } = await startWebhookServer(t)
+    const { a, b } = await startCluster(t, await startBackend(t), { count: 2, env })
+    const webhooks = await addWebhooks(t, a, receiver, livestreams)
+    const login = await a.publisher([...new Set(livestreams.map(({ institution }) => institution.id))])
+    await b.knows(2)
+    const studio = await enter(a, { login, clientId: 'studio', clean: true })
+    let sent = 0
+    await publishToAll('before')
+    t.same(await undelivered('before'), [], 'while both nodes are well')
+
+    b.pause()
+    await until(() => a.messages().includes('a node is gone'))
+    await publishToAll('while one node stands still')
+    t.same(await undelivered('while one node stands still'), [], 'while one of them stands still')
+    b.resume()
+
+    await publishToAll('after')
+    t.same(await undelivered('after'), [], 'and after it continued')
+    for (const node of [a, b]) t.same(await stillPending(node), [], 'nothing is left')
+
+    async function publishToAll(word: string): Promise<void> {
+      for (const livestream of livestreams) {
+        const payload = JSON.stringify(playing(livestream, { playlistItemId: word, title: livestream.id }))
+        const topic = `inbox/${livestream.institution.id}`
+        await studio.publish({ topic, payload, qos: 1, messageId: ++sent, dup: false })
+      }
+    }
+
+    /** Livestreams whose webhook does not get the event in time. */
+    async function undelivered(word: string): Promise<string[]> {
+      const missing = () => livestreams.filter(({ id }) => !webhooks.has(id, word)).map(({ id }) => id)
+      await comes(() => missing().length === 0, 15_000)
+      return missing()
+    }
+
+    async function stillPending(node: ClusterNode): Promise<string[]> {
+      await comes(async () => (await pendingQueues(node)).length === 0, 10_000)
+      return pendingQueues(node)
+    }
+  },
+)
