@@ -1,7 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLock, type InLock } from '../../store/lock.ts'
+import { watched } from '../../store/watched.ts'
+import { startRedis, withoutRedis } from '../redis-server.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
+import { openRedis } from '../store/open-redis.ts'
 
 function openNodes(t: Test, count: number, patience?: number) {
   const space = createSharedSpace()
@@ -72,3 +75,29 @@ t.test('a turn that cannot be claimed is refused, and nobody waits for it', asyn
     t.equal(await a.inTurn(async () => fate), fate)
   }
 })
+
+t.test(
+  'a change that takes longer than the others wait either counts or fails',
+  { skip: withoutRedis },
+  async (t) => {
+    const patience = 50
+    const { url } = await startRedis(t)
+    const nodes = await Promise.all(
+      ['a', 'b'].map(async () => {
+        const store = watched(await openRedis(t, url))
+        const inTurn = createLock(store, 'counter', patience)
+        store.startWatching((reason) => t.error(reason))
+        return { store, inTurn }
+      }),
+    )
+    const slowly = ({ store, inTurn }: (typeof nodes)[number]) =>
+      inTurn(async () => {
+        const seen = Number((await store.get('count/it')) ?? 0)
+        await delay(4 * patience)
+        await store.commit([{ put: 'count/it', value: String(seen + 1) }])
+      })
+    const outcomes = await Promise.allSettled([...nodes, ...nodes].map(slowly))
+    const done = outcomes.filter(({ status }) => status === 'fulfilled').length
+    t.equal(Number(await nodes[0]?.store.get('count/it')), done, 'what was said to be done is done')
+  },
+)

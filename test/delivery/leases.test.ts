@@ -1,0 +1,43 @@
+import { join } from 'node:path'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { createLeases } from '../../delivery/leases.ts'
+import { createCalls } from '../../store/nodes/calls.ts'
+import { createMembership } from '../../store/nodes/membership.ts'
+import { watched } from '../../store/watched.ts'
+import { startRedis, withoutRedis } from '../redis-server.ts'
+import { openRedis } from '../store/open-redis.ts'
+
+t.test('a free queue that two nodes want at once', { skip: withoutRedis }, async (t) => {
+  const { url } = await startRedis(t)
+  const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+  const queues = Array.from({ length: 40 }, (_, index) => `queue ${index}`)
+  const taken = await Promise.all(
+    queues.map(async (queue) => {
+      const [byA, byB] = await Promise.all([a.leases.take(queue), b.leases.take(queue)])
+      return { queue, byA, byB }
+    }),
+  )
+  const twice = taken.filter(({ byA, byB }) => byA && byB).map(({ queue }) => queue)
+  t.same(twice, [], 'one of them has it')
+  for (const { queue, byA } of taken) {
+    const stored = await a.store.get(`work-lease/${encodeURIComponent(queue)}`)
+    if (!twice.includes(queue)) t.equal(String(stored), byA ? a.self : b.self, 'and the store says which')
+  }
+})
+
+async function openNode(t: Test, url: string, name: string) {
+  const store = watched(await openRedis(t, url))
+  const idFile = join(t.testdir({}), name)
+  const nodes = await createMembership({ store, name, idFile, log: pino({ level: 'silent' }) })
+  const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
+  // As the runner does while it works on a queue: it keeps it.
+  leases.onFreed(
+    () => {},
+    () => {},
+  )
+  store.startWatching((reason) => t.error(reason))
+  await nodes.join()
+  t.teardown(() => nodes.leave())
+  return { store, leases, self: nodes.self }
+}
