@@ -6,6 +6,7 @@ import { call } from '../../../cli/connection.ts'
 import { freePort, type RedisServer, startRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import type { StoreFaults } from './faults.ts'
 import { startNetwork, type Way } from './network.ts'
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>
@@ -18,10 +19,22 @@ export interface Backend {
 }
 
 /** One Redis, and a network of its own for each node. */
-export async function startBackend(t: Test): Promise<Backend & { redis: RedisServer }> {
+export async function startBackend(t: Test): Promise<Backend & { redis: RedisServer; faults: StoreFaults }> {
   const redis = await startRedis(t)
   return {
     redis,
+    faults: {
+      async restart(ms) {
+        await redis.kill()
+        await delay(ms)
+        await redis.restart()
+      },
+      async pause(ms) {
+        redis.pause()
+        await delay(ms)
+        redis.resume()
+      },
+    },
     async reach() {
       const way = await startNetwork(t, redis.port)
       return { env: { HUB_REDIS_URL: `redis://127.0.0.1:${way.port}` }, way }
@@ -57,6 +70,7 @@ export async function startCluster<B extends Backend>(
     }
     let hub = await spawnHub(t, directory, variables)
     const earlier: string[] = []
+    let hasEnded = false
 
     return {
       index,
@@ -67,15 +81,10 @@ export async function startCluster<B extends Backend>(
       /** Messages of its log, of all its lives. */
       messages: () => [...earlier, ...hub.messages],
 
-      /** Whether the process is there; a stopped one is. */
-      isAlive(): boolean {
-        try {
-          return process.kill(hub.pid, 0)
-        } catch {
-          return false
-        }
-      },
+      /** Whether its process ended without having been killed. */
+      hasEnded: () => hasEnded || !isThere(hub.pid),
       async kill(): Promise<void> {
+        if (!isThere(hub.pid)) hasEnded = true
         await hub.stop('SIGKILL')
       },
       /** With the same data directory, again and again until it succeeds. */
@@ -120,6 +129,15 @@ export async function startCluster<B extends Backend>(
         await until(async () => (await this.ask<unknown[]>('credentials.list')).length >= credentials)
       },
     }
+  }
+}
+
+/** Whether there is such a process; a stopped one is there. */
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
   }
 }
 

@@ -1,0 +1,258 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Test } from 'tap'
+import type { Livestream } from '../../../validator/feed/feed.ts'
+import type { Issued } from '../../start-hub.ts'
+import { enter } from './client.ts'
+import { type Backend, type ClusterNode, comes, startCluster } from './cluster.ts'
+import { type Fault, makeFaults, planFaults, type StoreFaults } from './faults.ts'
+import { createHopper } from './hopper.ts'
+import { missing, outOfOrder, type Sent, unwanted } from './judge.ts'
+import { createPublisher, markerOf, type Publisher } from './publishers.ts'
+import { createRandom, type Random } from './random.ts'
+import { createRevocations } from './revocations.ts'
+import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer, type Webhooks } from './webhooks.ts'
+
+export interface Verdict {
+  faults: readonly Fault[]
+  /** What must hold, with what contradicts it. */
+  findings: { claim: string; problems: string[] }[]
+  /** Figures of the run. */
+  summary: string
+}
+
+/** After the faults everything must be well again within this time, milliseconds. */
+const settleMs = 60_000
+const hoppers = 12
+const mortals = 4
+const revocable = 8
+
+/**
+ * Three nodes with publishers, sessions that hop, webhooks and credentials that are revoked, and faults that follow
+ * from the seed. When all faults are over and everything had time to settle it is judged what clients saw: it
+ * knows nothing of what is inside of a node.
+ */
+export async function check(
+  t: Test,
+  {
+    seed,
+    seconds,
+    backend,
+    isWanted = () => true,
+  }: {
+    seed: string
+    seconds: number
+    backend: Backend & { faults: StoreFaults }
+    /** Of the faults only these happen. */
+    isWanted?: (fault: Fault) => boolean
+  },
+): Promise<Verdict> {
+  const random = (name: string) => createRandom(`${seed} ${name}`)
+  const { receiver, env } = await startWebhookServer(t)
+  const limits = { HUB_QUEUE_LIMIT: '100000', HUB_MAX_CONNECTIONS_PER_ADDRESS: '0' }
+  const cluster = await startCluster(t, backend, { env: { ...env, ...limits } })
+  const { a } = cluster
+  const nodes = atLeastOne(cluster.nodes)
+  const livestreams = atLeastOne(someLivestreams(12, 4))
+  const webhooks = await addWebhooks(t, a, receiver, livestreams)
+  const login = await a.subscriber('radio/#')
+  const publishers = await addPublishers(a, { nodes, livestreams, random })
+  const logins = await Promise.all(Array.from({ length: revocable }, () => a.subscriber('radio/#')))
+  const revocations = createRevocations({ logins, nodes, random: random('revocations') })
+  for (const node of nodes) await node.knows(1 + 1 + publishers.logins + revocable)
+  const sessions = Array.from({ length: hoppers }, (_, index) => {
+    const isMortal = index < mortals
+    const clientId = `${isMortal ? 'mortal' : 'hopper'}-${index}`
+    return createHopper({ clientId, login, livestreams, nodes, isMortal, random: random(clientId) })
+  })
+  const { sent } = publishers
+  t.teardown(() =>
+    Promise.all([...sessions, ...publishers.all, revocations].map((visitor) => visitor.leave())),
+  )
+
+  const faults = planFaults(seed, seconds, backend.faults.failOver !== undefined).filter(isWanted)
+  let isOver = false
+  const running = Promise.all([
+    ...publishers.all.map((publisher) => publisher.run(() => isOver)),
+    ...sessions.map((session) => session.run(() => isOver)),
+    revocations.run(seconds, () => isOver),
+    varyAnswers(webhooks, livestreams, random('receiver'), () => isOver),
+  ])
+  await Promise.all([makeFaults(faults, nodes, backend.faults), delay(seconds * 1000)])
+  isOver = true
+  webhooks.answerAtOnce()
+  const areDone = await Promise.race([running.then(() => true), delay(settleMs, false, { ref: false })])
+
+  const lost: string[] = []
+  const look = () => sessions.flatMap(({ record }) => missing(record, sent))
+  for (const round of nodes.keys()) {
+    await Promise.all(
+      sessions.map(({ visit }, index) => visit(nodes[(index + round) % nodes.length] ?? nodes[0])),
+    )
+    if (areDone) await probe(publishers.all)
+    await comes(() => look().length === 0, round === 0 ? settleMs : settleMs / 4)
+    lost.push(...look().filter((line) => !lost.includes(line)))
+  }
+  const stuck = await stuckQueues(nodes)
+  const findings = [
+    {
+      claim: 'no node ended by itself',
+      problems: nodes.flatMap((node) => (node.hasEnded() ? [`node ${node.index}`] : [])),
+    },
+    {
+      claim: 'every event was acknowledged in the end',
+      problems: areDone ? [] : unacknowledged(sent),
+    },
+    { claim: 'no acknowledged event and no granted filter is lost', problems: lost },
+    {
+      claim: 'nothing comes through a filter that was removed',
+      problems: sessions.flatMap(({ record }) => unwanted(record, sent)),
+    },
+    { claim: 'a session ends once, and only then', problems: sessions.flatMap(({ wrong }) => wrong) },
+    { claim: 'no queue of a webhook stands still', problems: stuck },
+    { claim: 'webhooks get every event, in order', problems: webhookProblems(webhooks, livestreams, sent) },
+    { claim: 'every node retains the newest values', problems: await retainedProblems(nodes, login, sent) },
+    { claim: 'what was revoked gets in nowhere', problems: await revocations.admitted() },
+  ]
+  const deliveries = sessions.reduce((sum, { record }) => sum + record.received.length, 0)
+  const summary = [
+    `${sent.length} events, ${deliveries} deliveries to ${sessions.length} sessions`,
+    `${sessions.reduce((sum, { record }) => sum + record.filters.length, 0)} changes of filters`,
+    `${webhooks.attempts.length} attempts at webhooks, ${revocations.revoked.length} revocations`,
+    `${faults.length} faults, ${startedAgain(nodes)} nodes that started again by themselves`,
+  ].join(', ')
+  return { faults, findings, summary }
+}
+
+/** Two for each institution, one at QoS 1 and one at QoS 2, each with livestreams of its own. */
+async function addPublishers(
+  node: ClusterNode,
+  parts: {
+    nodes: readonly [ClusterNode, ...ClusterNode[]]
+    livestreams: readonly Livestream[]
+    random: (name: string) => Random
+  },
+): Promise<{ all: Publisher[]; sent: Sent[]; logins: number }> {
+  const { nodes, livestreams, random } = parts
+  const sent: Sent[] = []
+  const all: Publisher[] = []
+  const institutions = [...new Set(livestreams.map(({ institution }) => institution.id))]
+  for (const [index, institution] of institutions.entries()) {
+    const login = await node.publisher([institution])
+    const own = livestreams.filter((livestream) => livestream.institution.id === institution)
+    for (const qos of [1, 2] as const) {
+      const name = `studio-${index}-qos-${qos}`
+      const half = atLeastOne(own.filter((_, place) => place % 2 === qos - 1))
+      all.push(createPublisher({ name, qos, login, livestreams: half, nodes, random: random(name), sent }))
+    }
+  }
+  return { all, sent, logins: institutions.length }
+}
+
+/** One event of each kind for each livestream. */
+async function probe(publishers: readonly Publisher[]): Promise<void> {
+  await Promise.all(
+    publishers.map(async ({ livestreams, publish }) => {
+      for (const livestream of livestreams) {
+        for (const kind of ['control', 'track', 'data'] as const) await publish(livestream, kind)
+      }
+    }),
+  )
+}
+
+/** Receivers are slow now and then, or out of order for a moment. */
+async function varyAnswers(
+  webhooks: Webhooks,
+  livestreams: readonly [Livestream, ...Livestream[]],
+  random: Random,
+  isOver: () => boolean,
+): Promise<void> {
+  while (!isOver()) {
+    const { id } = random.oneOf(livestreams)
+    const isOut = random.happens(0.2)
+    webhooks.answer(id, { delayMs: random.between(0, 600), status: isOut ? 503 : 201 })
+    await delay(random.between(300, 1_500))
+    webhooks.answer(id, { delayMs: 0, status: 201 })
+  }
+}
+
+async function stuckQueues(nodes: readonly ClusterNode[]): Promise<string[]> {
+  let pending: string[] = []
+  await comes(async () => {
+    pending = (await Promise.all(nodes.map(pendingQueues))).flat()
+    return pending.length === 0
+  }, settleMs)
+  return pending
+}
+
+function webhookProblems(
+  webhooks: Webhooks,
+  livestreams: readonly Livestream[],
+  sent: readonly Sent[],
+): string[] {
+  return livestreams.flatMap(({ id }) => {
+    const tracks = sent.filter(
+      ({ kind, livestream, acknowledgedAt }) =>
+        kind === 'track' && livestream === id && acknowledgedAt !== undefined,
+    )
+    const attempts = webhooks.attempts.filter(({ livestream }) => livestream === id)
+    const acknowledged = new Set(
+      attempts.flatMap(({ marker, isAcknowledged }) => (isAcknowledged ? [marker] : [])),
+    )
+    const lacking = tracks.filter(({ marker }) => !acknowledged.has(marker))
+    return [
+      ...lacking.map(({ marker }) => `${id} never got ${marker}`),
+      ...outOfOrder(
+        tracks,
+        attempts.map(({ marker }) => marker),
+      ).map((wrong) => `${id}: ${wrong}`),
+    ]
+  })
+}
+
+/** What a stranger is shown on each node, where it is not the newest event of the topic. */
+async function retainedProblems(
+  nodes: readonly ClusterNode[],
+  login: Issued,
+  sent: readonly Sent[],
+): Promise<string[]> {
+  const newest = new Map(sent.map(({ topic, marker }) => [topic, marker]))
+  const shown = await Promise.all(
+    nodes.map(async (node) => {
+      const values = new Map<string, string>()
+      const client = await enter(node, {
+        ...{ login, clientId: `stranger-${node.index}`, clean: true, timeoutMs: 10_000 },
+        onMessage: ({ topic, payload, retain }) => retain && values.set(topic, payload.toString()),
+      })
+      await client.subscribe('radio/#')
+      await comes(() => [...newest.keys()].every((topic) => values.has(topic)), 5_000)
+      await client.leave()
+      return { node, values }
+    }),
+  )
+  return shown.flatMap(({ node, values }) =>
+    [...newest].flatMap(([topic, marker]) => {
+      const value = values.get(topic)
+      const found = value === undefined ? 'nothing' : markerOf(value)
+      const isSame = value === shown[0]?.values.get(topic)
+      return found === marker && isSame
+        ? []
+        : [`node ${node.index}: ${found} in place of ${marker}, ${topic}`]
+    }),
+  )
+}
+
+function unacknowledged(sent: readonly Sent[]): string[] {
+  const open = sent.filter(({ acknowledgedAt }) => acknowledgedAt === undefined)
+  return ['publishers, sessions or revocations do not come to an end', ...open.map(({ marker }) => marker)]
+}
+
+function startedAgain(nodes: readonly ClusterNode[]): number {
+  const word = 'the node lost track of the others, and starts again'
+  return nodes.flatMap((node) => node.messages().filter((message) => message.startsWith(word))).length
+}
+
+function atLeastOne<T>(all: readonly T[]): readonly [T, ...T[]] {
+  const [first, ...rest] = all
+  if (first === undefined) throw new Error('nothing there')
+  return [first, ...rest]
+}

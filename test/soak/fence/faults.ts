@@ -1,0 +1,116 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ClusterNode } from './cluster.ts'
+import { createRandom, type Random } from './random.ts'
+
+/** What happens to a node, or to the store of all nodes, for a while. */
+export interface Fault {
+  /** Since the beginning, milliseconds. */
+  at: number
+  /** Index of the node. */
+  target: number | 'store'
+  kind: NodeFault | StoreFault
+  ms: number
+}
+
+const nodeFaults = ['kill', 'stop', 'cut', 'hold', 'lose', 'deafen', 'slow'] as const
+const storeFaults = ['restart', 'pause', 'slow'] as const
+type NodeFault = (typeof nodeFaults)[number]
+type StoreFault = (typeof storeFaults)[number] | 'fail over'
+
+/** What can happen to the store behind all nodes. */
+export interface StoreFaults {
+  /** Killed, away for a while, and there again; with what it had on disk. */
+  restart(ms: number): Promise<void>
+  /** Stands still with its connections open. */
+  pause(ms: number): Promise<void>
+  /** A replica that is so far behind takes its place; undefined where there is none. */
+  failOver?(behindMs: number): Promise<void>
+}
+
+/**
+ * The faults of a run, in the order of their beginning: they follow from the seed. Each node has one at a time,
+ * and so has the store; together they overlap in every way.
+ */
+export function planFaults(seed: string, seconds: number, hasReplica: boolean): Fault[] {
+  const end = seconds * 1000
+  const ofNodes = [0, 1, 2].flatMap((target) => {
+    const random = createRandom(`${seed} node ${target}`)
+    return planOne(random, end, [1_000, 7_000], () => {
+      const kind = random.oneOf(nodeFaults)
+      const longest = kind === 'kill' ? 3_000 : 10_000
+      return { target, kind, ms: Math.round(random.between(500, longest)) }
+    })
+  })
+  const random = createRandom(`${seed} store`)
+  const ofStore = planOne(random, end, [6_000, 15_000], () => {
+    const kind = hasReplica ? random.oneOf(['fail over', 'slow'] as const) : random.oneOf(storeFaults)
+    return { target: 'store' as const, kind, ms: Math.round(random.between(100, 3_000)) }
+  })
+  return [...ofNodes, ...ofStore].sort((one, other) => one.at - other.at)
+}
+
+function planOne<Of extends { ms: number }>(
+  random: Random,
+  end: number,
+  [least, most]: readonly [number, number],
+  next: () => Of,
+): ({ at: number } & Of)[] {
+  const planned: ({ at: number } & Of)[] = []
+  for (let at = random.between(least, most); ; ) {
+    const fault = next()
+    if (at + fault.ms > end) return planned
+    planned.push({ at: Math.round(at), ...fault })
+    at += fault.ms + random.between(least, most)
+  }
+}
+
+/** Makes the faults happen; resolves when all are over and everything is whole again. */
+export async function makeFaults(
+  faults: readonly Fault[],
+  nodes: readonly ClusterNode[],
+  store: StoreFaults,
+): Promise<void> {
+  const began = performance.now()
+  await Promise.all([...nodes.keys(), 'store' as const].map((target) => makeThoseOf(target)))
+
+  async function makeThoseOf(target: number | 'store'): Promise<void> {
+    for (const fault of faults) {
+      if (fault.target !== target) continue
+      await delay(Math.max(0, began + fault.at - performance.now()))
+      const node = target === 'store' ? undefined : nodes[target]
+      if (node) await strikeNode(node, fault)
+      else await strikeStore(fault)
+    }
+  }
+
+  async function strikeStore({ kind, ms }: Fault): Promise<void> {
+    if (kind === 'restart') await store.restart(ms)
+    else if (kind === 'pause') await store.pause(ms)
+    else if (kind === 'fail over') await store.failOver?.(ms)
+    else {
+      for (const { way } of nodes) way.slow(ms / 10)
+      await delay(2 * ms)
+      for (const { way } of nodes) way.slow(0)
+    }
+  }
+}
+
+async function strikeNode(node: ClusterNode, { kind, ms }: Fault): Promise<void> {
+  const { way } = node
+  if (kind === 'kill') await node.kill()
+  else if (kind === 'stop') node.pause()
+  else if (kind === 'cut') way.cut()
+  else if (kind === 'hold' || kind === 'lose') way.hold()
+  else if (kind === 'deafen') way.deafen()
+  else way.slow(ms / 20)
+  await delay(ms)
+  if (kind === 'kill') await node.start()
+  else if (kind === 'stop') node.resume()
+  else if (kind === 'lose') way.drop()
+  way.open()
+}
+
+export function describeFault({ at, target, kind, ms }: Fault): string {
+  const where = target === 'store' ? 'the store' : `node ${target}`
+  return `${(at / 1000).toFixed(1)} s: ${where}, ${kind}, ${ms} ms`
+}

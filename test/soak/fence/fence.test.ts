@@ -1,0 +1,35 @@
+import t from 'tap'
+import { withoutRedis } from '../../redis-server.ts'
+import { check } from './check.ts'
+import { startBackend } from './cluster.ts'
+import { describeFault } from './faults.ts'
+
+/*
+ * FENCE_SEED, FENCE_COUNT and FENCE_SECONDS run other and more seeds, for longer. FENCE_FAULTS names the kinds of
+ * faults that happen, for example kill,stop. FENCE_STORE=sentinel lets replicas take the place of Redis.
+ */
+const first = Number(process.env.FENCE_SEED ?? 1)
+const count = Number(process.env.FENCE_COUNT ?? 2)
+const kinds = process.env.FENCE_FAULTS?.split(',')
+const seconds = Number(process.env.FENCE_SECONDS ?? 30)
+
+t.setTimeout(count * (seconds + 300) * 1000)
+
+for (let seed = first; seed < first + count; seed++) {
+  t.test(
+    `three nodes, faults of seed ${seed} for ${seconds} s`,
+    { skip: withoutRedis, timeout: (seconds + 300) * 1000 },
+    async (t) => {
+      const backend = await startBackend(t)
+      const { faults, findings, summary } = await check(t, {
+        ...{ seed: String(seed), seconds, backend },
+        isWanted: ({ kind }) => kinds?.includes(kind) ?? true,
+      })
+      t.comment(`seed ${seed}: ${summary}`)
+      for (const { claim, problems } of findings) {
+        t.same(problems.slice(0, 10), [], `${claim}${problems.length > 0 ? ` (${problems.length})` : ''}`)
+      }
+      if (!t.passing()) for (const fault of faults) t.comment(describeFault(fault))
+    },
+  )
+}

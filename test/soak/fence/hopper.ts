@@ -1,0 +1,159 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Livestream } from '../../../validator/feed/feed.ts'
+import { controlTopic, playingTopic } from '../../events.ts'
+import type { Issued } from '../../start-hub.ts'
+import { type Client, enter } from './client.ts'
+import { type ClusterNode, until } from './cluster.ts'
+import type { FilterState, SessionRecord } from './judge.ts'
+import { markerOf } from './publishers.ts'
+import type { Random } from './random.ts'
+
+export type Hopper = ReturnType<typeof createHopper>
+
+/**
+ * The client of a persistent session. It goes from node to node, politely, without a word, or by taking over its
+ * own connection; it stays away, and changes its filters; and if it is mortal it ends its session now and then.
+ */
+export function createHopper(parts: {
+  clientId: string
+  login: Issued
+  livestreams: readonly [Livestream, ...Livestream[]]
+  nodes: readonly [ClusterNode, ...ClusterNode[]]
+  isMortal: boolean
+  random: Random
+}) {
+  const { clientId, login, livestreams, nodes, isMortal, random } = parts
+  const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
+  /** What a node said of the session that cannot be. */
+  const wrong: string[] = []
+  const own = livestreams[random.below(livestreams.length)] ?? livestreams[0]
+  const ownFilter = controlTopic(own)
+  const others = livestreams.flatMap((livestream) => [
+    `radio/${livestream.id}/#`,
+    playingTopic(livestream),
+    controlTopic(livestream),
+  ])
+  const filters = ['radio/+/control', 'radio/+/data', ...others].filter((filter) => filter !== ownFilter)
+  let presence: 'absent' | 'present' | 'unknown' = 'absent'
+  let client: Client | undefined
+  const left: Client[] = []
+  /** Where it was, for whoever looks for the reason. */
+  const way: string[] = []
+
+  return {
+    record,
+    wrong,
+
+    /** Until told otherwise. */
+    async run(isOver: () => boolean): Promise<void> {
+      while (!isOver()) {
+        try {
+          await act()
+        } catch {
+          client?.cut()
+          await delay(50)
+        }
+      }
+    },
+
+    /** Goes there and stays, with the filter that is always its own. */
+    async visit(node: ClusterNode): Promise<void> {
+      await until(async () => {
+        try {
+          await comeIn(node)
+          return true
+        } catch {
+          return false
+        }
+      }, 60_000)
+    },
+
+    leave: () => Promise.all([...left, ...(client ? [client] : [])].map((each) => each.leave())),
+  }
+
+  async function act(): Promise<void> {
+    if (!client?.isOpen) {
+      await delay(random.happens(0.2) ? random.between(500, 4_000) : random.between(0, 200))
+      if (isMortal && random.happens(0.25)) await endSession(random.oneOf(nodes))
+      await comeIn(random.oneOf(nodes))
+    }
+    await delay(random.between(50, 900))
+    const filter = filters[random.below(filters.length)] ?? ownFilter
+    const granted = filters.filter((each) => stateOf(each) === 'granted')
+    const chance = random.between(0, 1)
+    if (chance < 0.35) await subscribe(filter)
+    else if (chance < 0.6) await unsubscribe(granted[random.below(granted.length)] ?? filter)
+    else if (chance < 0.7) await client?.leave()
+    else if (chance < 0.8) client?.cut()
+    else if (chance < 0.9) await comeIn(random.oneOf(nodes))
+  }
+
+  async function comeIn(node: ClusterNode): Promise<void> {
+    const before = presence
+    if (client) left.push(client)
+    client = undefined
+    const entered = await enter(node, {
+      ...{ login, clientId, clean: false, timeoutMs: random.between(2_500, 8_000), onMessage: receive },
+      onSent: () => {
+        if (before === 'absent') presence = 'unknown'
+      },
+    })
+    presence = 'present'
+    client = entered
+    way.push(`node ${node.index} at ${Math.round(performance.now())}`)
+    if (!entered.sessionPresent) noteAll('removed')
+    if (before === 'present' && !entered.sessionPresent) complain('its session is gone', node)
+    if (before === 'absent' && entered.sessionPresent) complain('its session is back from the dead', node)
+    if (stateOf(ownFilter) !== 'granted') await subscribe(ownFilter)
+  }
+
+  async function endSession(node: ClusterNode): Promise<void> {
+    const entered = await enter(node, {
+      ...{ login, clientId, clean: true, onMessage: receive },
+      onSent: () => {
+        record.endedAt.push(performance.now())
+        presence = 'unknown'
+        noteAll('unknown')
+      },
+    })
+    presence = 'absent'
+    noteAll('removed')
+    way.push(`ended on node ${node.index} at ${Math.round(performance.now())}`)
+    if (entered.sessionPresent) complain('a clean session is resumed', node)
+    await entered.leave()
+  }
+
+  async function subscribe(filter: string): Promise<void> {
+    // Granted again, it remains granted all the time.
+    if (stateOf(filter) !== 'granted') note(filter, 'unknown')
+    const code = await client?.subscribe(filter)
+    note(filter, code === 1 ? 'granted' : 'removed')
+  }
+
+  async function unsubscribe(filter: string): Promise<void> {
+    note(filter, 'unknown')
+    await client?.unsubscribe(filter)
+    note(filter, 'removed')
+  }
+
+  function receive({ payload, retain }: { payload: Buffer | string; retain: boolean }): void {
+    record.received.push({ marker: markerOf(payload), at: performance.now(), isRetained: retain })
+  }
+
+  function stateOf(filter: string): FilterState['state'] | undefined {
+    return record.filters.findLast((each) => each.filter === filter)?.state
+  }
+
+  function noteAll(state: FilterState['state']): void {
+    for (const filter of new Set(record.filters.map((each) => each.filter))) note(filter, state)
+  }
+
+  function note(filter: string, state: FilterState['state']): void {
+    record.filters.push({ at: performance.now(), filter, state })
+  }
+
+  function complain(about: string, node: ClusterNode): void {
+    const visits = way.slice(-5).join(', then ')
+    wrong.push(`${clientId}: ${about}, says node ${node.index}; ${visits}`)
+  }
+}

@@ -1,0 +1,132 @@
+import t from 'tap'
+import { matches, missing, outOfOrder, type Sent, type SessionRecord, unwanted } from './judge.ts'
+
+/** Sent at `sentAt`, and acknowledged ten later. */
+function event(
+  marker: string,
+  sentAt: number,
+  kind: Sent['kind'] = 'control',
+  topic = 'radio/x/control',
+): Sent {
+  return { marker, kind, livestream: 'x', topic, sentAt, acknowledgedAt: sentAt + 10 }
+}
+
+function session(
+  filters: [at: number, state: SessionRecord['filters'][number]['state']][],
+  received: [marker: string, at: number][] = [],
+  endedAt: number[] = [],
+): SessionRecord {
+  return {
+    clientId: 's',
+    filters: filters.map(([at, state]) => ({ at, filter: 'radio/x/#', state })),
+    endedAt,
+    received: received.map(([marker, at]) => ({ marker, at, isRetained: false })),
+  }
+}
+
+t.test('an event is owed where a filter was granted all the time until it was acknowledged', async (t) => {
+  const sent = [event('e', 100)]
+  const { acknowledgedAt: _never, ...unacknowledged } = event('e', 100)
+  const lost = ['s misses e of radio/x/control']
+  t.same(missing(session([[50, 'granted']]), sent), lost)
+  t.same(
+    missing(
+      session([
+        [50, 'granted'],
+        [200, 'unknown'],
+        [210, 'removed'],
+      ]),
+      sent,
+    ),
+    lost,
+  )
+  t.same(missing(session([[50, 'granted']], [['e', 150]]), sent), [])
+  t.same(missing(session([[105, 'granted']]), sent), [], 'granted too late')
+  t.same(
+    missing(
+      session([
+        [50, 'granted'],
+        [105, 'unknown'],
+      ]),
+      sent,
+    ),
+    [],
+    'given up meanwhile',
+  )
+  t.same(missing(session([[50, 'unknown']]), sent), [], 'no SUBACK')
+  t.same(missing(session([[50, 'granted']], [], [300]), sent), [], 'the session has ended')
+  t.same(missing(session([[50, 'granted']], [], [60]), sent), lost, 'it ended before')
+  t.same(missing(session([[50, 'granted']]), [unacknowledged]), [])
+})
+
+t.test('of tracks only the newest of a topic is owed', async (t) => {
+  const sent = [
+    event('1', 100, 'track', 'radio/x/track/playing'),
+    event('2', 200, 'track', 'radio/x/track/playing'),
+  ]
+  t.same(missing(session([[50, 'granted']], [['2', 250]]), sent), [])
+  t.same(missing(session([[50, 'granted']], [['1', 250]]), sent), ['s misses 2 of radio/x/track/playing'])
+})
+
+t.test('nothing is delivered that was published after all filters were removed', async (t) => {
+  const sent = [event('e', 100)]
+  const strange = ['s gets e of radio/x/control without a filter']
+  t.same(
+    unwanted(
+      session(
+        [
+          [10, 'granted'],
+          [50, 'removed'],
+        ],
+        [['e', 150]],
+      ),
+      sent,
+    ),
+    strange,
+  )
+  t.same(
+    unwanted(
+      session(
+        [
+          [10, 'granted'],
+          [105, 'removed'],
+        ],
+        [['e', 150]],
+      ),
+      sent,
+    ),
+    [],
+  )
+  t.same(unwanted(session([[10, 'unknown']], [['e', 150]]), sent), [])
+  t.same(
+    unwanted(
+      session(
+        [
+          [120, 'unknown'],
+          [130, 'granted'],
+        ],
+        [['e', 150]],
+      ),
+      sent,
+    ),
+    [],
+  )
+})
+
+t.test('deliveries begin in the order of acceptance, repetitions aside', async (t) => {
+  const sent = ['1', '2', '3'].map((marker, index) => event(marker, index))
+  t.same(outOfOrder(sent, ['1', '2', '1', '3', '2']), [])
+  t.same(outOfOrder(sent, ['1', '3', '2']), ['3 came before 2'])
+})
+
+t.test('filters match as MQTT has it', async (t) => {
+  for (const [filter, topic, isMatch] of [
+    ['radio/x/#', 'radio/x', true],
+    ['radio/x/#', 'radio/x/track/playing', true],
+    ['radio/+/control', 'radio/x/control', true],
+    ['radio/+/control', 'radio/x/data', false],
+    ['radio/+', 'radio/x/data', false],
+  ] as const) {
+    t.equal(matches(filter, topic), isMatch, `${filter} ${topic}`)
+  }
+})

@@ -1,0 +1,112 @@
+/*
+ * What must hold whatever happened, decided from what clients saw: moments are those of one clock, that of the
+ * checker.
+ */
+
+/** An event that was published. */
+export interface Sent {
+  marker: string
+  kind: 'control' | 'track' | 'data'
+  livestream: string
+  /** Where subscribers find it. */
+  topic: string
+  sentAt: number
+  acknowledgedAt?: number
+}
+
+/**
+ * From a moment on a filter is granted (SUBACK), removed (UNSUBACK, or the session ended), or neither is known:
+ * it was asked for, and nothing was heard.
+ */
+export interface FilterState {
+  at: number
+  filter: string
+  state: 'granted' | 'removed' | 'unknown'
+}
+
+/** What a session was told, and what it got. */
+export interface SessionRecord {
+  clientId: string
+  /** In the order of time. */
+  filters: FilterState[]
+  /** When its client asked for its end: what was not delivered by then need not be. */
+  endedAt: number[]
+  received: { marker: string; at: number; isRetained: boolean }[]
+}
+
+/** Acknowledged events that a session should have got and did not, or what it owns newest of a topic. */
+export function missing(session: SessionRecord, sent: readonly Sent[]): string[] {
+  const got = new Set(session.received.map(({ marker }) => marker))
+  return due(sent)
+    .filter((event) => !got.has(event.marker) && isOwed(session, event))
+    .map(({ marker, topic }) => `${session.clientId} misses ${marker} of ${topic}`)
+}
+
+/** Control events all of them, track and data the newest of each topic. */
+function due(sent: readonly Sent[]): Sent[] {
+  const newest = new Map<string, Sent>()
+  for (const event of sent) newest.set(event.topic, event)
+  return sent.filter((event) => event.kind === 'control' || newest.get(event.topic) === event)
+}
+
+/** Whether one filter was granted all the time while the event was published, and the session has not ended since. */
+function isOwed(session: SessionRecord, event: Sent): boolean {
+  const { sentAt, acknowledgedAt } = event
+  if (acknowledgedAt === undefined || session.endedAt.some((at) => at >= sentAt)) return false
+  return filtersFor(session, event.topic).some((filter) => {
+    const states = session.filters.filter((state) => state.filter === filter && state.at <= acknowledgedAt)
+    const during = states.filter(({ at }) => at > sentAt)
+    return during.length === 0 && states.at(-1)?.state === 'granted'
+  })
+}
+
+/** Events that were published and delivered while all filters that match were removed. */
+export function unwanted(session: SessionRecord, sent: readonly Sent[]): string[] {
+  const events = new Map(sent.map((event) => [event.marker, event]))
+  return session.received.flatMap(({ marker, at, isRetained }) => {
+    const event = events.get(marker)
+    if (!event || isRetained) return []
+    const isAsked = filtersFor(session, event.topic).some((filter) => {
+      const states = session.filters.filter((state) => state.filter === filter && state.at <= at)
+      const before = states.findLast((state) => state.at <= event.sentAt)
+      const since = states.filter((state) => state.at > event.sentAt)
+      return [...(before ? [before] : []), ...since].some(({ state }) => state !== 'removed')
+    })
+    return isAsked ? [] : [`${session.clientId} gets ${marker} of ${event.topic} without a filter`]
+  })
+}
+
+function filtersFor(session: SessionRecord, topic: string): string[] {
+  const filters = new Set(session.filters.map(({ filter }) => filter))
+  return [...filters].filter((filter) => matches(filter, topic))
+}
+
+/** As MQTT has it [MQTT-4.7.1]. */
+export function matches(filter: string, topic: string): boolean {
+  const levels = topic.split('/')
+  const wanted = filter.split('/')
+  const isOpenEnded = wanted.at(-1) === '#'
+  if (isOpenEnded) wanted.pop()
+  if (isOpenEnded ? levels.length < wanted.length : levels.length !== wanted.length) return false
+  return wanted.every((level, index) => level === '+' || level === levels[index])
+}
+
+/**
+ * Events of one livestream whose delivery began before that of an event which was acknowledged earlier, or never
+ * began. `attempts` are markers in the order of the attempts; repetitions count as nothing new.
+ */
+export function outOfOrder(sent: readonly Sent[], attempts: readonly string[]): string[] {
+  const place = new Map<string, number>()
+  for (const [index, marker] of attempts.entries()) if (!place.has(marker)) place.set(marker, index)
+  let furthest = -1
+  let before = ''
+  return sent.flatMap(({ marker }) => {
+    const at = place.get(marker)
+    if (at === undefined) return []
+    const isLate = at < furthest
+    const wrong = isLate ? [`${marker} came before ${before}`] : []
+    if (!isLate) before = marker
+    furthest = Math.max(furthest, at)
+    return wrong
+  })
+}

@@ -1,0 +1,117 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Livestream } from '../../../validator/feed/feed.ts'
+import { control, controlTopic, data, dataTopic, playing, playingTopic } from '../../events.ts'
+import type { Issued } from '../../start-hub.ts'
+import { type Client, enter } from './client.ts'
+import type { ClusterNode } from './cluster.ts'
+import type { Sent } from './judge.ts'
+import type { Random } from './random.ts'
+
+export type Publisher = ReturnType<typeof createPublisher>
+
+/**
+ * Publishes for livestreams of its own, one event after the other, each again and again until it is
+ * acknowledged: at QoS 1 from scratch, at QoS 2 as MQTT wants it, in a session that moves with it.
+ */
+export function createPublisher(parts: {
+  name: string
+  qos: 1 | 2
+  login: Issued
+  livestreams: readonly [Livestream, ...Livestream[]]
+  nodes: readonly [ClusterNode, ...ClusterNode[]]
+  random: Random
+  /** Where all publishers note what they send. */
+  sent: Sent[]
+}) {
+  const { name, qos, login, livestreams, nodes, random, sent } = parts
+  let client: Client | undefined
+  let number = 0
+  let lastTime = 0
+  /** Livestreams that are on air; others are idle for a while. */
+  let onAir = [...livestreams]
+
+  return {
+    livestreams,
+    publish,
+    /** Until told otherwise. */
+    async run(isOver: () => boolean): Promise<void> {
+      while (!isOver()) {
+        if (random.happens(0.03)) onAir = livestreams.filter(() => random.happens(0.6))
+        const livestream = onAir[random.below(onAir.length)]
+        const kind = random.oneOf(['control', 'control', 'track', 'track', 'data'] as const)
+        if (livestream) await publish(livestream, kind)
+        if (random.happens(0.02)) client?.cut()
+        await delay(random.between(40, 250))
+      }
+    },
+    leave: async () => client?.leave(),
+  }
+
+  /** Resolves when it is acknowledged. */
+  async function publish(livestream: Livestream, kind: Sent['kind']): Promise<void> {
+    const event = nextEvent(livestream, kind)
+    const { payload, ...noted } = event
+    const topic = `inbox/${livestream.institution.id}`
+    const message = { topic, payload, qos, messageId: (number % 60_000) + 1 }
+    const entry: Sent = { ...noted, sentAt: performance.now() }
+    sent.push(entry)
+    let wasSent = false
+    for (;;) {
+      try {
+        client = client?.isOpen ? client : await comeIn()
+        const dup = qos === 2 && wasSent && client.sessionPresent
+        const accepted = client.publish({ ...message, dup })
+        wasSent = true
+        await accepted
+        break
+      } catch {
+        client?.cut()
+        await delay(50)
+      }
+    }
+    entry.acknowledgedAt = performance.now()
+    if (qos === 2) await release(message.messageId)
+  }
+
+  async function release(messageId: number): Promise<void> {
+    for (;;) {
+      try {
+        client = client?.isOpen ? client : await comeIn()
+        await client.release(messageId)
+        return
+      } catch {
+        client?.cut()
+        await delay(50)
+      }
+    }
+  }
+
+  function comeIn(): Promise<Client> {
+    return enter(random.oneOf(nodes), { login, clientId: name, clean: qos === 1, timeoutMs: 3_000 })
+  }
+
+  function nextEvent(livestream: Livestream, kind: Sent['kind']) {
+    const marker = `${name}-${++number}`
+    lastTime = Math.max(lastTime + 1, Date.now())
+    const time = new Date(lastTime).toISOString()
+    const validUntil = new Date(lastTime + 3_600_000).toISOString()
+    const [topic, fields] = {
+      control: [
+        controlTopic(livestream),
+        control(livestream, { name: `state-${number % 3}`, time, validUntil, marker }),
+      ] as const,
+      track: [
+        playingTopic(livestream),
+        playing(livestream, { start: time, playlistItemId: marker, marker: undefined }),
+      ] as const,
+      data: [dataTopic(livestream), data(livestream, { start: time, cycle: 3_600, marker })] as const,
+    }[kind]
+    return { marker, kind, livestream: livestream.id, topic, payload: JSON.stringify(fields) }
+  }
+}
+
+/** The marker of an event as it arrives. */
+export function markerOf(payload: Buffer | string): string {
+  const { marker, playlistItemId } = JSON.parse(payload.toString())
+  return String(marker ?? playlistItemId)
+}
