@@ -37,11 +37,14 @@ export async function check(
     seed,
     seconds,
     backend,
+    settings = {},
     isWanted = () => true,
   }: {
     seed: string
     seconds: number
     backend: Backend & { faults: StoreFaults }
+    /** Variables of the nodes. */
+    settings?: Record<string, string>
     /** Of the faults only these happen. */
     isWanted?: (fault: Fault) => boolean
   },
@@ -49,7 +52,7 @@ export async function check(
   const random = (name: string) => createRandom(`${seed} ${name}`)
   const { receiver, env } = await startWebhookServer(t)
   const limits = { HUB_QUEUE_LIMIT: '100000', HUB_MAX_CONNECTIONS_PER_ADDRESS: '0' }
-  const cluster = await startCluster(t, backend, { env: { ...env, ...limits } })
+  const cluster = await startCluster(t, backend, { env: { ...env, ...limits, ...settings } })
   const { a } = cluster
   const nodes = atLeastOne(cluster.nodes)
   const livestreams = atLeastOne(someLivestreams(12, 4))

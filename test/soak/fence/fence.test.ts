@@ -3,14 +3,20 @@ import { withoutRedis } from '../../redis-server.ts'
 import { check } from './check.ts'
 import { startBackend } from './cluster.ts'
 import { describeFault } from './faults.ts'
+import { startSentinelBackend } from './sentinel.ts'
 
 /*
  * FENCE_SEED, FENCE_COUNT and FENCE_SECONDS run other and more seeds, for longer. FENCE_FAULTS names the kinds of
- * faults that happen, for example kill,stop. FENCE_STORE=sentinel lets replicas take the place of Redis.
+ * faults that happen, for example kill,stop. FENCE_STORE=sentinel lets replicas
+ * take the place of Redis; FENCE_REPLICAS says for how many of them nodes wait.
  */
 const first = Number(process.env.FENCE_SEED ?? 1)
 const count = Number(process.env.FENCE_COUNT ?? 2)
 const kinds = process.env.FENCE_FAULTS?.split(',')
+/** More settings of the nodes. */
+const settings =
+  process.env.FENCE_REPLICAS === undefined ? {} : { HUB_REDIS_REPLICAS: process.env.FENCE_REPLICAS }
+const isReplicated = process.env.FENCE_STORE === 'sentinel'
 const seconds = Number(process.env.FENCE_SECONDS ?? 30)
 
 t.setTimeout(count * (seconds + 300) * 1000)
@@ -20,9 +26,9 @@ for (let seed = first; seed < first + count; seed++) {
     `three nodes, faults of seed ${seed} for ${seconds} s`,
     { skip: withoutRedis, timeout: (seconds + 300) * 1000 },
     async (t) => {
-      const backend = await startBackend(t)
+      const backend = isReplicated ? await startSentinelBackend(t) : await startBackend(t)
       const { faults, findings, summary } = await check(t, {
-        ...{ seed: String(seed), seconds, backend },
+        ...{ seed: String(seed), seconds, backend, settings },
         isWanted: ({ kind }) => kinds?.includes(kind) ?? true,
       })
       t.comment(`seed ${seed}: ${summary}`)

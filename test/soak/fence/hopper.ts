@@ -111,14 +111,16 @@ export function createHopper(parts: {
     const entered = await enter(node, {
       ...{ login, clientId, clean: true, onMessage: receive },
       onSent: () => {
-        record.endedAt.push(performance.now())
+        const now = performance.now()
+        record.endedAt.push(now)
+        way.push(`asks node ${node.index} for its end at ${Math.round(now)}`)
         presence = 'unknown'
         noteAll('unknown')
       },
     })
     presence = 'absent'
     noteAll('removed')
-    way.push(`ended on node ${node.index} at ${Math.round(performance.now())}`)
+    way.push(`it ended at ${Math.round(performance.now())}`)
     if (entered.sessionPresent) complain('a clean session is resumed', node)
     await entered.leave()
   }
