@@ -37,6 +37,7 @@ export function createHopper(parts: {
   let presence: 'absent' | 'present' | 'unknown' = 'absent'
   let client: Client | undefined
   const left: Client[] = []
+  let connections = 0
   /** Where it was, for whoever looks for the reason. */
   const way: string[] = []
 
@@ -93,7 +94,7 @@ export function createHopper(parts: {
     if (client) left.push(client)
     client = undefined
     const entered = await enter(node, {
-      ...{ login, clientId, clean: false, timeoutMs: random.between(2_500, 8_000), onMessage: receive },
+      ...{ login, clientId, clean: false, timeoutMs: random.between(2_500, 8_000), onMessage: receiver() },
       onSent: () => {
         if (before === 'absent') presence = 'unknown'
       },
@@ -109,7 +110,7 @@ export function createHopper(parts: {
 
   async function endSession(node: ClusterNode): Promise<void> {
     const entered = await enter(node, {
-      ...{ login, clientId, clean: true, onMessage: receive },
+      ...{ login, clientId, clean: true, onMessage: receiver() },
       onSent: () => {
         const now = performance.now()
         record.endedAt.push(now)
@@ -138,8 +139,13 @@ export function createHopper(parts: {
     note(filter, 'removed')
   }
 
-  function receive({ payload, retain }: { payload: Buffer | string; retain: boolean }): void {
-    record.received.push({ marker: markerOf(payload), at: performance.now(), isRetained: retain })
+  /** Notes what one connection gets. */
+  function receiver(): (packet: { payload: Buffer | string; retain: boolean; dup: boolean }) => void {
+    const connection = ++connections
+    return ({ payload, retain: isRetained, dup: isDuplicate }) => {
+      const at = performance.now()
+      record.received.push({ marker: markerOf(payload), at, isRetained, isDuplicate, connection })
+    }
   }
 
   function stateOf(filter: string): FilterState['state'] | undefined {

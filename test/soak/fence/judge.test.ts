@@ -1,5 +1,5 @@
 import t from 'tap'
-import { matches, missing, outOfOrder, type Sent, type SessionRecord, unwanted } from './judge.ts'
+import { matches, missing, outOfOrder, type Sent, type SessionRecord, sentAgain, unwanted } from './judge.ts'
 
 /** Sent at `sentAt`, and acknowledged ten later. */
 function event(
@@ -8,7 +8,7 @@ function event(
   kind: Sent['kind'] = 'control',
   topic = 'radio/x/control',
 ): Sent {
-  return { marker, kind, livestream: 'x', topic, sentAt, acknowledgedAt: sentAt + 10 }
+  return { marker, kind, livestream: 'x', topic, sentAt, attempts: 1, acknowledgedAt: sentAt + 10 }
 }
 
 function session(
@@ -20,7 +20,9 @@ function session(
     clientId: 's',
     filters: filters.map(([at, state]) => ({ at, filter: 'radio/x/#', state })),
     endedAt,
-    received: received.map(([marker, at]) => ({ marker, at, isRetained: false })),
+    received: received.map(([marker, at]) => {
+      return { marker, at, isRetained: false, isDuplicate: false, connection: 1 }
+    }),
   }
 }
 
@@ -111,6 +113,23 @@ t.test('nothing is delivered that was published after all filters were removed',
     ),
     [],
   )
+})
+
+t.test('what was acknowledged is not sent again in its connection', async (t) => {
+  const twice = session(
+    [[10, 'granted']],
+    [
+      ['e', 150],
+      ['e', 160],
+    ],
+  )
+  t.same(sentAgain(twice, [event('e', 100)]), ['s gets e again in one connection'])
+  t.same(sentAgain(twice, [{ ...event('e', 100), attempts: 2 }]), [], 'it was published twice')
+  const [first, second] = twice.received
+  if (!first || !second) return
+  for (const fields of [{ isDuplicate: true }, { connection: 2 }, { isRetained: true }]) {
+    t.same(sentAgain({ ...twice, received: [first, { ...second, ...fields }] }, [event('e', 100)]), [])
+  }
 })
 
 t.test('deliveries begin in the order of acceptance, repetitions aside', async (t) => {

@@ -11,6 +11,8 @@ export interface Sent {
   /** Where subscribers find it. */
   topic: string
   sentAt: number
+  /** How often it was sent until it was acknowledged. */
+  attempts: number
   acknowledgedAt?: number
 }
 
@@ -31,7 +33,7 @@ export interface SessionRecord {
   filters: FilterState[]
   /** When its client asked for its end: what was not delivered by then need not be. */
   endedAt: number[]
-  received: { marker: string; at: number; isRetained: boolean }[]
+  received: { marker: string; at: number; isRetained: boolean; isDuplicate: boolean; connection: number }[]
 }
 
 /** Acknowledged events that a session should have got and did not, or what it owns newest of a topic. */
@@ -73,6 +75,21 @@ export function unwanted(session: SessionRecord, sent: readonly Sent[]): string[
       return [...(before ? [before] : []), ...since].some(({ state }) => state !== 'removed')
     })
     return isAsked ? [] : [`${session.clientId} gets ${marker} of ${event.topic} without a filter`]
+  })
+}
+
+/**
+ * Events that were published once, and sent twice in one connection, which had acknowledged them: under a new packet
+ * identifier and without DUP, so that the client cannot know [MQTT-4.4.0-1].
+ */
+export function sentAgain(session: SessionRecord, sent: readonly Sent[]): string[] {
+  const publishedOnce = new Set(sent.filter(({ attempts }) => attempts === 1).map(({ marker }) => marker))
+  const seen = new Set<string>()
+  return session.received.flatMap(({ marker, isRetained, isDuplicate, connection }) => {
+    if (isRetained || !publishedOnce.has(marker)) return []
+    const isKnown = seen.has(`${connection} ${marker}`)
+    seen.add(`${connection} ${marker}`)
+    return isKnown && !isDuplicate ? [`${session.clientId} gets ${marker} again in one connection`] : []
   })
 }
 

@@ -53,15 +53,14 @@ export function createPublisher(parts: {
     const { payload, ...noted } = event
     const topic = `inbox/${livestream.institution.id}`
     const message = { topic, payload, qos, messageId: (number % 60_000) + 1 }
-    const entry: Sent = { ...noted, sentAt: performance.now() }
+    const entry: Sent = { ...noted, sentAt: performance.now(), attempts: 0 }
     sent.push(entry)
-    let wasSent = false
     for (;;) {
       try {
         client = client?.isOpen ? client : await comeIn()
-        const dup = qos === 2 && wasSent && client.sessionPresent
+        const dup = qos === 2 && entry.attempts > 0 && client.sessionPresent
         const accepted = client.publish({ ...message, dup })
-        wasSent = true
+        entry.attempts++
         await accepted
         break
       } catch {
