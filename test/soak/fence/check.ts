@@ -26,7 +26,7 @@ export interface Verdict {
 }
 
 /** After the faults everything must be well again within this time, milliseconds. */
-const settleMs = 60_000
+const settleMs = 45_000
 const hoppers = 12
 const mortals = 4
 const revocable = 8
@@ -97,7 +97,8 @@ export async function check(
       sessions.map(({ visit }, index) => visit(nodes[(index + round) % nodes.length] ?? nodes[0])),
     )
     if (areDone) await probe(publishers.all)
-    await comes(() => look().length === 0, round === 0 ? settleMs : settleMs / 4)
+    const wait = lost.length > 0 ? settleMs / 9 : settleMs
+    await comes(() => look().length === 0, wait)
     lost.push(...look().filter((line) => !lost.includes(line)))
   }
   const stuck = await stuckQueues(nodes)

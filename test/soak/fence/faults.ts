@@ -17,13 +17,13 @@ const storeFaults = ['restart', 'pause', 'slow'] as const
 type NodeFault = (typeof nodeFaults)[number]
 type StoreFault = (typeof storeFaults)[number] | 'fail over'
 
-/** What can happen to the store behind all nodes. */
+/** What can happen to the store behind all nodes: to one server, or to one with a replica. */
 export interface StoreFaults {
   /** Killed, away for a while, and there again; with what it had on disk. */
-  restart(ms: number): Promise<void>
+  restart?(ms: number): Promise<void>
   /** Stands still with its connections open. */
-  pause(ms: number): Promise<void>
-  /** A replica that is so far behind takes its place; undefined where there is none. */
+  pause?(ms: number): Promise<void>
+  /** A replica that is so far behind takes its place. */
   failOver?(behindMs: number): Promise<void>
 }
 
@@ -84,8 +84,8 @@ export async function makeFaults(
   }
 
   async function strikeStore({ kind, ms }: Fault): Promise<void> {
-    if (kind === 'restart') await store.restart(ms)
-    else if (kind === 'pause') await store.pause(ms)
+    if (kind === 'restart') await store.restart?.(ms)
+    else if (kind === 'pause') await store.pause?.(ms)
     else if (kind === 'fail over') await store.failOver?.(ms)
     else {
       for (const { way } of nodes) way.slow(ms / 10)

@@ -55,11 +55,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
       await writeFile(path, JSON.stringify({ redis }))
       return { env: { HUB_CONFIG: path }, way: together([toOne, toOther, toSentinel]) }
     },
-    faults: {
-      restart: failOver,
-      pause: failOver,
-      failOver,
-    },
+    faults: { failOver },
   }
 
   /** The replica takes over what it has: nothing of the last `behindMs`. */
