@@ -29,6 +29,7 @@ export interface Verdict {
 const settleMs = 45_000
 const hoppers = 12
 const mortals = 4
+const settled = 3
 const revocable = 8
 
 /**
@@ -69,8 +70,10 @@ export async function check(
   for (const node of nodes) await node.knows(1 + 1 + publishers.logins + revocable)
   const sessions = Array.from({ length: hoppers }, (_, index) => {
     const isMortal = index < mortals
-    const clientId = `${isMortal ? 'mortal' : 'hopper'}-${index}`
-    return createHopper({ clientId, login, livestreams, nodes, isMortal, random: random(clientId) })
+    const stays = index >= hoppers - settled
+    const clientId = `${isMortal ? 'mortal' : stays ? 'settled' : 'hopper'}-${index}`
+    const client = { clientId, login, isMortal, stays }
+    return createHopper({ ...client, livestreams, nodes, random: random(clientId) })
   })
   const { sent } = publishers
   t.teardown(() =>

@@ -20,9 +20,11 @@ export function createHopper(parts: {
   livestreams: readonly [Livestream, ...Livestream[]]
   nodes: readonly [ClusterNode, ...ClusterNode[]]
   isMortal: boolean
+  /** It keeps a connection as long as it lasts. */
+  stays: boolean
   random: Random
 }) {
-  const { clientId, login, livestreams, nodes, isMortal, random } = parts
+  const { clientId, login, livestreams, nodes, isMortal, stays, random } = parts
   const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
   /** What a node said of the session that cannot be. */
   const wrong: string[] = []
@@ -81,7 +83,7 @@ export function createHopper(parts: {
     await delay(random.between(50, 900))
     const filter = filters[random.below(filters.length)] ?? ownFilter
     const granted = filters.filter((each) => stateOf(each) === 'granted')
-    const chance = random.between(0, 1)
+    const chance = random.between(0, stays ? 0.6 : 1)
     if (chance < 0.35) await subscribe(filter)
     else if (chance < 0.6) await unsubscribe(granted[random.below(granted.length)] ?? filter)
     else if (chance < 0.7) await client?.leave()
