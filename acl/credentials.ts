@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Collection, createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 import {
   type CredentialRequest,
   checkCredentialRequest,
@@ -66,7 +66,7 @@ export async function createCredentials(parts: {
   const noted = new Set<string>()
   const chooseUsername = createUsernameChooser(collection)
   // A rotation must not bring back what a revocation just removed.
-  const inTurn = createLock(store, 'credential')
+  const inTurn = await createLock(store, 'credential')
   const schedule = createSchedule({ clock, due: (username) => void revokeDue(username) })
   for (const credential of collection.values()) scheduleRevocation(credential)
   collection.onChanged((username, _before, after) => {
@@ -86,7 +86,7 @@ export async function createCredentials(parts: {
     ): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return inTurn(() => issue(permissions, first))
+      return inTurn((held) => issue(permissions, held, first))
     },
 
     /**
@@ -130,13 +130,13 @@ export async function createCredentials(parts: {
       if (revokeAfterMs !== undefined && !(revokeAfterMs > 0 && revokeAfterMs <= maxRevokeAfterMs)) {
         return { error: 'revokeAfter must be more than nothing and at most 3650 days' }
       }
-      return inTurn(() => replace(username, revokeAfterMs, first))
+      return inTurn((held) => replace(username, revokeAfterMs, held, first))
     },
 
     /** Ends a credential now. False when there is none of that name. */
     revoke(username: string): Promise<boolean> {
-      return inTurn(async () => {
-        const existed = await collection.delete(username)
+      return inTurn(async (held) => {
+        const existed = await collection.delete(username, held)
         if (existed) ended(username)
         return existed
       })
@@ -156,6 +156,7 @@ export async function createCredentials(parts: {
 
   async function issue(
     permissions: Permissions,
+    held: readonly Change[],
     first?: (credential: Credential) => Promise<void>,
   ): Promise<IssuedCredential> {
     const now = clock()
@@ -172,7 +173,7 @@ export async function createCredentials(parts: {
     }
     const hash = digest(salt, password).toString('base64url')
     await first?.(credential)
-    await collection.put(credential.username, { ...credential, salt, hash })
+    await collection.put(credential.username, { ...credential, salt, hash }, held)
     const warning = warnAbout(permissions.institutions)
     return { credential, password, ...(warning === undefined ? {} : { warning }) }
   }
@@ -180,15 +181,16 @@ export async function createCredentials(parts: {
   async function replace(
     username: string,
     revokeAfterMs: number | undefined,
+    held: readonly Change[],
     first?: (next: Credential, revokeAt: string | undefined) => Promise<void>,
   ): Promise<RotatedCredential | { error: string }> {
     const old = collection.get(username)
     if (old === undefined || hasEnded(old))
       return { error: `there is no credential ${JSON.stringify(username)}` }
     const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
-    const issued = await issue(old, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
+    const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
     if (ending !== old) {
-      await collection.put(username, ending)
+      await collection.put(username, ending, held)
       scheduleRevocation(ending)
     }
     return {
@@ -214,11 +216,11 @@ export async function createCredentials(parts: {
     // It is refused from now on, noted and stored or not.
     ended(username)
     try {
-      await inTurn(async () => {
+      await inTurn(async (held) => {
         if (!isDue(username)) return
         if (!noted.has(username)) await noteDue?.(username)
         noted.add(username)
-        await collection.delete(username)
+        await collection.delete(username, held)
         noted.delete(username)
       })
     } catch (error) {

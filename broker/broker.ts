@@ -94,7 +94,7 @@ export async function createBroker(parts: {
   const outbox = await openOutbox({ store, clock, sequences, queueLimit, mayReceive, log, metrics })
   const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
   const sessions = await openSessions({
-    ...{ store, outbox, routes, nodes, clock, hubTime, expiryMs },
+    ...{ store, outbox, routes, nodes, sequences, clock, hubTime, expiryMs },
     maxPerCredential: limits.maxSessionsPerCredential,
   })
   followSessions({ store, sessions, outbox, nodes, log })
@@ -115,8 +115,9 @@ export async function createBroker(parts: {
   const links = createLinks()
   const { incomingWindow } = limits
   const publishRate = createPublishRate(limits.publishRate, store)
+  const largeEvents = createTurns(1)
   const running = createRunningWork()
-  const receiving = createReceiving({
+  const receiving = await createReceiving({
     ...{ store, wills, incomingWindow, running, clock, log, metrics },
     rate: publishRate,
     isValid: access.isValid,

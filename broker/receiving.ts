@@ -44,7 +44,7 @@ const willRetryMs = 1_000
  * What clients publish, until it may be acknowledged: each PUBLISH once, wills when their time has come.
  * Everything here rejects when the connection must be closed without an acknowledgement.
  */
-export function createReceiving(parts: {
+export async function createReceiving(parts: {
   store: Store
   wills: ReturnType<typeof createWills>
   /** Received QoS 2 messages one client may leave unreleased. */
@@ -62,7 +62,7 @@ export function createReceiving(parts: {
     rate.charge(principal.username, cost, performance.now())
   let receive: Receive = async () => false
   let state: 'new' | 'started' | 'closed' = 'new'
-  const inTurn = createLock(store, 'wills')
+  const inTurn = await createLock(store, 'wills')
   /** Left-over wills that this node has begun with, by key. */
   const begun = new Set<string>()
   /** How many wills of each credential wait for its publish rate. */
@@ -153,7 +153,7 @@ export function createReceiving(parts: {
 
   /** One node at a time, so that another that thinks it is its business finds nothing left. */
   async function leftOver(will: ReceivedWill, key: string): Promise<boolean> {
-    const isPublished = await inTurn(() => publishOnce(will, key))
+    const isPublished = await inTurn((held) => publishOnce(will, key, held))
     if (isPublished) begun.delete(key)
     return isPublished
   }
@@ -179,9 +179,13 @@ export function createReceiving(parts: {
     else waiting.delete(username)
   }
 
-  async function publishOnce(will: ReceivedWill, key: string | undefined): Promise<boolean> {
+  async function publishOnce(
+    will: ReceivedWill,
+    key: string | undefined,
+    held: readonly Change[] = [],
+  ): Promise<boolean> {
     if (key && !(await wills.isDue(key))) return true
-    const alongside = key ? [{ del: key }] : []
+    const alongside = key ? [{ del: key }, ...held] : []
     // It was written with a right to publish that has been taken away.
     if (!isValid(will.principal)) {
       await store.commit(alongside)

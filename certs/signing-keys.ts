@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
 import { createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
@@ -29,9 +29,9 @@ export const algorithm = 'RS256'
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
-  const inTurn = createLock(store, 'signing-key')
+  const inTurn = await createLock(store, 'signing-key')
   // Nodes that start at the same time each make one, and agree on the newest as soon as they hear of each other.
-  let signing = newest() ?? (await make())
+  let signing = newest() ?? (await make([]))
   collection.onChanged(() => {
     signing = newest() ?? signing
   })
@@ -57,14 +57,14 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
      * called with its name before it is stored; when that rejects there is none.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const old = [...collection.values()]
-        const made = await make(first)
+        const made = await make(held, first)
         signing = made
         const replacedAt = new Date(clock()).toISOString()
         for (const key of old) {
-          if (dropOld || !isKept(key)) await collection.delete(key.kid)
-          else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt })
+          if (dropOld || !isKept(key)) await collection.delete(key.kid, held)
+          else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt }, held)
         }
         return shown(made)
       }),
@@ -77,7 +77,7 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       .at(-1)
   }
 
-  async function make(first?: Rotation['first']): Promise<StoredKey> {
+  async function make(held: readonly Change[], first?: Rotation['first']): Promise<StoredKey> {
     const pair = await generateKeyPair(algorithm, { modulusLength: 2048, extractable: true })
     const kid = randomUUID()
     const key: StoredKey = {
@@ -88,7 +88,7 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       publicJwk: { ...(await exportJWK(pair.publicKey)), kid, use: 'sig', alg: algorithm },
     }
     await first?.(kid)
-    await collection.put(kid, key)
+    await collection.put(kid, key, held)
     return key
   }
 

@@ -1,25 +1,39 @@
 import { randomUUID } from 'node:crypto'
-import type { Store } from './store.ts'
+import { type Change, ConditionFailed, type Store } from './store.ts'
 
-/** Runs a change when everything that was to be changed before is done, and answers with its result. */
-export type InLock = <T>(change: () => Promise<T>) => Promise<T>
+/**
+ * Runs a change when everything that was to be changed before is done, and answers with its result. The change puts
+ * `held` into its commits: they apply only while the lock is its own.
+ */
+export type InLock = <T>(change: (held: readonly Change[]) => Promise<T>) => Promise<T>
 
 /** A lock that is held longer than this belongs to a node that is gone, or may as well be. */
 const patienceMs = 10_000
 
+const prefix = 'lock/'
+
+/** A lock as it is stored. It stays, so that its number only grows. */
+interface Holding {
+  /** Fencing number: each holder has a higher one than those before. */
+  number: number
+  /** The claim that holds it; null: it is free. */
+  claim: string | null
+}
+
 /**
  * Changes one after another, on all nodes that share the store: whoever decides by what is there (a name that
- * is free, a token that was not used) finds what the change before left.
+ * is free, a token that was not used) finds what the change before left. Who holds the lock for too long loses it, and
+ * its commits fail.
  */
-export function createLock(store: Store, name: string, patience = patienceMs): InLock {
-  const take = store.watch ? createClaims(store, store.watch, `turn ${name}`, patience) : undefined
+export async function createLock(store: Store, name: string, patience = patienceMs): Promise<InLock> {
+  const take = store.watch ? await createSharedLock(store, store.watch, prefix + name, patience) : undefined
   const here = createLocks()
   return (change) =>
     here.hold('', async () => {
-      if (!take) return change()
-      const release = await take()
+      if (!take) return change([])
+      const { held, release } = await take()
       try {
-        return await change()
+        return await change(held)
       } finally {
         release()
       }
@@ -60,70 +74,73 @@ export function createLocks() {
   }
 }
 
-/** Claims queue up in the order of the commits that told of them, which is the same for all nodes. */
-function createClaims(
+/** The same between nodes: the stored holding decides, and each change of it says what it expects there. */
+async function createSharedLock(
   store: Store,
   watch: NonNullable<Store['watch']>,
-  channel: string,
+  key: string,
   patience: number,
-): () => Promise<() => void> {
-  const claims: string[] = []
-  let moved = () => {}
-
-  watch(channel, (change) => {
-    if (!('tell' in change)) return
-    const { begun, over }: Claim = JSON.parse(change.value.toString())
-    if (begun !== undefined) claims.push(begun)
-    if (over !== undefined) remove(over)
+) {
+  let stored = (await store.get(key))?.toString()
+  let changed = () => {}
+  watch(prefix, (change) => {
+    if (!('put' in change) || change.put !== key) return
+    stored = change.value.toString()
+    changed()
   })
 
-  return async () => {
+  return async (): Promise<{ held: readonly Change[]; release: () => void }> => {
     const claim = randomUUID()
-    try {
-      await tell({ begun: claim })
-    } catch (error) {
-      end(claim) // The others may have heard of it.
-      throw error
+    for (;;) {
+      const before = stored
+      const { number, claim: holder } = readHolding(before)
+      const isLost = holder !== null && !(await isMoved(before))
+      if (holder !== null && !isLost) continue
+      const mine = JSON.stringify({ number: number + 1, claim } satisfies Holding)
+      const release = () => void free(mine, number + 1)
+      try {
+        if (await replace(before, mine)) return { held: [{ check: key, when: { value: mine } }], release }
+      } catch (error) {
+        release() // It may have been applied.
+        throw error
+      }
     }
-    claims.push(claim)
-    for (let first = claims[0]; first !== undefined && first !== claim; first = claims[0]) await pass(first)
-    return () => end(claim)
   }
 
-  /** Resolves when another claim is the first. */
-  async function pass(first: string): Promise<void> {
-    const isOver = await new Promise<boolean>((resolve) => {
+  /** Waits until the holding is another one; false when that takes too long. */
+  function isMoved(before: string | undefined): Promise<boolean> {
+    return new Promise((resolve) => {
       const timer = setTimeout(resolve, patience, false)
-      moved = () => {
-        if (claims[0] === first) return
+      changed = () => {
         clearTimeout(timer)
         resolve(true)
       }
+      if (stored !== before) changed()
     })
-    if (isOver || claims[0] !== first) return
-    // For all nodes at once, so that they agree who is next.
-    await tell({ over: first }).catch(() => undefined)
-    remove(first)
   }
 
-  function end(claim: string): void {
-    remove(claim)
-    // Should this not arrive, the others lose patience.
-    tell({ over: claim }).catch(() => undefined)
+  /** False when another node was first, which this one has heard by then. */
+  async function replace(before: string | undefined, after: string): Promise<boolean> {
+    try {
+      await store.commit([
+        { put: key, value: after, when: before === undefined ? 'absent' : { value: before } },
+      ])
+      stored = after
+      changed()
+      return true
+    } catch (error) {
+      if (error instanceof ConditionFailed) return false
+      throw error
+    }
   }
 
-  function remove(claim: string): void {
-    const index = claims.indexOf(claim)
-    if (index >= 0) claims.splice(index, 1)
-    moved()
-  }
-
-  function tell(claim: Claim): Promise<void> {
-    return store.commit([{ tell: channel, value: JSON.stringify(claim) }])
+  /** Should this fail, the others lose patience. */
+  async function free(mine: string, number: number): Promise<void> {
+    const left = JSON.stringify({ number, claim: null } satisfies Holding)
+    await replace(mine, left).catch(() => undefined)
   }
 }
 
-interface Claim {
-  begun?: string
-  over?: string
+function readHolding(stored: string | undefined): Holding {
+  return stored === undefined ? { number: 0, claim: null } : JSON.parse(stored)
 }

@@ -27,8 +27,12 @@ export interface Reach {
 }
 
 /** Resolves when this node has heard everything that was committed before. */
-export async function settled(...stores: Pick<SharedStore, 'commit'>[]): Promise<void> {
-  for (const store of stores) await store.commit([{ tell: 'heard', value: '' }])
+export async function settled(...stores: Pick<SharedStore, 'catchUp' | 'commit'>[]): Promise<void> {
+  for (const store of stores) {
+    // Behind what it commits itself; a node that is refused hears all the same.
+    await store.commit([{ tell: 'heard', value: '' }]).catch(() => undefined)
+    await store.catchUp()
+  }
 }
 
 interface Commit {

@@ -1,6 +1,6 @@
 import { createCollection } from '../../store/collection.ts'
 import { createLock } from '../../store/lock.ts'
-import type { Store } from '../../store/store.ts'
+import type { Change, Store } from '../../store/store.ts'
 import {
   type Announcement,
   type AnnouncementRequest,
@@ -34,7 +34,7 @@ export async function createLifecycle(parts: {
   const { store, traffic, clock, stage } = parts
   const collection = await createCollection<TrackStatus>(store, 'lifecycle')
   // An announcement must not bring back what was just retired.
-  const inTurn = createLock(store, 'lifecycle')
+  const inTurn = await createLock(store, 'lifecycle')
   const retired: ((track: Track) => void)[] = []
   collection.onChanged((_key, before, after) => {
     if (after?.state === 'gone' && before?.state !== 'gone') tellRetired(after.track)
@@ -51,16 +51,17 @@ export async function createLifecycle(parts: {
     async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
       const checked = checkAnnouncement(request)
       if ('error' in checked) return checked
-      return inTurn(() => announce(checked))
+      return inTurn((held) => announce(checked, held))
     },
 
     /** Ends a track, once its sunset has passed and nobody uses it any more. */
     retire: (track: Track): Promise<TrackReport | { error: string }> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const before = of(track)
         const error = whyNot(before)
         if (error !== undefined) return { error }
-        await collection.put(track, { ...before, state: 'gone', retiredAt: new Date(clock()).toISOString() })
+        const retiredAt = new Date(clock()).toISOString()
+        await collection.put(track, { ...before, state: 'gone', retiredAt }, held)
         tellRetired(track)
         return report(track)
       }),
@@ -83,7 +84,10 @@ export async function createLifecycle(parts: {
     for (const listener of retired) listener(track)
   }
 
-  async function announce(checked: Announcement): Promise<TrackReport | { error: string }> {
+  async function announce(
+    checked: Announcement,
+    held: readonly Change[],
+  ): Promise<TrackReport | { error: string }> {
     const { track, sunset, link } = checked
     const before = of(track)
     if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
@@ -91,10 +95,8 @@ export async function createLifecycle(parts: {
       return { error: `sunset must lie in the future on stage prod, not at ${sunset.toISOString()}` }
     }
     const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
-    await collection.put(track, {
-      ...{ track, state: 'deprecated', announcedAt, link, retiredAt: null },
-      sunset: sunset.toISOString(),
-    })
+    const dates = { announcedAt, sunset: sunset.toISOString(), retiredAt: null }
+    await collection.put(track, { track, state: 'deprecated', link, ...dates }, held)
     return report(track)
   }
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createCollection } from '../../store/collection.ts'
 import { createLock } from '../../store/lock.ts'
-import type { Store } from '../../store/store.ts'
+import type { Change, Store } from '../../store/store.ts'
 import type { Asker, Passwords } from './passwords.ts'
 import { checkUserRequest, normalEmail, type User, type UserRequest } from './user.ts'
 
@@ -44,7 +44,7 @@ export async function createUsers(parts: {
     if (after) idByEmail.set(after.email, userId)
   })
   // A password must not bring back a user that was just removed, and a token works once.
-  const inOrder = createLock(store, 'user')
+  const inOrder = await createLock(store, 'user')
 
   return {
     /**
@@ -57,7 +57,7 @@ export async function createUsers(parts: {
     ): Promise<(ResetToken & { warning?: string }) | { error: string }> {
       const checked = checkUserRequest(request)
       if ('error' in checked) return checked
-      return inOrder(async () => {
+      return inOrder(async (held) => {
         if (idByEmail.has(checked.email)) return { error: `there is already a user ${checked.email}` }
         const user: StoredUser = {
           ...checked,
@@ -68,7 +68,7 @@ export async function createUsers(parts: {
           resets: [],
         }
         await first?.(shown(user))
-        const reset = await storeReset(user, 'operator')
+        const reset = await storeReset(user, 'operator', held)
         idByEmail.set(user.email, user.userId)
         const { institutionId } = user
         if (knownInstitution(institutionId)) return reset
@@ -84,18 +84,18 @@ export async function createUsers(parts: {
 
     /** Removes a user; its tokens are void at once. The id it had, or undefined. */
     remove: (email: string): Promise<string | undefined> =>
-      inOrder(async () => {
+      inOrder(async (held) => {
         const stored = byEmail(email)
-        if (!stored || !(await collection.delete(stored.userId))) return undefined
+        if (!stored || !(await collection.delete(stored.userId, held))) return undefined
         idByEmail.delete(stored.email)
         return stored.userId
       }),
 
     /** A token to choose a new password; the old one works until then. Undefined: no such user. */
     issueReset: (email: string, channel: ResetChannel): Promise<ResetToken | undefined> =>
-      inOrder(async () => {
+      inOrder(async (held) => {
         const stored = byEmail(email)
-        return stored && storeReset(stored, channel)
+        return stored && storeReset(stored, channel, held)
       }),
 
     /** Uses a token up and sets the password; every token of the user is void then. Undefined: not a valid token. */
@@ -104,7 +104,7 @@ export async function createUsers(parts: {
       // Looked up before the expensive part, and again when it is our turn: a token works once.
       if (!byReset(hash)) return undefined
       const passwordHash = await passwords.hash(password, asker)
-      return inOrder(async () => {
+      return inOrder(async (held) => {
         const found = byReset(hash)
         if (!found) return undefined
         const { stored, channel } = found
@@ -115,7 +115,7 @@ export async function createUsers(parts: {
           generation: stored.generation + 1,
           emailVerified: stored.emailVerified || channel === 'mail',
         }
-        await collection.put(stored.userId, changed)
+        await collection.put(stored.userId, changed, held)
         return shown(changed)
       })
     },
@@ -146,14 +146,16 @@ export async function createUsers(parts: {
     generationOf: (userId: string): number => collection.get(userId)?.generation ?? -1,
   }
 
-  async function storeReset(user: StoredUser, channel: ResetChannel): Promise<ResetToken> {
+  async function storeReset(
+    user: StoredUser,
+    channel: ResetChannel,
+    held: readonly Change[],
+  ): Promise<ResetToken> {
     const token = randomBytes(32).toString('base64url')
     const expiresAt = new Date(clock() + resetLifetimeMs[channel]).toISOString()
     const others = user.resets.filter((reset) => reset.channel !== channel)
-    await collection.put(user.userId, {
-      ...user,
-      resets: [...others, { channel, hash: digest(token), expiresAt }],
-    })
+    const resets = [...others, { channel, hash: digest(token), expiresAt }]
+    await collection.put(user.userId, { ...user, resets }, held)
     return { user: shown(user), token, expiresAt }
   }
 

@@ -54,14 +54,14 @@ export async function createPushSubscriptions(parts: {
     if (after) index(after)
   })
   // Disabling must not bring back what was just removed, nor two users exceed what one institution may have.
-  const inTurn = createLock(store, 'subscription')
+  const inTurn = await createLock(store, 'subscription')
 
   return {
     /** Undefined: the institution has too many. */
     add: (
       request: Pick<PushSubscription, 'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy'>,
     ): Promise<PushSubscription | undefined> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
         const subscription: PushSubscription = {
           name: namePrefix + randomUUID(),
@@ -71,7 +71,7 @@ export async function createPushSubscriptions(parts: {
           retryPolicy: null,
           createdAt: new Date(clock()).toISOString(),
         }
-        await collection.put(subscription.name, subscription)
+        await collection.put(subscription.name, subscription, held)
         index(subscription)
         return subscription
       }),
@@ -89,32 +89,30 @@ export async function createPushSubscriptions(parts: {
 
     /** `alongside` is stored with it. */
     remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const subscription = ofInstitutionNamed(institutionId, name)
-        if (!subscription || !(await collection.delete(name, alongside))) return false
+        if (!subscription || !(await collection.delete(name, [...alongside, ...held]))) return false
         unindex(subscription)
         return true
       }),
 
     /** Nothing is sent to it any more. True when it was enabled. `teller`: the node that tells its contact. */
     disable: (name: string, teller?: string): Promise<boolean> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const subscription = collection.get(name)
         if (!subscription || subscription.disabledAt !== undefined) return false
         const disabledAt = new Date(clock()).toISOString()
-        await collection.put(name, {
-          ...{ ...subscription, disabledAt },
-          ...(teller !== undefined && { toldBy: teller }),
-        })
+        const told = teller !== undefined && { toldBy: teller }
+        await collection.put(name, { ...subscription, disabledAt, ...told }, held)
         return true
       }),
 
     /** True when it was disabled. What `alongside` makes is stored with it. */
     enable: (name: string, alongside: () => readonly Change[] = () => []): Promise<boolean> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const { disabledAt, toldBy: _nobody, ...subscription } = collection.get(name) ?? {}
         if (disabledAt === undefined || !('name' in subscription)) return false
-        await collection.put(name, subscription, alongside())
+        await collection.put(name, subscription, [...alongside(), ...held])
         return true
       }),
 
@@ -123,10 +121,10 @@ export async function createPushSubscriptions(parts: {
      * one any more.
      */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const { toldBy, ...subscription } = collection.get(name) ?? {}
         if (toldBy !== from || !('name' in subscription)) return false
-        await collection.put(name, { ...subscription, ...(to !== undefined && { toldBy: to }) })
+        await collection.put(name, { ...subscription, ...(to !== undefined && { toldBy: to }) }, held)
         return true
       }),
 

@@ -62,7 +62,10 @@ export function followLog(parts: {
         if (!isContinuous) await checkPosition()
         isContinuous = true
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
-        await take(entriesOf(await connection.send('xread', options)))
+        const entries = entriesOf(await connection.send('xread', options))
+        await take(entries)
+        // Nodes give signs of life: where there are none, Redis may have lost the log, this node's membership included.
+        isContinuous = entries.length > 0
       } catch {
         // Whatever it was, the position says where to go on.
         isContinuous = false

@@ -201,7 +201,7 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
   }
   const { store, metrics } = await openBroker(t)
   const log = { error: nothing } as never
-  const receiving = createReceiving({
+  const receiving = await createReceiving({
     store,
     wills: { isHeir: () => true, leftOver: async () => [] } as never,
     incomingWindow: 1,

@@ -8,16 +8,18 @@ import { openRedis } from '../store/open-redis.ts'
 
 function openNodes(t: Test, count: number, patience?: number) {
   const space = createSharedSpace()
-  return Array.from({ length: count }, () => {
-    const store = space.openWatched(t)
-    const inTurn = createLock(store, 'counter', patience)
-    store.start()
-    return { store, inTurn }
-  })
+  return Promise.all(
+    Array.from({ length: count }, async () => {
+      const store = space.openWatched(t)
+      const inTurn = await createLock(store, 'counter', patience)
+      store.start()
+      return { store, inTurn }
+    }),
+  )
 }
 
 t.test('changes of several nodes never overlap, and each finds what the one before left', async (t) => {
-  const nodes = openNodes(t, 3)
+  const nodes = await openNodes(t, 3)
   let running = 0
   let counter = 0
   const change = (inTurn: InLock) =>
@@ -33,7 +35,7 @@ t.test('changes of several nodes never overlap, and each finds what the one befo
 })
 
 t.test('the result is handed on, and a failure holds nobody up', async (t) => {
-  const [a, b] = openNodes(t, 2)
+  const [a, b] = await openNodes(t, 2)
   t.equal(await a?.inTurn(async () => 'done'), 'done')
   const failing = a?.inTurn(async () => {
     throw new Error('cannot')
@@ -46,7 +48,7 @@ t.test('the result is handed on, and a failure holds nobody up', async (t) => {
 })
 
 t.test('a node that died in its turn holds the others up for a while only', async (t) => {
-  const [a, b, c] = openNodes(t, 3, 50)
+  const [a, b, c] = await openNodes(t, 3, 50)
   if (!a || !b || !c) return
   let reached = () => {}
   const inside = new Promise<void>((resolve) => {
@@ -65,7 +67,7 @@ t.test('a node that died in its turn holds the others up for a while only', asyn
 
 t.test('a turn that cannot be claimed is refused, and nobody waits for it', async (t) => {
   for (const fate of ['lost', 'applied'] as const) {
-    const [a, b] = openNodes(t, 2, 60_000)
+    const [a, b] = await openNodes(t, 2, 60_000)
     if (!a || !b) return
     a.store.cut(fate)
     await t.rejects(a.inTurn(async () => t.fail('not its turn')))
@@ -85,16 +87,16 @@ t.test(
     const nodes = await Promise.all(
       ['a', 'b'].map(async () => {
         const store = watched(await openRedis(t, url))
-        const inTurn = createLock(store, 'counter', patience)
+        const inTurn = await createLock(store, 'counter', patience)
         store.startWatching((reason) => t.error(reason))
         return { store, inTurn }
       }),
     )
     const slowly = ({ store, inTurn }: (typeof nodes)[number]) =>
-      inTurn(async () => {
+      inTurn(async (held) => {
         const seen = Number((await store.get('count/it')) ?? 0)
         await delay(4 * patience)
-        await store.commit([{ put: 'count/it', value: String(seen + 1) }])
+        await store.commit([{ put: 'count/it', value: String(seen + 1) }, ...held])
       })
     const outcomes = await Promise.allSettled([...nodes, ...nodes].map(slowly))
     const done = outcomes.filter(({ status }) => status === 'fulfilled').length

@@ -8,7 +8,7 @@ import { createSharedSpace, type SharedSpace, settled } from '../../shared-store
 
 /** No test waits for it: the tests beat where they say so. */
 const never = 1_000_000_000
-const heartbeatMs = 5
+const heartbeatMs = 20
 
 async function openNode(
   t: Test,
@@ -19,6 +19,7 @@ async function openNode(
   /** Commits wait for it, in their order. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
   const commit: typeof store.commit = (changes) => held.until.then(() => store.commit(changes))
+  const enter: typeof store.enter = (...entry) => held.until.then(() => store.enter(...entry))
   const name = `node ${Math.random()}`
   let missedBeats = 0
   const log = pino(
@@ -27,7 +28,7 @@ async function openNode(
   )
   const idFile = options.idFile ?? join(t.testdir(), name)
   const nodes = await createMembership({
-    ...{ store: { ...store, commit }, name, idFile, log, heartbeatMs: options.heartbeatMs ?? never },
+    ...{ store: { ...store, commit, enter }, name, idFile, log, heartbeatMs: options.heartbeatMs ?? never },
   })
   const events: string[] = []
   nodes.onGone((node) => events.push(`gone ${node}`))
@@ -148,8 +149,8 @@ t.test('there is room for so many nodes', async (t) => {
   const store = space.openWatched(t)
   await store.commit(
     Array.from({ length: maxNodes }, (_, slot) => ({
-      put: `node/${slot}`,
-      value: JSON.stringify({ slot, name: '' }),
+      put: `member/${String(slot).padStart(2, '0')}`,
+      value: JSON.stringify({ node: `${slot}`, name: '', number: 1 }),
     })),
   )
   const late = await openNode(t, space)
@@ -200,12 +201,12 @@ t.test('a store that nobody reaches makes nobody dead', async (t) => {
 
 t.test('a node buried while it starts to leave does not come back', async (t) => {
   const { a, b } = await joined(t, 2)
-  const burying = b.store.commit([{ del: `node/${a.nodes.self}` }])
+  const burying = b.store.commit([{ del: 'member/00' }])
   await Promise.all([burying, a.nodes.leave()])
   await settled(a.store, b.store)
   await settled(b.store)
   t.strictSame(a.events, [])
-  t.equal(await b.store.get(`node/${a.nodes.self}`), undefined)
+  t.equal(await b.store.get('member/00'), undefined)
 })
 
 t.test('a node that is slow to come back does it once', async (t) => {
@@ -213,7 +214,7 @@ t.test('a node that is slow to come back does it once', async (t) => {
   let beats = 0
   const release = a.hold()
   a.store.watch('alive', () => beats++)
-  await b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await b.store.commit([{ del: 'member/00' }])
   await until(() => beats > 5)
   release()
   await until(() => a.nodes.isLiving(a.nodes.self))
@@ -225,7 +226,7 @@ t.test('a node that is slow to come back does it once', async (t) => {
 t.test('a node that leaves while it comes back, and finds its slot taken, stays away', async (t) => {
   const { space, a, b } = await joined(t, 2)
   const release = a.hold()
-  await b.store.commit([{ del: `node/${a.nodes.self}` }])
+  await b.store.commit([{ del: 'member/00' }])
   await settled(a.store)
   const next = await openNode(t, space)
   await next.nodes.join()
@@ -235,7 +236,8 @@ t.test('a node that leaves while it comes back, and finds its slot taken, stays 
   release()
   await leaving
   for (let round = 0; round < 3; round++) await settled(a.store, b.store)
-  t.equal(await b.store.get(`node/${a.nodes.self}`), undefined)
+  t.equal(JSON.parse(String(await b.store.get('member/00'))).node, next.nodes.self)
+  t.equal(await b.store.get('member/02'), undefined)
   t.strictSame(a.events, [])
 })
 
@@ -247,3 +249,18 @@ t.test('a node alone is all there is', async (t) => {
   t.equal(only.isLiving(only.self), true)
   t.equal(only.nameOf(only.self), 'host:1')
 })
+
+t.test(
+  'a node that was taken for dead writes nothing before it has caught up and joined again',
+  async (t) => {
+    const { a, b } = await joined(t, 2)
+    const heard: string[] = []
+    a.store.watch('state/', (change) => void ('put' in change && heard.push(change.value.toString())))
+    await b.store.commit([{ del: 'member/00' }, { put: 'state/x', value: 'of b' }])
+    await t.rejects(a.store.commit([{ put: 'state/x', value: 'old' }]), { name: 'Fenced' })
+    await until(() => a.events.includes('return'))
+    t.strictSame(heard, ['of b'], 'it has heard what the others did')
+    await a.store.commit([{ put: 'state/y', value: 'of a' }])
+    t.equal(String(await b.store.get('state/x')), 'of b')
+  },
+)
