@@ -46,6 +46,7 @@ export async function openOutbox(parts: {
     revert: queues.revert,
     bodyChange: queues.bodyChange,
     resume: queues.resume,
+    reload: queues.reload,
     dropOrphans: queues.dropOrphans,
     clear: queues.clear,
     forgetAll: queues.forgetAll,
@@ -64,9 +65,12 @@ export async function openOutbox(parts: {
       queues.bodyRemoved(sequence)
     },
 
-    /** Another node has stored an entry. */
-    adoptStored(session: Session, entry: QueueEntry): void {
-      if (queues.adoptStored(session, entry) && session.connection) void flush(session)
+    /** Another node has stored an entry. `isWanted`: the session is subscribed to its topic. */
+    adoptStored(session: Session, entry: QueueEntry, isWanted: boolean): void {
+      if (!queues.adoptStored(session, entry)) return
+      const adopted = session.queue.get(entry.sequence)
+      if (!isWanted && adopted) finished.add(queues.remove(session, adopted))
+      else if (session.connection) void flush(session)
     },
 
     /** Sends what was planned, now that it is stored. */

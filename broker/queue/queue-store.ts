@@ -11,10 +11,14 @@ import { decodeRecord, encodeRecord } from './record.ts'
  * `body/{sequence}` the payload that the entries of one message share.
  */
 
-/** All stored queues by client id, oldest entry first, by sequence. */
-export async function readQueues(store: Store): Promise<Map<string, Map<number, QueueEntry>>> {
+/** Stored queues by client id, oldest entry first, by sequence: all of them, or that of one client. */
+export async function readQueues(
+  store: Store,
+  clientId?: string,
+): Promise<Map<string, Map<number, QueueEntry>>> {
   const queues = new Map<string, Map<number, QueueEntry>>()
-  for await (const [key, value] of store.range('queue/')) {
+  const below = clientId === undefined ? '' : `${encodeURIComponent(clientId)}/`
+  for await (const [key, value] of store.range(`queue/${below}`)) {
     const { clientId } = placeOfEntry(key)
     const entry = readEntry(value)
     const entries = queues.get(clientId)

@@ -119,24 +119,15 @@ export async function openQueues(parts: {
       return first < 0 ? entries : entries.slice(0, first)
     },
 
-    /** An entry as another node has stored it. True: it is new, and waits. */
-    adoptStored(session: Session, stored: QueueEntry): boolean {
-      if (!isOf(session, stored)) {
-        keepStray(session.clientId, stored)
-        return false
-      }
-      const known = session.queue.get(stored.sequence)
-      // Who has the client gives the identifiers: one that comes from elsewhere is of the time before.
-      if (known && session.connection) return false
-      const packetId = session.connection ? undefined : stored.packetId
-      const entry = known ?? { ...stored, packetId: undefined, released: false }
-      if (!known) adopt(session, entry)
-      if (packetId !== undefined) {
-        identify(session, entry, packetId)
-        entry.released = stored.released
-      }
-      return !known && packetId === undefined
+    /** Takes over what the store has for a session: another node had it meanwhile. */
+    async reload(session: Session): Promise<void> {
+      const { clientId } = session
+      const stored = (await readQueues(store, clientId)).get(clientId)
+      for (const entry of stored?.values() ?? []) adoptStored(session, entry)
+      sortQueue(session)
     },
+
+    adoptStored,
 
     /** An entry that another node has removed. */
     forgetStored(session: Session, sequence: number): void {
@@ -214,6 +205,25 @@ export async function openQueues(parts: {
     if (connection) markSent(session, entry)
     changes.push(entryChange(session, entry))
     return { planned: { session, entry, connection, replaced }, changes }
+  }
+
+  /** An entry as another node has stored it. True: it is new, and waits. */
+  function adoptStored(session: Session, stored: QueueEntry): boolean {
+    if (!isOf(session, stored)) {
+      keepStray(session.clientId, stored)
+      return false
+    }
+    const known = session.queue.get(stored.sequence)
+    // Who has the client gives the identifiers: one that comes from elsewhere is of the time before.
+    if (known && session.connection) return false
+    const packetId = session.connection ? undefined : stored.packetId
+    const entry = known ?? { ...stored, packetId: undefined, released: false }
+    if (!known) adopt(session, entry)
+    if (packetId !== undefined) {
+      identify(session, entry, packetId)
+      entry.released = stored.released
+    }
+    return !known && packetId === undefined
   }
 
   function adopt(session: Session, entry: QueueEntry): void {

@@ -1,4 +1,4 @@
-import type { Change, Store } from '../../store/store.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 
 /** Between two attempts, milliseconds. */
 const retryMs = 1_000
@@ -9,40 +9,49 @@ const retryMs = 1_000
  */
 export function createOwed(parts: {
   store: Store
-  /** What makes the record of a client id right, as things are by now. */
-  changesFor: (clientId: string) => readonly Change[]
+  /** What makes the record of a client id right, as things are by now, and what else was to be removed with it. */
+  changesFor: (clientId: string, removal: readonly Change[]) => readonly Change[]
+  /** Another node has the session by now: memory is to follow the store. */
+  reload: (clientId: string) => Promise<void>
 }) {
-  const { store, changesFor } = parts
-  const clientIds = new Set<string>()
+  const { store, changesFor, reload } = parts
+  /** By client id, with what is to be removed. */
+  const owed = new Map<string, readonly Change[]>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
   return {
-    add(clientId: string): void {
-      clientIds.add(clientId)
-      wait()
-    },
+    add,
     close(): void {
       isClosed = true
       clearTimeout(timer)
     },
   }
 
+  function add(clientId: string, removal: readonly Change[] = []): void {
+    owed.set(clientId, [...(owed.get(clientId) ?? []), ...removal])
+    wait()
+  }
+
   function wait(): void {
-    if (!isClosed) timer ??= setTimeout(() => void settle(), retryMs)
+    if (!isClosed) timer ??= setTimeout(() => void settleAll(), retryMs)
   }
 
   /** Never rejects. */
-  async function settle(): Promise<void> {
-    const settling = [...clientIds]
-    clientIds.clear()
+  async function settleAll(): Promise<void> {
+    const settling = [...owed]
+    owed.clear()
+    await Promise.all(settling.map(([clientId, removal]) => settle(clientId, removal)))
+    timer = undefined
+    if (owed.size > 0) wait()
+  }
+
+  async function settle(clientId: string, removal: readonly Change[]): Promise<void> {
     try {
-      await store.commit(settling.flatMap(changesFor))
-      timer = undefined
-    } catch {
-      timer = undefined
-      for (const clientId of settling) clientIds.add(clientId)
+      await store.commit(changesFor(clientId, removal))
+    } catch (error) {
+      if (error instanceof ConditionFailed) await reload(clientId).catch(() => add(clientId))
+      else add(clientId, removal)
     }
-    if (clientIds.size > 0) wait()
   }
 }

@@ -1,9 +1,11 @@
-import type { Store } from '../../store/store.ts'
+import type { Change, Store } from '../../store/store.ts'
 import type { Session } from './session.ts'
-import { recordChange } from './session-store.ts'
 
-/** Stores what sessions are subscribed to now; changes in quick succession share a commit. */
-export function createRecordCommits(store: Store, isCurrent: (session: Session) => boolean) {
+/**
+ * Stores what sessions are subscribed to now; changes in quick succession share a commit. `changesOf`: what stores a
+ * session as it is, nothing where it has ended.
+ */
+export function createRecordCommits(store: Store, changesOf: (session: Session) => readonly Change[]) {
   const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
 
   return async (session: Session): Promise<void> => {
@@ -14,7 +16,7 @@ export function createRecordCommits(store: Store, isCurrent: (session: Session) 
   }
 
   function commit(session: Session): Promise<void> {
-    const current = store.commit(isCurrent(session) ? [recordChange(session)] : [])
+    const current = store.commit(changesOf(session))
     const underway = { current }
     storing.set(session, underway)
     const over = () => {

@@ -1,3 +1,4 @@
+import { filterMatches } from '../../event/topic.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import { keyOf } from '../../store/store.ts'
@@ -37,7 +38,7 @@ export function followSessions(parts: {
       return
     }
     const entry = readEntry(change.value)
-    if (session) outbox.adoptStored(session, entry)
+    if (session) outbox.adoptStored(session, entry, isWanted(session, entry.topic))
     else outbox.keepStray(clientId, entry)
   })
 
@@ -55,19 +56,20 @@ export function followSessions(parts: {
   })
 
   nodes.onGone(() => settle(sessions.releaseGone()))
-  nodes.onReturn(() => settle(sessions.reassert([...sessions.values()].filter(({ owner }) => owner))))
+  nodes.onReturn(() => settle(sessions.claimAgain([...sessions.values()])))
 
   function stored(value: Buffer): void {
     const record = readRecord(value)
     const session = sessions.get(record.clientId)
-    if (session && sessions.isClaiming(session, record)) return
+    // Where it was first, our log-in is refused, and looks again.
+    if (session && sessions.isClaiming(session)) return
     if (session?.owner) {
-      // The second of two claims: its node finds that out, and puts ours back.
-      if (record.permission !== session.permission) return
-      // Written without knowing that its client has logged in here since.
-      const isStale = record.node === undefined || record.claimedAt < session.claimedAt
-      if (isStale || record.node === nodes.self) {
-        settle(sessions.reassert([session]))
+      session.recordedAt = record.claimedAt
+      // An attempt of this node that was given up.
+      if (record.node === nodes.self) return
+      // Of a node that takes this one for dead. When it is back, it logs in all of them again.
+      if (record.node === undefined) {
+        if (!isOut()) settle(sessions.claimAgain([session]))
         return
       }
       giveUp(session)
@@ -77,11 +79,24 @@ export function followSessions(parts: {
 
   function removed(key: string): void {
     const session = sessions.get(clientIdOf(key))
-    if (session?.owner) settle(sessions.reassert([session]))
-    else if (session) sessions.forget(session)
+    if (!session || sessions.isClaiming(session)) return
+    session.recordedAt = undefined
+    if (session.owner && isOut()) return
+    if (session.owner) giveUp(session)
+    sessions.forget(session)
   }
 
-  /** Another node has the client now [MQTT-3.1.4-2]. */
+  /** The node that queued it may not have heard yet that the client here has unsubscribed [MQTT-3.10.4-2]. */
+  function isWanted({ owner, subscriptions }: Session, topic: string): boolean {
+    return !owner || [...subscriptions.keys()].some((filter) => filterMatches(filter, topic))
+  }
+
+  /** The others took this node for dead. */
+  function isOut(): boolean {
+    return !nodes.isLiving(nodes.self)
+  }
+
+  /** Another node has the client now [MQTT-3.1.4-2], or has ended its session. */
   function giveUp(session: Session): void {
     const { owner } = session
     detach(session)

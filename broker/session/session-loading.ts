@@ -1,5 +1,5 @@
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import type { Change, Store } from '../../store/store.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { Outbox } from '../queue/outbox.ts'
 import type { Session } from './session.ts'
 import { identityOf, incomingPrefix, readRecord, recordPrefix, type SessionRecord } from './session-store.ts'
@@ -14,16 +14,16 @@ export async function loadSessions(parts: {
   get: (clientId: string) => Session | undefined
 }): Promise<void> {
   const { store, outbox, nodes, now, adopt, get } = parts
-  const left: Change[] = []
+  const ending: Promise<void>[] = []
   for await (const [key, value] of store.range(recordPrefix)) {
     const { node, ...record } = readRecord(value)
     const isHeld = nodes.isShared && node !== undefined && nodes.isLiving(node)
-    if (record.clean && !isHeld) left.push({ del: key })
+    if (record.clean && !isHeld) ending.push(end(key, value))
     // A session that was connected when its node died has been offline since then: since now at the latest.
     else if (isHeld) adopt({ ...record, node })
     else adopt({ ...record, disconnectedAt: record.disconnectedAt ?? now })
   }
-  await store.commit(left)
+  await Promise.all(ending)
   const forgotten: Change[] = []
   for await (const [key, value] of store.range(incomingPrefix)) {
     const [, clientId = '', packetId = ''] = key.split('/')
@@ -36,4 +36,11 @@ export async function loadSessions(parts: {
   if (nodes.isShared) return
   await outbox.dropOrphans()
   await store.commit(forgotten)
+
+  /** Where its client has not logged in to another node meanwhile. */
+  async function end(key: string, value: Buffer): Promise<void> {
+    await store.commit([{ del: key, when: { value } }]).catch((error: unknown) => {
+      if (!(error instanceof ConditionFailed)) throw error
+    })
+  }
 }

@@ -26,17 +26,45 @@ export interface SessionRecord {
   subscriptions: [filter: string, qos: Qos][]
 }
 
-export function recordChange(session: Session): Change {
+/**
+ * Stores a session as it is. Where nodes share the store, the changes apply only while it has the record that this node
+ * knows of: who was away does not write over a later log-in, nor bring back a session that has ended.
+ */
+export function recordChanges(session: Session, isShared: boolean): Change[] {
+  const { clientId, claimedAt, recordedAt } = session
+  const put = recordKey(clientId)
+  const value = JSON.stringify(recordOf(session))
+  if (!isShared) return [{ put, value }]
+  const change = { put, value, order: { time: claimedAt, horizon: Infinity } }
+  if (recordedAt === undefined) return [{ ...change, when: 'absent' }]
+  return [
+    { check: put, when: 'present' },
+    { ...change, when: { notNewerThan: recordedAt } },
+  ]
+}
+
+/** Removes the record of a session, where it is no later one. */
+export function recordRemoval({ clientId, recordedAt = 0 }: Session, isShared: boolean): Change {
+  const del = recordKey(clientId)
+  return isShared ? { del, when: { notNewerThan: recordedAt } } : { del }
+}
+
+/** Removes the record of a log-in that was given up and may have been stored, and no other. */
+export function attemptRemoval({ clientId, claimedAt }: Session, isShared: boolean): Change {
+  const del = recordKey(clientId)
+  return isShared ? { del, when: { time: claimedAt } } : { del }
+}
+
+function recordOf(session: Session): SessionRecord {
   const { clientId, clean, permission, principal, createdAt, claimedAt, node, disconnectedAt, offlineAt } =
     session
-  const record: SessionRecord = {
+  return {
     ...{ clientId, clean, permission, principal, createdAt, claimedAt },
     ...(node !== undefined && { node }),
     ...(disconnectedAt !== undefined && { disconnectedAt }),
     ...(offlineAt !== undefined && { offlineAt }),
     subscriptions: clean ? [] : [...session.subscriptions],
   }
-  return { put: recordKey(clientId), value: JSON.stringify(record) }
 }
 
 /** Records of earlier releases were of persistent sessions only. */

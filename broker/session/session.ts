@@ -19,8 +19,10 @@ export interface Session {
   grantedElsewhere: number
   /** The node its client is connected to; undefined: offline. */
   node: string | undefined
-  /** Which log-in has it: of two nodes that think so the one with the higher number is right. */
+  /** Number of the log-in that has it; the next one has a higher number, on whichever node. */
   claimedAt: number
+  /** The same of the stored record, as far as this node knows; undefined: there is none. */
+  recordedAt: number | undefined
   /** The connection that has logged in here under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
   /** The same connection once it may receive. */
@@ -77,6 +79,7 @@ export function createSession(of: {
     grantedElsewhere: 0,
     node: undefined,
     claimedAt: 0,
+    recordedAt: undefined,
     owner: undefined,
     connection: undefined,
     disconnectedAt: undefined,

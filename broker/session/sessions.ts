@@ -1,8 +1,8 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Sequences } from '../../store/nodes/sequences.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import type { Qos } from '../connection/wire.ts'
 import type { Routes } from '../fanout/distribution.ts'
 import type { Outbox } from '../queue/outbox.ts'
 import type { HubTime } from './hub-time.ts'
@@ -18,22 +18,34 @@ import {
 } from './session.ts'
 import { createSessionExpiry } from './session-expiry.ts'
 import { loadSessions } from './session-loading.ts'
-import { createRegister } from './session-register.ts'
-import { incomingKey, isReused, recordChange, recordKey, type SessionRecord } from './session-store.ts'
+import { createSessionMemory } from './session-memory.ts'
+import {
+  attemptRemoval,
+  isReused,
+  readRecord,
+  recordChanges,
+  recordKey,
+  type SessionRecord,
+} from './session-store.ts'
 
 export type Sessions = Awaited<ReturnType<typeof openSessions>>
+
+/** How often a log-in looks again because other nodes had the session in between. */
+const maxClaims = 5
 
 /**
  * All sessions: of connected clients, and of offline ones that asked to be remembered.
  *
  * A session belongs to the permissions it was made with (design.md §5): another principal with the same
- * permissions may resume it, anybody else is refused while it exists.
+ * permissions may resume it, anybody else is refused while it exists. Memory changes first; what the store refuses,
+ * because another node was first, is read from there again.
  */
 export async function openSessions(parts: {
   store: Store
   outbox: Outbox
   routes: Routes
   nodes: Nodes
+  sequences: Sequences
   clock: () => number
   hubTime: HubTime
   /** Offline sessions are forgotten after this time, milliseconds. */
@@ -41,13 +53,16 @@ export async function openSessions(parts: {
   /** Persistent sessions of one credential. */
   maxPerCredential: number
 }) {
-  const { store, outbox, routes, nodes, clock, maxPerCredential } = parts
-  const sessions = createRegister()
+  const { store, outbox, nodes, sequences, clock, maxPerCredential } = parts
+  const sessions = createSessionMemory(parts)
+  const { isStored, remove } = sessions
   const expiry = createSessionExpiry(parts)
-  const storeRecord = createRecordCommits(store, sessions.isCurrent)
-  /** Claims on their way into the store, and the foreign one that was there first. */
-  const claiming = new Map<Session, SessionRecord | undefined>()
-  const owed = createOwed({ store, changesFor })
+  const storeRecord = createRecordCommits(store, (session) =>
+    sessions.isCurrent(session) ? changesOf(session) : [],
+  )
+  /** Their log-in is on its way into the store: it decides who has them. */
+  const claiming = new Set<Session>()
+  const owed = createOwed({ store, changesFor, reload })
   await loadSessions({
     ...{ store, outbox, nodes, adopt, now: clock() },
     get: sessions.get,
@@ -73,46 +88,23 @@ export async function openSessions(parts: {
       principal: Principal,
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
-      // Another node may have let somebody in meanwhile.
-      if (!admits(clientId, principal)) throw new ForeignSession()
-      const existing = sessions.get(clientId)
-      if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
-      if (existing && isResumed(existing, clean)) return resume(existing, principal, owner)
-      const removed = existing ? remove(existing) : []
-      const permission = sessions.permission(permissionKey(principal))
-      const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
-      own(session, owner, existing?.claimedAt)
-      sessions.add(session)
-      claiming.set(session, undefined)
-      try {
-        await commitRemoval(removed, isStored(session) ? [recordChange(session)] : [])
-        await yieldToFirst(session)
-      } catch (error) {
-        // Nobody was told of it; unless the next log-in has it already.
-        if (session.owner === owner) sessions.delete(session)
-        if (isStored(session)) owed.add(clientId)
-        throw error
-      } finally {
-        claiming.delete(session)
+      for (let claims = 1; ; claims++) {
+        // Another node may have let somebody in meanwhile.
+        if (!admits(clientId, principal)) throw new ForeignSession()
+        if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
+        const existing = sessions.get(clientId)
+        try {
+          if (!existing || !isResumed(existing, clean)) return await begin(clientId, clean, principal, owner)
+          return await resume(existing, principal, owner)
+        } catch (error) {
+          if (!(error instanceof ConditionFailed) || claims >= maxClaims) throw error
+        }
       }
-      return { session, resumed: false }
     },
 
     /** Grants a filter in memory; `storeSubscriptions` makes it last. */
-    subscribe(session: Session, filter: string, qos: Qos): void {
-      const before = session.subscriptions.get(filter)
-      if (before === qos) return
-      if (before !== undefined) routesOf(session, before).remove(filter, session)
-      session.subscriptions.set(filter, qos)
-      routesOf(session, qos).add(filter, session, qos)
-    },
-
-    unsubscribe(session: Session, filter: string): void {
-      const qos = session.subscriptions.get(filter)
-      if (qos === undefined) return
-      session.subscriptions.delete(filter)
-      routesOf(session, qos).remove(filter, session)
-    },
+    subscribe: sessions.subscribe,
+    unsubscribe: sessions.unsubscribe,
 
     /** Stores what a persistent session is subscribed to now. */
     async storeSubscriptions(session: Session): Promise<void> {
@@ -125,51 +117,42 @@ export async function openSessions(parts: {
       detach(session)
       expiry.goOffline(session)
       if (!sessions.isCurrent(session)) return
-      await orOwed(session, store.commit(session.clean ? remove(session) : [recordChange(session)]))
+      if (session.clean) await commitRemoval(session, remove(session))
+      else await commitRecord(session)
     },
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
     async drop(session: Session): Promise<void> {
-      await orOwed(session, commitRemoval(remove(session)))
+      await commitRemoval(session, remove(session))
     },
 
     /** Of another node, or of one that is gone: as the store has it. */
     adopt,
 
     /** Another node has removed it. */
-    forget(session: Session): void {
-      sessions.delete(session)
-      leaveRoutes(session)
-      outbox.forgetAll(session)
-    },
+    forget: sessions.forget,
 
-    /** Notes who was first; true when a claim of this node is on its way, and that will be decided then. */
-    isClaiming(session: Session, record: SessionRecord): boolean {
-      if (!claiming.has(session)) return false
-      if (record.permission !== session.permission) claiming.set(session, record)
-      return true
-    },
+    isClaiming: (session: Session): boolean => claiming.has(session),
 
-    /** Stores again what this node holds: others wrote over it, because they took this node for dead. */
-    async reassert(held: readonly Session[]): Promise<void> {
-      for (const session of held) session.node = nodes.self
-      try {
-        await store.commit(held.map(recordChange))
-      } catch (error) {
-        for (const { clientId } of held) owed.add(clientId)
-        throw error
-      }
+    /** Logs in again who is connected here: the others took this node for dead, and their sessions for offline. */
+    async claimAgain(all: readonly Session[]): Promise<void> {
+      const held = all.filter((session) => session.owner && isStored(session))
+      await eachOf(held, async (session) => {
+        session.node = nodes.self
+        session.claimedAt = nextClaim(session.claimedAt)
+        await commitRecord(session)
+      })
     },
 
     /** Ends the connections of nodes that are gone. */
     async releaseGone(): Promise<void> {
-      const changes: Change[] = []
-      for (const session of [...sessions.values()]) {
-        if (session.node === undefined || session.owner || nodes.isLiving(session.node)) continue
+      const isLeft = ({ node, owner }: Session) => node !== undefined && !owner && !nodes.isLiving(node)
+      await eachOf([...sessions.values()].filter(isLeft), async (session) => {
         expiry.goOffline(session)
-        if (nodes.isLeader()) changes.push(...(session.clean ? remove(session) : [recordChange(session)]))
-      }
-      await store.commit(changes)
+        if (!nodes.isLeader()) return
+        if (session.clean) await commitRemoval(session, remove(session))
+        else await commitRecord(session)
+      })
     },
 
     /** Forgets sessions that have been offline for too long. Returns how many. */
@@ -179,19 +162,28 @@ export async function openSessions(parts: {
       const expired = all.filter(expiry.hasExpired)
       const unsettled = all.filter(expiry.isUnsettled)
       for (const session of unsettled) expiry.settle(session)
-      const removed = [...expired.flatMap(remove), ...outbox.abandonedChanges()]
-      await commitRemoval(removed, unsettled.filter(isStored).map(recordChange))
+      await eachOf(expired, (session) => commitRemoval(session, remove(session)))
+      await eachOf(unsettled.filter(isStored), commitRecord)
+      const abandoned = outbox.abandonedChanges()
+      await store.commit(abandoned).catch((error: unknown) => {
+        outbox.finished.add(abandoned)
+        throw error
+      })
       return expired.length
     },
 
     close: owed.close,
   }
 
-  /** The later of two log-ins has the higher number, also where nodes disagree about the time. */
   function own(session: Session, owner: MqttConnection, claimedBefore = 0): void {
     session.owner = owner
     session.node = nodes.self
-    session.claimedAt = Math.max(claimedBefore + 1, clock())
+    session.claimedAt = nextClaim(claimedBefore)
+  }
+
+  /** Higher than all before, on all nodes, also where their clocks disagree. */
+  function nextClaim(before: number): number {
+    return Math.max(before + 1, sequences.next())
   }
 
   /** Whether a principal may use this client id now. */
@@ -216,22 +208,46 @@ export async function openSessions(parts: {
     return [...held].filter((session) => !expiry.hasExpired(session)).length < maxPerCredential
   }
 
-  async function orOwed(session: Session, stored: Promise<void>): Promise<void> {
-    await stored.catch((error) => {
-      if (isStored(session)) owed.add(session.clientId)
-      throw error
-    })
-  }
-
   /** What makes the stored record of a client id right. That of another node's client is its own business. */
-  function changesFor(clientId: string): Change[] {
+  function changesFor(clientId: string, removal: readonly Change[]): readonly Change[] {
     const session = sessions.get(clientId)
-    if (!session) return [{ del: recordKey(clientId) }]
-    if (session.owner) return isStored(session) ? [recordChange(session)] : []
-    if (isElsewhere(session) && session.node !== nodes.self) return []
+    if (!session) return removal
+    const others = removal.filter((change) => !isReused(change))
+    if (session.owner) return isStored(session) ? [...others, ...changesOf(session)] : others
+    if (isElsewhere(session) && session.node !== nodes.self) return others
     session.node = undefined
     expiry.settle(session)
-    return session.clean ? remove(session) : [recordChange(session)]
+    return [...others, ...(session.clean ? remove(session) : changesOf(session))]
+  }
+
+  async function begin(
+    clientId: string,
+    clean: boolean,
+    principal: Principal,
+    owner: MqttConnection,
+  ): Promise<{ session: Session; resumed: boolean }> {
+    const existing = sessions.get(clientId)
+    const permission = sessions.permission(permissionKey(principal))
+    const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
+    // Its record is written over where the new session has one.
+    const removed = existing ? (isStored(session) ? sessions.takeOut(existing) : remove(existing)) : []
+    session.recordedAt = existing?.recordedAt
+    own(session, owner, existing?.claimedAt)
+    sessions.add(session)
+    claiming.add(session)
+    try {
+      await store.commit([...removed, ...(isStored(session) ? changesOf(session) : [])])
+      session.recordedAt = session.claimedAt
+      return { session, resumed: false }
+    } catch (error) {
+      // Nobody was told of it; unless the next log-in has it already.
+      if (session.owner === owner) sessions.delete(session)
+      const attempted = isStored(session) ? [attemptRemoval(session, nodes.isShared)] : []
+      await refused(clientId, [...removed, ...attempted], error)
+      throw error
+    } finally {
+      claiming.delete(session)
+    }
   }
 
   async function resume(
@@ -243,16 +259,17 @@ export async function openSessions(parts: {
     own(session, owner, session.claimedAt)
     session.disconnectedAt = undefined
     session.offlineAt = undefined
-    claiming.set(session, undefined)
+    claiming.add(session)
     try {
-      await store.commit([recordChange(session)])
+      await store.commit(changesOf(session))
+      session.recordedAt = session.claimedAt
     } catch (error) {
-      // Refused: offline as before, or it would never expire.
+      // Offline as before, or it would never expire.
       if (session.owner === owner) {
         detach(session)
         expiry.goOffline(session)
-        owed.add(session.clientId)
       }
+      await refused(session.clientId, [], error)
       throw error
     } finally {
       claiming.delete(session)
@@ -260,89 +277,64 @@ export async function openSessions(parts: {
     return { session, resumed: true }
   }
 
-  /**
-   * What is gone in memory goes from the store as soon as that works: left there, a later session with the
-   * same client id would find the queue after a restart. The record itself is overwritten by the next one.
-   */
-  async function commitRemoval(removed: readonly Change[], added: readonly Change[] = []): Promise<void> {
+  async function commitRecord(session: Session): Promise<void> {
+    const { clientId, claimedAt } = session
     try {
-      await store.commit([...removed, ...added])
+      await store.commit(changesOf(session))
+      session.recordedAt = claimedAt
     } catch (error) {
-      outbox.finished.add(removed.filter((change) => !isReused(change)))
+      await refused(clientId, [], error)
       throw error
     }
   }
 
-  function routesOf(session: Session, qos: Qos): Routes['live'] {
-    return !session.clean && qos > 0 ? routes.stored : routes.live
+  /**
+   * What is gone in memory goes from the store as soon as that works: left there, a later session with the
+   * same client id would find the queue after a restart.
+   */
+  async function commitRemoval({ clientId }: Session, removed: readonly Change[]): Promise<void> {
+    try {
+      await store.commit(removed)
+    } catch (error) {
+      await refused(clientId, removed, error)
+      throw error
+    }
   }
 
-  /**
-   * Two nodes may let the same client id in at the same moment: the first in the order of commits has it, with
-   * its permissions, and what the second wrote over it is put back.
-   */
-  async function yieldToFirst(session: Session): Promise<void> {
-    const first = claiming.get(session)
-    if (!first) return
-    await store.commit([{ put: recordKey(session.clientId), value: JSON.stringify(first) }])
-    sessions.delete(session)
-    adopt(first)
-    throw new ForeignSession()
+  /** The store did not take what memory has already: it is told again, or memory follows the store. */
+  async function refused(clientId: string, removed: readonly Change[], error: unknown): Promise<void> {
+    if (error instanceof ConditionFailed) await reload(clientId)
+    else owed.add(clientId, removed)
+  }
+
+  /** A session that another node has by now, as the store has it. */
+  async function reload(clientId: string): Promise<void> {
+    const stored = await store.get(recordKey(clientId))
+    const session = sessions.get(clientId)
+    if (!stored) {
+      if (session) sessions.forget(session)
+      return
+    }
+    await outbox.reload(adopt(readRecord(stored)))
+  }
+
+  /** Each in a commit of its own, so that one that is refused keeps back no other. Rejects with the first failure. */
+  async function eachOf(all: readonly Session[], work: (session: Session) => Promise<void>): Promise<void> {
+    const results = await Promise.allSettled(all.map(work))
+    const isFailure = (result: PromiseSettledResult<void>) =>
+      result.status === 'rejected' && !(result.reason instanceof ConditionFailed)
+    const failed = results.find(isFailure)
+    if (failed?.status === 'rejected') throw failed.reason
+  }
+
+  function changesOf(session: Session): Change[] {
+    return recordChanges(session, nodes.isShared)
   }
 
   function adopt(record: SessionRecord): Session {
-    const known = sessions.get(record.clientId)
-    const isSame = known?.createdAt === record.createdAt && known.clean === record.clean
-    if (known && !isSame) {
-      leaveRoutes(known)
-      outbox.forgetAll(known)
-    }
-    const session =
-      known && isSame
-        ? known
-        : createSession({ ...record, permission: sessions.permission(record.permission) })
-    sessions.setPrincipal(session, record.principal)
-    session.node = record.node
-    session.disconnectedAt = record.disconnectedAt
-    session.offlineAt = record.offlineAt
-    session.claimedAt = record.claimedAt
-    sessions.add(session)
+    const session = sessions.adopt(record)
     // Of a log-in here that was given up.
     if (session.node === nodes.self && !session.owner) owed.add(session.clientId)
-    const filters = new Map(record.subscriptions)
-    for (const [filter, qos] of [...session.subscriptions]) {
-      if (filters.get(filter) === qos) continue
-      session.subscriptions.delete(filter)
-      routesOf(session, qos).remove(filter, session)
-    }
-    for (const [filter, qos] of filters) {
-      if (session.subscriptions.has(filter)) continue
-      session.grantedElsewhere = ++routes.grantedElsewhere
-      session.subscriptions.set(filter, qos)
-      routesOf(session, qos).add(filter, session, qos)
-    }
-    if (session !== known && !session.clean) outbox.resume(session)
     return session
-  }
-
-  /** With several nodes the others must know of every client id that is in use. */
-  function isStored(session: Session): boolean {
-    return !session.clean || nodes.isShared
-  }
-
-  function leaveRoutes(session: Session): void {
-    for (const [filter, qos] of session.subscriptions) routesOf(session, qos).remove(filter, session)
-  }
-
-  /** Takes a session out in memory; the changes take it out of the store. */
-  function remove(session: Session): Change[] {
-    sessions.delete(session)
-    leaveRoutes(session)
-    const queued = outbox.clear(session)
-    if (session.clean) return nodes.isShared ? [{ del: recordKey(session.clientId) }] : []
-    const incoming = [...session.incoming].map((packetId) => ({
-      del: incomingKey(session.clientId, packetId),
-    }))
-    return [{ del: recordKey(session.clientId) }, ...queued, ...incoming]
   }
 }

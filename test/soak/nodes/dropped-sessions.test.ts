@@ -76,6 +76,7 @@ async function openNodes(t: Test, count: number) {
         ...createOnlyNode('n'),
         self: `${slot}`,
         isShared: true,
+        isLiving: () => true,
         isLeader: () => slot === 0,
       }
       const routes = { stored: createSubscriptions<Session>(), live: createSubscriptions<Session>() }
@@ -87,7 +88,16 @@ async function openNodes(t: Test, count: number) {
       const monotonic = () => performance.now()
       const hubTime = await openHubTime({ store, log, clock: Date.now, monotonic })
       const sessions = await openSessions({
-        ...{ store, outbox, nodes, hubTime, clock: Date.now, expiryMs: 3_600_000, maxPerCredential: 1_000 },
+        ...{
+          store,
+          outbox,
+          nodes,
+          sequences,
+          hubTime,
+          clock: Date.now,
+          expiryMs: 3_600_000,
+          maxPerCredential: 1_000,
+        },
         routes: { ...routes, grantedElsewhere: 0 },
       })
       followSessions({ store, sessions, outbox, nodes, log })
@@ -121,6 +131,7 @@ t.test(
         if (!node || !other) throw new Error('three nodes')
         const owner = {} as MqttConnection
         const { session } = await other.sessions.claim('gone', false, player, owner)
+        other.sessions.subscribe(session, message.topic, 1)
         await settled(...nodes.map(({ store }) => store))
         await node.queue()
         await other.sessions.release(session, owner)
@@ -146,6 +157,7 @@ t.test(
     const heard = () => settled(a.store, b.store)
     const owner = { isOpen: true, paced: async () => {}, deliver() {}, cut() {} } as unknown as MqttConnection
     const { session } = await a.sessions.claim('gone', false, player, owner)
+    a.sessions.subscribe(session, message.topic, 1)
     await heard()
     // By the other node, so that this one has the bodies at hand, and sends before it hears of the take-over.
     for (const _ of [1, 2]) await b.queue()
