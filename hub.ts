@@ -34,7 +34,6 @@ import { createEventIds } from './event/id.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/publish-rate.ts'
-import { createTurns } from './listener/turns.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
 import { openStore } from './store/open.ts'
@@ -44,9 +43,6 @@ import { createFeedSource } from './validator/feed/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
-
-/** Deliveries that begin in one turn of the event loop. */
-const deliveriesPerTurn = 4
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
@@ -157,7 +153,6 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     metrics,
   })
   open.broker = broker
-  const deliveryTurns = createTurns(deliveriesPerTurn)
   // The port is part of it, and known only when it is open.
   let publicUrl = config.publicUrl ?? ''
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
@@ -183,7 +178,6 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     track: lifecycle.trackOf('push'),
     tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => publicUrl }),
     sockets: socketsWithin(connections.outgoing),
-    inTurn: () => new Promise((resolve) => deliveryTurns.enter(resolve) && resolve()),
   })
   open.deliveries = deliveries
   const topics = await createTopics(store)

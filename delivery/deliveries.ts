@@ -21,6 +21,7 @@ import type { Attempt } from './queue/work-item.ts'
 import { createWorkQueues } from './queue/work-queues.ts'
 import { createRunner } from './runner.ts'
 import { createSteadyClock } from './steady-clock.ts'
+import { watchStuckQueues } from './stuck-queues.ts'
 import { isClosed } from './target.ts'
 import { createContacts, type TellContact } from './webhook/contacts.ts'
 import { createPush } from './webhook/push.ts'
@@ -67,8 +68,6 @@ export async function createDeliveries(parts: {
   /** The release, as receivers see it. */
   version: string
   sockets: Sockets
-  /** Resolves when one more delivery may begin. */
-  inTurn: () => Promise<void>
   clock: () => number
   log: Log
   metrics: Metrics
@@ -106,10 +105,16 @@ export async function createDeliveries(parts: {
     noted: (queue, outcome, isAside) => (isKnown(queue) ? standings.noted(queue, outcome, isAside) : []),
     onGone,
     places: sockets.places,
-    inTurn: parts.inTurn,
     random: Math.random,
   })
   track.onRetired(runner.wakeAll)
+  const stopWatching = watchStuckQueues({
+    ...{ standing: runner.standing, log, metrics },
+    async pickUp(queue) {
+      await leases.refresh(queue)
+      runner.retryNow(queue)
+    },
+  })
   const contacts = tellContact && createContacts({ ...nodes, subscriptions, isOwn, send: tellContact })
   // Wherever it is worked off.
   const retryNow = (queue: string) => {
@@ -258,6 +263,7 @@ export async function createDeliveries(parts: {
     /** Starts nothing more; what is under way may end. */
     async stop(): Promise<void> {
       stopping.abort()
+      stopWatching()
       await runner.stop()
       await plugins.close()
       webhooks.close()

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
-import type { Store } from '../store/store.ts'
+import { ConditionFailed, type StateChange, type Store } from '../store/store.ts'
 
 const prefix = 'work-lease/'
 
@@ -32,20 +32,30 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     /** Whether this node may take the next item of a queue of its own; it holds the queue from then on. */
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
+      const before = holders.get(queue)
+      // It lets go by itself when it notices, or now.
+      if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true
-      if (holder !== undefined && nodes.isLiving(holder)) {
-        // It lets go by itself when it notices, or now.
-        await calls.ask(holder, 'let-go-of-queue', queue)
-        if (holders.get(queue) === holder && nodes.isLiving(holder)) return false
-      }
-      await store.commit([{ put: prefix + encodeURIComponent(queue), value: nodes.self }])
-      holders.set(queue, nodes.self)
-      return true
+      if (isHeldElsewhere(holder)) return false
+      const isTaken = await isDone({
+        ...{ put: keyOfQueue(queue), value: nodes.self },
+        when: holder === undefined ? 'absent' : { value: holder },
+      })
+      if (isTaken) holders.set(queue, nodes.self)
+      return isTaken
     },
 
     /** Lets go of a queue that is no longer its own. */
     release,
+
+    /** Asks the store who has the queue. */
+    async refresh(queue: string): Promise<void> {
+      if (!nodes.isShared) return
+      const holder = await store.get(keyOfQueue(queue))
+      if (holder) holders.set(queue, holder.toString())
+      else holders.delete(queue)
+    },
 
     /** Calls back when a queue of this node becomes free, or nodes have come or gone. */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
@@ -55,10 +65,25 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     },
   }
 
+  function isHeldElsewhere(holder: string | undefined): holder is string {
+    return holder !== undefined && holder !== nodes.self && nodes.isLiving(holder)
+  }
+
   async function release(queue: string): Promise<void> {
     if (holders.get(queue) !== nodes.self) return
-    await store.commit([{ del: prefix + encodeURIComponent(queue) }])
-    if (holders.get(queue) === nodes.self) holders.delete(queue)
+    const isReleased = await isDone({ del: keyOfQueue(queue), when: { value: nodes.self } })
+    if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
+  }
+
+  /** False when another node was first, which this one has heard by then. */
+  async function isDone(change: StateChange): Promise<boolean> {
+    try {
+      await store.commit([change])
+      return true
+    } catch (error) {
+      if (error instanceof ConditionFailed) return false
+      throw error
+    }
   }
 
   /** Rendezvous hashing: when a node comes or goes, only its share moves. */
@@ -71,6 +96,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
 
 function weight(node: string, queue: string): string {
   return createHash('sha1').update(`${node} ${queue}`).digest('hex')
+}
+
+function keyOfQueue(queue: string): string {
+  return prefix + encodeURIComponent(queue)
 }
 
 function queueOf(key: string): string {

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createTurns } from '../listener/turns.ts'
 import { once } from '../store/once.ts'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Change } from '../store/store.ts'
@@ -23,6 +24,8 @@ const maxRetryAfterMs = 3_600_000
 /** Until a store that failed is asked again. */
 const storeRetryMs = 1_000
 const tidyMs = 60_000
+/** Deliveries that begin in one turn of the event loop: handshakes of hundreds at once would hold up everything. */
+const startsPerTurn = 4
 /** For deliveries under way when the hub stops. They are repeated after the next start. */
 const stopMs = 5_000
 
@@ -41,8 +44,6 @@ export function createRunner(parts: {
   onGone: (queue: string) => Promise<boolean>
   /** Deliveries that may be under way at once. */
   places: Places
-  /** Resolves when one more delivery may begin: a handshake each, of hundreds at once, would hold up everything. */
-  inTurn: () => Promise<void>
   clock: () => number
   random: () => number
   log: Log
@@ -54,6 +55,7 @@ export function createRunner(parts: {
   const healthy = createGate(parts.places.healthy)
   const failing = createGate(parts.places.failing)
   const slowStart = createSlowStart(clock)
+  const starts = createTurns(startsPerTurn)
   const stopping = new AbortController()
   const cutting = new AbortController()
   // One for everything that is under way: no leak.
@@ -71,8 +73,7 @@ export function createRunner(parts: {
 
     /** Tries a queue again now, whatever happened before. */
     retryNow(name: string): void {
-      const lane = laneOf(name)
-      lane.notBefore = 0
+      laneOf(name).notBefore = 0
       wake(name)
     },
 
@@ -84,6 +85,16 @@ export function createRunner(parts: {
     /** The queues that are worked off here and are not idle. */
     states: (): [queue: string, state: LaneState][] =>
       [...lanes.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
+
+    /** Queues that this node looks after and could deliver from now, and does not. */
+    standing: (): string[] =>
+      queues.names().filter((name) => {
+        if (!leases.isOwn(name) || lanes.get(name)?.running) return false
+        const target = targetOf(name)
+        return (
+          target !== undefined && target !== 'gone' && 'item' in nextOf(name, lanes.get(name) ?? createLane())
+        )
+      }),
 
     /** Starts nothing more; resolves when what is under way has ended, after a while by force. */
     async stop(): Promise<void> {
@@ -197,7 +208,7 @@ export function createRunner(parts: {
     const gate = lane.failures > 0 ? failing : healthy
     const leave = once(await gate.enter(target.endpoint, target.owner))
     try {
-      await parts.inTurn()
+      await new Promise<void>((resolve) => starts.enter(resolve) && resolve())
       stopping.signal.throwIfAborted()
       // It may have been removed while we waited for our place, or its queue closed.
       const now = nextOf(name, lane)

@@ -52,6 +52,7 @@ export function createMetrics() {
       registers,
     }),
     workDropped: counter('hub_work_dropped_total', 'Work lost to the limit of a queue'),
+    queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
 
     /** Shows the days until the certificate expires, asked anew each time. */

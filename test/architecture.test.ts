@@ -30,7 +30,7 @@ const folders: Record<string, string[]> = {
   'broker/session': [...belowBroker, 'broker'],
   'broker/queue': [...belowBroker, 'broker'],
   'broker/fanout': [...belowBroker, 'broker'],
-  delivery: ['event', 'store', 'telemetry', 'config', 'validator'],
+  delivery: ['event', 'store', 'telemetry', 'config', 'validator', 'listener'],
   'delivery/queue': ['store', 'telemetry', 'delivery'],
   'delivery/webhook': ['event', 'store', 'telemetry', 'delivery'],
   'delivery/plugins': ['event', 'telemetry', 'delivery'],

@@ -1,7 +1,7 @@
 import { createLocks } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
-import type { Change, Store } from '../../store/store.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { WorkLimits } from './limits.ts'
 import { createMirror } from './mirror.ts'
@@ -260,8 +260,15 @@ export async function createWorkQueues(parts: {
     const queue = queues.get(name) ?? emptyQueue()
     const now = currentOf(queue, item)
     const changed = now && next(now)
-    await commit([...(changed ? [itemChange(name, changed)] : []), ...alongside])
-    if (changed) replaceIn(queue, changed)
+    if (!changed) return commit(alongside)
+    try {
+      await commit([itemChange(name, changed, nodes.isShared ? 'present' : undefined), ...alongside])
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) throw error
+      // Another node is done with it: it must not come back.
+      return commit(alongside)
+    }
+    replaceIn(queue, changed)
   }
 
   async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { padded } from '../../store/nodes/sequences.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Change, Condition, Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
@@ -7,8 +7,9 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
  * was given up, `work-body/{sequence}` what the items of one event share.
  */
 
-export function itemChange(queue: string, item: WorkItem): Change {
-  return { put: itemKey(queue, item.sequence), value: JSON.stringify(item) }
+/** `when`: of an item that is stored already, that it still is. */
+export function itemChange(queue: string, item: WorkItem, when?: Condition): Change {
+  return { put: itemKey(queue, item.sequence), value: JSON.stringify(item), ...(when && { when }) }
 }
 
 export function itemRemoval(queue: string, item: WorkItem): Change {

@@ -26,6 +26,19 @@ t.test('a free queue that two nodes want at once', { skip: withoutRedis }, async
   }
 })
 
+t.test('what a node takes for the holder of a queue is read anew', { skip: withoutRedis }, async (t) => {
+  const { url } = await startRedis(t)
+  const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+  t.equal(await b.leases.take('queue'), true)
+  await a.store.catchUp()
+  // A node is not told of its own changes: this one takes the other for the holder from now on.
+  await a.store.commit([{ del: 'work-lease/queue' }])
+  await b.store.catchUp()
+  t.equal(await a.leases.take('queue'), false)
+  await a.leases.refresh('queue')
+  t.equal(await a.leases.take('queue'), true)
+})
+
 async function openNode(t: Test, url: string, name: string) {
   const store = watched(await openRedis(t, url))
   const idFile = join(t.testdir({}), name)

@@ -41,7 +41,6 @@ async function startRunner(
   const leases = await createLeases({ store: memory.store, nodes, calls })
   let behind = 0
   const runner = createRunner({
-    inTurn: async () => undefined,
     ...{ queues, leases, attempts, log: pino({ level: 'silent' }), metrics: createMetrics() },
     targetOf(queue) {
       if (removed.has(queue)) return 'gone'

@@ -1,0 +1,40 @@
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+/** Between two looks, milliseconds. */
+const lookMs = 10_000
+/** A queue stands still when it could be delivered from for so long, and is not, milliseconds. */
+const patienceMs = 30_000
+
+/**
+ * Notices queues that stand still: an item waits, nothing stands in its way, and it is not delivered. That is a fault of
+ * ours, whatever it is. The queue is logged, counted, and picked up. Returns what to call when the hub stops.
+ */
+export function watchStuckQueues(parts: {
+  /** The queues that this node looks after and could deliver from now, and does not. */
+  standing: () => string[]
+  /** Looks anew at who has the queue, and delivers. */
+  pickUp: (queue: string) => Promise<void>
+  log: Log
+  metrics: Pick<Metrics, 'queuesStuck'>
+  lookMs?: number
+  patienceMs?: number
+}): () => void {
+  const { standing, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
+  /** By queue, on the clock of `performance.now()`. */
+  let since = new Map<string, number>()
+  const timer = setInterval(look, parts.lookMs ?? lookMs).unref()
+  return () => clearInterval(timer)
+
+  function look(): void {
+    const now = performance.now()
+    since = new Map(standing().map((queue) => [queue, since.get(queue) ?? now]))
+    for (const [queue, at] of since) {
+      if (now - at < patience) continue
+      since.delete(queue)
+      metrics.queuesStuck.inc()
+      log.error({ queue, seconds: Math.round((now - at) / 1000) }, 'queue stood still, and is picked up')
+      pickUp(queue).catch((err: unknown) => log.error({ err, queue }, 'queue not picked up'))
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { EventEmitter, once } from 'node:events'
+import pino from 'pino'
+import t from 'tap'
+import { watchStuckQueues } from '../../delivery/stuck-queues.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+
+/** The watch itself keeps no process alive. */
+const alive = setInterval(() => undefined, 60_000)
+t.teardown(() => clearInterval(alive))
+
+function watch(standing: () => string[], pickUp: (queue: string) => Promise<void>) {
+  const lines: Record<string, unknown>[] = []
+  const metrics = createMetrics()
+  const stop = watchStuckQueues({
+    ...{ standing, pickUp, metrics, lookMs: 5, patienceMs: 20 },
+    log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
+  })
+  return { stop, lines, metrics }
+}
+
+t.test('a queue that stands still is logged, counted and picked up', async (t) => {
+  const events = new EventEmitter()
+  const standing = new Set(['still'])
+  const { stop, lines, metrics } = watch(
+    () => [...standing],
+    async (queue) => {
+      standing.delete(queue)
+      events.emit('picked up', queue)
+    },
+  )
+  t.teardown(stop)
+  t.strictSame(await once(events, 'picked up'), ['still'])
+  t.match(lines, [{ queue: 'still', msg: /stood still/ }])
+  t.match(await metrics.registry.metrics(), /hub_queues_stuck_total 1/)
+})
+
+t.test(
+  'a queue that goes on in time is left alone, and one that cannot be picked up is tried again',
+  async (t) => {
+    const events = new EventEmitter()
+    let looks = 0
+    let tries = 0
+    const { stop, lines } = watch(
+      () => (looks++ % 3 === 0 ? ['stuck'] : ['stuck', 'goes on now and then']),
+      async (queue) => {
+        if (++tries === 3) events.emit('tried')
+        throw new Error(`the store is away: ${queue}`)
+      },
+    )
+    t.teardown(stop)
+    await once(events, 'tried')
+    t.notOk(lines.some(({ queue }) => queue !== 'stuck'))
+  },
+)
