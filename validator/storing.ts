@@ -24,15 +24,22 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
   return async (settlement: Settlement): Promise<void> => {
     const { messages, accepted, repetition, alongside = [] } = settlement
     const { created, changes } = settlement.topics
+    let isStored = false
+    const stored = () => {
+      if (isStored) return
+      isStored = true
+      topics.show(created)
+      repetition?.stored()
+    }
     try {
       const planned = accepted && repetition ? work.plan(accepted, repetition.once) : []
-      await distribute(messages, [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside])
+      const following = [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside]
+      await distribute(messages, following, stored)
     } catch (error) {
+      if (isStored) throw error
       topics.giveUp(created)
       repetition?.failed()
       throw error
     }
-    topics.show(created)
-    repetition?.stored()
   }
 }

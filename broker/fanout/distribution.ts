@@ -76,9 +76,13 @@ export function createDistribution(parts: {
      * Stores the messages (retained values, queues of persistent sessions) and `alongside` in one commit, and
      * delivers: to those for whom nothing is stored while it is on its way to the disk, to the others when it is
      * safe. Resolves when every connected subscriber has been written to; rejects when it is not certain that
-     * everybody has it, mostly because nothing was stored.
+     * everybody has it, mostly because nothing was stored. `stored`: see `Distribute`.
      */
-    async distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
+    async distribute(
+      messages: readonly Message[],
+      alongside: readonly Change[] = [],
+      stored: () => void = () => undefined,
+    ): Promise<void> {
       const now = clock()
       const plannedAt = moments.next()
       const { grantedElsewhere } = routes
@@ -104,6 +108,7 @@ export function createDistribution(parts: {
       } finally {
         held.delete(batch)
       }
+      stored()
       // Both begin before anything else happens: who subscribes from now on is not late.
       const isAnyLate = routes.grantedElsewhere > grantedElsewhere
       await Promise.all([deliverRest(batch, now), isAnyLate ? queueLate(batch, grantedElsewhere) : undefined])

@@ -41,9 +41,10 @@ async function startLegacy(t: Test, hasFeed = true) {
     repetitions: await createRepetitions({ store, clock: Date.now }),
     store: createStoring({
       topics,
-      async distribute(messages, alongside = []) {
+      async distribute(messages, alongside = [], stored) {
         if (failure) throw failure
         await store.commit(alongside)
+        stored?.()
         distributed.push(...messages)
       },
       work: { warnings: () => [], plan: () => [] },

@@ -56,9 +56,10 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
     topics: everyTopicExists,
     repetitions: everythingIsNew,
     work: { ...nothingToDo, warnings: () => warnings },
-    async distribute(messages, alongside) {
+    async distribute(messages, alongside, stored) {
       distributed.push({ messages, alongside })
       if (storeError) throw storeError
+      stored?.()
     },
     announce: (messages) => void announced.push(...messages),
     nextEventId: () => `id-${++ids}`,
