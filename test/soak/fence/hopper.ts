@@ -37,6 +37,8 @@ export function createHopper(parts: {
   ])
   const filters = ['radio/+/control', 'radio/+/data', ...others].filter((filter) => filter !== ownFilter)
   let presence: 'absent' | 'present' | 'unknown' = 'absent'
+  /** It asked for its end and got no answer: a node that was stopped may read that later. */
+  let isEndUnanswered = false
   let client: Client | undefined
   const left: Client[] = []
   let connections = 0
@@ -105,7 +107,9 @@ export function createHopper(parts: {
     client = entered
     way.push(`node ${node.index} at ${Math.round(performance.now())}`)
     if (!entered.sessionPresent) noteAll('removed')
-    if (before === 'present' && !entered.sessionPresent) complain('its session is gone', node)
+    if (before === 'present' && !entered.sessionPresent && !isEndUnanswered)
+      complain('its session is gone', node)
+    if (!entered.sessionPresent) isEndUnanswered = false
     if (before === 'absent' && entered.sessionPresent) complain('its session is back from the dead', node)
     if (stateOf(ownFilter) !== 'granted') await subscribe(ownFilter)
   }
@@ -118,10 +122,12 @@ export function createHopper(parts: {
         record.endedAt.push(now)
         way.push(`asks node ${node.index} for its end at ${Math.round(now)}`)
         presence = 'unknown'
+        isEndUnanswered = true
         noteAll('unknown')
       },
     })
     presence = 'absent'
+    isEndUnanswered = false
     noteAll('removed')
     way.push(`it ended at ${Math.round(performance.now())}`)
     if (entered.sessionPresent) complain('a clean session is resumed', node)
