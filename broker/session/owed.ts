@@ -1,20 +1,14 @@
-import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import type { Change } from '../../store/store.ts'
 
 /** Between two attempts, milliseconds. */
 const retryMs = 1_000
 
 /**
  * Session records that are not stored as they are in memory, because the store did not answer. Nobody says
- * again what became of a session, so this node does, as soon as that works.
+ * again what became of a session, so this node does, as soon as that works. `settle` makes the record of a client id
+ * right, as things are by now, and removes what was to be removed with it.
  */
-export function createOwed(parts: {
-  store: Store
-  /** What makes the record of a client id right, as things are by now, and what else was to be removed with it. */
-  changesFor: (clientId: string, removal: readonly Change[]) => readonly Change[]
-  /** Another node has the session by now: memory is to follow the store. */
-  reload: (clientId: string) => Promise<void>
-}) {
-  const { store, changesFor, reload } = parts
+export function createOwed(settle: (clientId: string, removal: readonly Change[]) => Promise<void>) {
   /** By client id, with what is to be removed. */
   const owed = new Map<string, readonly Change[]>()
   let timer: NodeJS.Timeout | undefined
@@ -41,17 +35,10 @@ export function createOwed(parts: {
   async function settleAll(): Promise<void> {
     const settling = [...owed]
     owed.clear()
-    await Promise.all(settling.map(([clientId, removal]) => settle(clientId, removal)))
+    await Promise.all(
+      settling.map(([clientId, removal]) => settle(clientId, removal).catch(() => add(clientId, removal))),
+    )
     timer = undefined
     if (owed.size > 0) wait()
-  }
-
-  async function settle(clientId: string, removal: readonly Change[]): Promise<void> {
-    try {
-      await store.commit(changesFor(clientId, removal))
-    } catch (error) {
-      if (error instanceof ConditionFailed) await reload(clientId).catch(() => add(clientId))
-      else add(clientId, removal)
-    }
   }
 }

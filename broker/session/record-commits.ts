@@ -1,22 +1,21 @@
-import type { Change, Store } from '../../store/store.ts'
 import type { Session } from './session.ts'
 
 /**
- * Stores what sessions are subscribed to now; changes in quick succession share a commit. `changesOf`: what stores a
- * session as it is, nothing where it has ended.
+ * Stores sessions as they are, for each one commit after the other: each says which record it replaces. Changes in quick
+ * succession share a commit.
  */
-export function createRecordCommits(store: Store, changesOf: (session: Session) => readonly Change[]) {
+export function createRecordCommits(commit: (session: Session) => Promise<void>) {
   const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
 
   return async (session: Session): Promise<void> => {
     const underway = storing.get(session)
-    if (!underway) return commit(session)
-    underway.next ??= Promise.allSettled([underway.current]).then(() => commit(session))
+    if (!underway) return begin(session)
+    underway.next ??= Promise.allSettled([underway.current]).then(() => begin(session))
     return underway.next
   }
 
-  function commit(session: Session): Promise<void> {
-    const current = store.commit(changesOf(session))
+  function begin(session: Session): Promise<void> {
+    const current = commit(session)
     const underway = { current }
     storing.set(session, underway)
     const over = () => {

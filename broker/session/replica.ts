@@ -64,7 +64,7 @@ export function followSessions(parts: {
     // Where it was first, our log-in is refused, and looks again.
     if (session && sessions.isClaiming(session)) return
     if (session?.owner) {
-      session.recordedAt = record.claimedAt
+      session.storedVersion = record.version
       // An attempt of this node that was given up.
       if (record.node === nodes.self) return
       // Of a node that takes this one for dead. When it is back, it logs in all of them again.
@@ -80,7 +80,7 @@ export function followSessions(parts: {
   function removed(key: string): void {
     const session = sessions.get(clientIdOf(key))
     if (!session || sessions.isClaiming(session)) return
-    session.recordedAt = undefined
+    session.storedVersion = undefined
     if (session.owner && isOut()) return
     if (session.owner) giveUp(session)
     sessions.forget(session)

@@ -47,9 +47,9 @@ export function createSessionMemory(parts: {
       session.node = record.node
       session.disconnectedAt = record.disconnectedAt
       session.offlineAt = record.offlineAt
-      session.claimedAt = record.claimedAt
-      session.recordedAt = record.claimedAt
-      sequences.heard(record.claimedAt)
+      session.version = record.version
+      session.storedVersion = record.version
+      sequences.heard(record.version)
       register.add(session)
       adoptFilters(session, new Map(record.subscriptions))
       if (session !== known && !session.clean) outbox.resume(session)

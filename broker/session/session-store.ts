@@ -17,7 +17,7 @@ export interface SessionRecord {
   permission: string
   principal: Principal
   createdAt: number
-  claimedAt: number
+  version: number
   /** The node its client is connected to. */
   node?: string
   disconnectedAt?: number
@@ -28,38 +28,38 @@ export interface SessionRecord {
 
 /**
  * Stores a session as it is. Where nodes share the store, the changes apply only while it has the record that this node
- * knows of: who was away does not write over a later log-in, nor bring back a session that has ended.
+ * knows of: who was away does not write over what came later, nor bring back a session that has ended.
  */
 export function recordChanges(session: Session, isShared: boolean): Change[] {
-  const { clientId, claimedAt, recordedAt } = session
+  const { clientId, version, storedVersion } = session
   const put = recordKey(clientId)
   const value = JSON.stringify(recordOf(session))
   if (!isShared) return [{ put, value }]
-  const change = { put, value, order: { time: claimedAt, horizon: Infinity } }
-  if (recordedAt === undefined) return [{ ...change, when: 'absent' }]
+  const change = { put, value, order: { time: version, horizon: Infinity } }
+  if (storedVersion === undefined) return [{ ...change, when: 'absent' }]
   return [
     { check: put, when: 'present' },
-    { ...change, when: { notNewerThan: recordedAt } },
+    { ...change, when: { notNewerThan: storedVersion } },
   ]
 }
 
 /** Removes the record of a session, where it is no later one. */
-export function recordRemoval({ clientId, recordedAt = 0 }: Session, isShared: boolean): Change {
+export function recordRemoval({ clientId, storedVersion = 0 }: Session, isShared: boolean): Change {
   const del = recordKey(clientId)
-  return isShared ? { del, when: { notNewerThan: recordedAt } } : { del }
+  return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
 }
 
 /** Removes the record of a log-in that was given up and may have been stored, and no other. */
-export function attemptRemoval({ clientId, claimedAt }: Session, isShared: boolean): Change {
+export function attemptRemoval({ clientId, version }: Session, isShared: boolean): Change {
   const del = recordKey(clientId)
-  return isShared ? { del, when: { time: claimedAt } } : { del }
+  return isShared ? { del, when: { time: version } } : { del }
 }
 
 function recordOf(session: Session): SessionRecord {
-  const { clientId, clean, permission, principal, createdAt, claimedAt, node, disconnectedAt, offlineAt } =
+  const { clientId, clean, permission, principal, createdAt, version, node, disconnectedAt, offlineAt } =
     session
   return {
-    ...{ clientId, clean, permission, principal, createdAt, claimedAt },
+    ...{ clientId, clean, permission, principal, createdAt, version },
     ...(node !== undefined && { node }),
     ...(disconnectedAt !== undefined && { disconnectedAt }),
     ...(offlineAt !== undefined && { offlineAt }),
@@ -69,7 +69,8 @@ function recordOf(session: Session): SessionRecord {
 
 /** Records of earlier releases were of persistent sessions only. */
 export function readRecord(value: Buffer): SessionRecord {
-  return { clean: false, claimedAt: 0, ...JSON.parse(value.toString()) }
+  const { claimedAt = 0, ...record } = JSON.parse(value.toString())
+  return { clean: false, version: claimedAt, ...record }
 }
 
 export function recordKey(clientId: string): string {

@@ -19,10 +19,10 @@ export interface Session {
   grantedElsewhere: number
   /** The node its client is connected to; undefined: offline. */
   node: string | undefined
-  /** Number of the log-in that has it; the next one has a higher number, on whichever node. */
-  claimedAt: number
-  /** The same of the stored record, as far as this node knows; undefined: there is none. */
-  recordedAt: number | undefined
+  /** Number of its record as this node last wrote or heard it: each record has a higher one than the one before. */
+  version: number
+  /** The same of the record that the store has for certain; undefined: there is none. */
+  storedVersion: number | undefined
   /** The connection that has logged in here under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
   /** The same connection once it may receive. */
@@ -78,8 +78,8 @@ export function createSession(of: {
     subscriptions: new Map(),
     grantedElsewhere: 0,
     node: undefined,
-    claimedAt: 0,
-    recordedAt: undefined,
+    version: 0,
+    storedVersion: undefined,
     owner: undefined,
     connection: undefined,
     disconnectedAt: undefined,

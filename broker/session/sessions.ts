@@ -57,12 +57,10 @@ export async function openSessions(parts: {
   const sessions = createSessionMemory(parts)
   const { isStored, remove } = sessions
   const expiry = createSessionExpiry(parts)
-  const storeRecord = createRecordCommits(store, (session) =>
-    sessions.isCurrent(session) ? changesOf(session) : [],
-  )
+  const storeRecord = createRecordCommits(commitRecord)
   /** Their log-in is on its way into the store: it decides who has them. */
   const claiming = new Set<Session>()
-  const owed = createOwed({ store, changesFor, reload })
+  const owed = createOwed(settle)
   await loadSessions({
     ...{ store, outbox, nodes, adopt, now: clock() },
     get: sessions.get,
@@ -118,7 +116,7 @@ export async function openSessions(parts: {
       expiry.goOffline(session)
       if (!sessions.isCurrent(session)) return
       if (session.clean) await commitRemoval(session, remove(session))
-      else await commitRecord(session)
+      else await storeRecord(session)
     },
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
@@ -139,8 +137,7 @@ export async function openSessions(parts: {
       const held = all.filter((session) => session.owner && isStored(session))
       await eachOf(held, async (session) => {
         session.node = nodes.self
-        session.claimedAt = nextClaim(session.claimedAt)
-        await commitRecord(session)
+        await storeRecord(session)
       })
     },
 
@@ -151,7 +148,7 @@ export async function openSessions(parts: {
         expiry.goOffline(session)
         if (!nodes.isLeader()) return
         if (session.clean) await commitRemoval(session, remove(session))
-        else await commitRecord(session)
+        else await storeRecord(session)
       })
     },
 
@@ -163,7 +160,7 @@ export async function openSessions(parts: {
       const unsettled = all.filter(expiry.isUnsettled)
       for (const session of unsettled) expiry.settle(session)
       await eachOf(expired, (session) => commitRemoval(session, remove(session)))
-      await eachOf(unsettled.filter(isStored), commitRecord)
+      await eachOf(unsettled.filter(isStored), storeRecord)
       const abandoned = outbox.abandonedChanges()
       await store.commit(abandoned).catch((error: unknown) => {
         outbox.finished.add(abandoned)
@@ -175,14 +172,14 @@ export async function openSessions(parts: {
     close: owed.close,
   }
 
-  function own(session: Session, owner: MqttConnection, claimedBefore = 0): void {
+  function own(session: Session, owner: MqttConnection, before = 0): void {
     session.owner = owner
     session.node = nodes.self
-    session.claimedAt = nextClaim(claimedBefore)
+    session.version = nextVersion(before)
   }
 
   /** Higher than all before, on all nodes, also where their clocks disagree. */
-  function nextClaim(before: number): number {
+  function nextVersion(before: number): number {
     return Math.max(before + 1, sequences.next())
   }
 
@@ -208,16 +205,23 @@ export async function openSessions(parts: {
     return [...held].filter((session) => !expiry.hasExpired(session)).length < maxPerCredential
   }
 
-  /** What makes the stored record of a client id right. That of another node's client is its own business. */
-  function changesFor(clientId: string, removal: readonly Change[]): readonly Change[] {
+  /** Makes the stored record of a client id right. That of another node's client is its own business. */
+  async function settle(clientId: string, removal: readonly Change[]): Promise<void> {
     const session = sessions.get(clientId)
-    if (!session) return removal
-    const others = removal.filter((change) => !isReused(change))
-    if (session.owner) return isStored(session) ? [...others, ...changesOf(session)] : others
-    if (isElsewhere(session) && session.node !== nodes.self) return others
-    session.node = undefined
-    expiry.settle(session)
-    return [...others, ...(session.clean ? remove(session) : changesOf(session))]
+    try {
+      await store.commit(session ? removal.filter((change) => !isReused(change)) : removal)
+      if (!session || (isElsewhere(session) && session.node !== nodes.self)) return
+      if (!session.owner) {
+        session.node = undefined
+        expiry.settle(session)
+      }
+      if (isStored(session) && (session.owner || !session.clean)) await storeRecord(session)
+      else if (!session.owner) await commitRemoval(session, remove(session))
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) throw error
+      // Another node has it by now.
+      await reload(clientId)
+    }
   }
 
   async function begin(
@@ -231,13 +235,13 @@ export async function openSessions(parts: {
     const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
     // Its record is written over where the new session has one.
     const removed = existing ? (isStored(session) ? sessions.takeOut(existing) : remove(existing)) : []
-    session.recordedAt = existing?.recordedAt
-    own(session, owner, existing?.claimedAt)
+    session.storedVersion = existing?.storedVersion
+    own(session, owner, existing?.version)
     sessions.add(session)
     claiming.add(session)
     try {
       await store.commit([...removed, ...(isStored(session) ? changesOf(session) : [])])
-      session.recordedAt = session.claimedAt
+      session.storedVersion = session.version
       return { session, resumed: false }
     } catch (error) {
       // Nobody was told of it; unless the next log-in has it already.
@@ -256,13 +260,13 @@ export async function openSessions(parts: {
     owner: MqttConnection,
   ): Promise<{ session: Session; resumed: boolean }> {
     sessions.setPrincipal(session, principal)
-    own(session, owner, session.claimedAt)
+    own(session, owner, session.version)
     session.disconnectedAt = undefined
     session.offlineAt = undefined
     claiming.add(session)
     try {
       await store.commit(changesOf(session))
-      session.recordedAt = session.claimedAt
+      session.storedVersion = session.version
     } catch (error) {
       // Offline as before, or it would never expire.
       if (session.owner === owner) {
@@ -278,10 +282,13 @@ export async function openSessions(parts: {
   }
 
   async function commitRecord(session: Session): Promise<void> {
-    const { clientId, claimedAt } = session
+    if (!sessions.isCurrent(session)) return
+    const { clientId } = session
+    const version = nextVersion(session.version)
+    session.version = version
     try {
       await store.commit(changesOf(session))
-      session.recordedAt = claimedAt
+      session.storedVersion = version
     } catch (error) {
       await refused(clientId, [], error)
       throw error
