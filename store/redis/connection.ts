@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Fenced } from '../store.ts'
+import { startDeadline } from './deadline.ts'
 import type { Argument, Send } from './script.ts'
 
 /** What this file needs of a client of ioredis, be it of one server or of a cluster. */
@@ -28,17 +29,17 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   let isUp = false
   let isClosed = false
   let inFlight = 0
-  let watchdog: NodeJS.Timeout | undefined
-  let handshake: NodeJS.Timeout | undefined
+  let endWatch: (() => void) | undefined
+  let endHandshake = () => {}
 
   client.on('error', note)
   client.on('node error', note)
   client.on('connect', () => {
-    clearTimeout(handshake)
-    handshake = setTimeout(replace, timeoutMs)
+    endHandshake()
+    endHandshake = startDeadline(timeoutMs, replace)
   })
   client.on('ready', () => {
-    clearTimeout(handshake)
+    endHandshake()
     problem = ''
     isReady = true
     isUp = true
@@ -46,7 +47,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     for (const tell of listeners) tell({ up: true })
   })
   client.on('close', () => {
-    clearTimeout(handshake)
+    endHandshake()
     isReady = false
     if (!isUp || isClosed) return
     isUp = false
@@ -54,39 +55,39 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   })
 
   return {
-    /** The moment until which a command that is given now may take. */
-    deadline: () => performance.now() + timeoutMs,
     onConnection: (listener: OnConnection) => listeners.push(listener),
     /** One command, once. Rejects at once while there is no connection. */
     send,
-    ready,
+    /** Resolves when there is a connection, rejects when there is none in time. */
+    ready: () => inTime(timeoutMs, ready),
 
     /**
      * Attempts until there is an answer, as long as what stands in the way may pass by itself. An attempt is
      * repeated although the one before may have arrived: it must not matter.
      */
-    async ask<T>(attempt: (send: Send) => Promise<T>, until: number): Promise<T> {
-      const sendInTime: Send = (command, args) =>
-        performance.now() < until ? send(command, args) : Promise.reject(tooLate)
-      for (;;) {
-        try {
-          await ready(until)
-          return await beforeDeadline(attempt(sendInTime), until)
-        } catch (error) {
-          if (error === tooLate || performance.now() >= until) throw noAnswer(timeoutMs, problem)
-          if (!passesByItself(error)) throw refusal(error)
-          note(error)
-          await delay(Math.min(retryMs, until - performance.now()))
+    ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
+      inTime(timeoutMs, async (deadline) => {
+        const sendInTime: Send = (command, args) =>
+          deadline.isOver ? Promise.reject(tooLate) : send(command, args)
+        for (;;) {
+          try {
+            await ready(deadline)
+            return await Promise.race([attempt(sendInTime), deadline.over])
+          } catch (error) {
+            if (deadline.isOver) throw noAnswer(timeoutMs, problem)
+            if (!passesByItself(error)) throw refusal(error)
+            note(error)
+            await delay(retryMs)
+          }
         }
-      }
-    },
+      }),
 
     /** The reason why there is no answer, for a message. */
     noAnswer: () => noAnswer(timeoutMs, problem),
 
     close(): void {
       isClosed = true
-      clearTimeout(handshake)
+      endHandshake()
       client.disconnect()
       for (const proceed of waiting) proceed()
     },
@@ -102,7 +103,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     if (!isClosed) client.disconnect(true)
   }
 
-  async function ready(until: number): Promise<void> {
+  async function ready({ over }: Deadline): Promise<void> {
     if (isReady) return
     let proceed = () => {}
     const connected = new Promise<void>((resolve) => {
@@ -110,7 +111,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     })
     waiting.add(proceed)
     try {
-      await beforeDeadline(connected, until)
+      await Promise.race([connected, over])
     } finally {
       waiting.delete(proceed)
     }
@@ -119,13 +120,13 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
 
   async function send(command: string, args: readonly Argument[]): Promise<unknown> {
     inFlight++
-    watchdog ??= setTimeout(replace, quietMs)
+    endWatch ??= startDeadline(quietMs, replace)
     try {
       return await client.callBuffer(command, [...args])
     } finally {
       inFlight--
-      clearTimeout(watchdog)
-      watchdog = inFlight > 0 ? setTimeout(replace, quietMs) : undefined
+      endWatch?.()
+      endWatch = inFlight > 0 ? startDeadline(quietMs, replace) : undefined
     }
   }
 }
@@ -136,15 +137,28 @@ const retryMs = 20
 /** The deadline has passed. */
 const tooLate = new Error('too late')
 
-async function beforeDeadline<T>(promise: Promise<T>, until: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(tooLate), Math.max(0, Math.ceil(until - performance.now())))
+interface Deadline {
+  isOver: boolean
+  /** Rejects when it is over. */
+  over: Promise<never>
+}
+
+/** Does work that looks at its deadline. */
+async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
+  let giveUp = () => {}
+  const over = new Promise<never>((_, reject) => {
+    giveUp = () => reject(tooLate)
+  })
+  over.catch(() => {})
+  const deadline = { isOver: false, over }
+  const end = startDeadline(ms, () => {
+    deadline.isOver = true
+    giveUp()
   })
   try {
-    return await Promise.race([promise, expired])
+    return await work(deadline)
   } finally {
-    clearTimeout(timer)
+    end()
   }
 }
 

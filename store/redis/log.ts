@@ -58,7 +58,7 @@ export function followLog(parts: {
     let isContinuous = false
     while (!isClosed) {
       try {
-        await connection.ready(connection.deadline())
+        await connection.ready()
         if (!isContinuous) await checkPosition()
         isContinuous = true
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]

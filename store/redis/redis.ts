@@ -5,6 +5,7 @@ import { contentOf, keysBelow } from '../stored-value.ts'
 import { countOf, encodeGroup } from './changes.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection, isNoAnswer, isOutOfMemory, type OnConnection } from './connection.ts'
+import { startDeadline } from './deadline.ts'
 import { blockMs, followLog, type LogReader, numbersOf, readPosition } from './log.ts'
 import { type Argument, commitScript, keysOf, logMarks, pageScript, type Send } from './script.ts'
 
@@ -45,7 +46,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   })
   const connection = createConnection(connect('hub-store'), { timeoutMs, quietMs: timeoutMs })
   const position = await connection
-    .ask((send) => readPosition({ send }, keys), connection.deadline())
+    .ask((send) => readPosition({ send }, keys))
     .catch((cause: unknown) => {
       connection.close()
       throw new Error(`${name} cannot be used`, { cause })
@@ -76,7 +77,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
     async get(key) {
       if (closing) throw closedError()
-      const stored = await connection.ask((send) => send('hget', [keys.values, key]), connection.deadline())
+      const stored = await connection.ask((send) => send('hget', [keys.values, key]))
       return Buffer.isBuffer(stored) ? contentOf(stored) : undefined
     },
 
@@ -115,7 +116,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       await connection.ask(async (send) => {
         const head = await readPosition({ send }, keys)
         await new Promise<void>((resolve) => reader.whenPassed(head, resolve))
-      }, connection.deadline())
+      })
     },
 
     follow(listener, onGap) {
@@ -157,10 +158,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
   async function readPage(from: Buffer | string, to: string): Promise<Buffer[]> {
     const args = [from, to, pageEntries, pageBytes]
-    const page = await connection.ask(
-      (send) => pageScript(send, [keys.values, keys.keys], args),
-      connection.deadline(),
-    )
+    const page = await connection.ask((send) => pageScript(send, [keys.values, keys.keys], args))
     return Array.isArray(page) ? page : []
   }
 
@@ -174,15 +172,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     resolve: () => void,
     reject: (error: unknown) => void,
   ): TimedPending {
-    const began = performance.now()
-    let timer = setTimeout(giveUpInTime, timeoutMs)
+    let endWait = startDeadline(timeoutMs, giveUpInTime)
     function giveUpInTime(): void {
-      const remaining = Math.max(began, answeredAt) + timeoutMs - performance.now()
-      if (remaining > 1) timer = setTimeout(giveUpInTime, remaining)
+      const remaining = answeredAt + timeoutMs - performance.now()
+      if (remaining > 1) endWait = startDeadline(remaining, giveUpInTime)
       else pending.giveUp()
     }
     const settle = () => {
-      clearTimeout(timer)
+      endWait()
       pending.isSettled = true
     }
     const pending: TimedPending = {
@@ -222,7 +219,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
         const answer = await commitScript(send, commitKeys, args)
         if (replicas > 0) await replicated(send)
         return answer
-      }, connection.deadline())
+      })
       answeredAt = performance.now()
       fence = group[0]?.membership ?? fence
       const [id = '', failed] = String(answer).split(' ')

@@ -12,15 +12,14 @@ export async function redisSettingProblems(server: RedisServer): Promise<string[
   const connect = await createClients(server, timeoutMs).catch(() => undefined)
   if (!connect) return []
   const connection = createConnection(connect('hub-settings'), { timeoutMs, quietMs: timeoutMs })
-  const until = connection.deadline()
   const ask = (command: string, args: string[]) =>
-    connection.ask((send) => send(command, args), until).catch(() => undefined)
+    connection.ask((send) => send(command, args)).catch(() => undefined)
   try {
-    const [persistence, memory, synced] = [
-      await ask('info', ['persistence']),
-      await ask('info', ['memory']),
-      await ask('config', ['GET', 'appendfsync']),
-    ]
+    const [persistence, memory, synced] = await Promise.all([
+      ask('info', ['persistence']),
+      ask('info', ['memory']),
+      ask('config', ['GET', 'appendfsync']),
+    ])
     return problemsOf({
       appendonly: fieldOf(persistence, 'aof_enabled'),
       policy: fieldOf(memory, 'maxmemory_policy'),
