@@ -23,10 +23,7 @@ export interface Broker {
 /** An mqtt.js client over TLS, with everything it receives; ended with the test. */
 export async function connect(t: Test, broker: Broker, login: Issued, options: IClientOptions = {}) {
   const received = createInbox()
-  const client = await connectAsync({
-    protocol: 'mqtts',
-    host: 'localhost',
-    port: broker.mqttPort,
+  const settings: IClientOptions = {
     ca: readFileSync(broker.caPath),
     username: login.username,
     password: login.password,
@@ -35,7 +32,13 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     connectTimeout: 10_000,
     // Queued messages may come right behind the CONNACK.
     ...options,
-  })
+  }
+  // Without another attempt, a connection that ends before its CONNACK is a failure, and not a wait without end.
+  const client = await connectAsync(
+    `mqtts://localhost:${broker.mqttPort}`,
+    settings,
+    settings.reconnectPeriod !== 0,
+  )
   // Or it waits up to 40 ms before it sends another small packet (Nagle).
   if (client.stream instanceof Socket) client.stream.setNoDelay(true)
   client.on('error', () => {})

@@ -1,4 +1,4 @@
-import { connect } from '../../clients.ts'
+import { closed, connect } from '../../clients.ts'
 import { playing, playingTopic, stations } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
@@ -24,9 +24,13 @@ onEachStore('100 publishers, 50 events each in flight: everybody gets everything
       return { client, livestream, index }
     }),
   )
+  // A publish on a connection that was cut is never acknowledged.
+  const cutOff = Promise.race(publishers.map(({ client }) => closed(client))).then(() => {
+    throw new Error('a publisher was cut off')
+  })
   const start = Date.now() - 10_000
   const expected = new Set<string>()
-  await Promise.all(
+  const acknowledged = Promise.all(
     publishers.flatMap(({ client, livestream, index }) =>
       Array.from({ length: 50 }, (_, number) => {
         const playlistItemId = `${index}-${number}`
@@ -36,6 +40,7 @@ onEachStore('100 publishers, 50 events each in flight: everybody gets everything
       }),
     ),
   )
+  await Promise.race([acknowledged, cutOff])
   for (const [index, app] of subscribers.entries()) {
     await app.received.count(expected.size)
     const arrived = app.received.all.map(({ json }) => `${json.playlistItemId}`)
