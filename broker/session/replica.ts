@@ -87,8 +87,10 @@ export function followSessions(parts: {
   }
 
   /** The node that queued it may not have heard yet that the client here has unsubscribed [MQTT-3.10.4-2]. */
-  function isWanted({ owner, subscriptions }: Session, topic: string): boolean {
-    return !owner || [...subscriptions.keys()].some((filter) => filterMatches(filter, topic))
+  function isWanted(session: Session, topic: string): boolean {
+    // Its filters are known for certain only here, and only when its log-in is stored.
+    if (!session.owner || sessions.isClaiming(session)) return true
+    return [...session.subscriptions.keys()].some((filter) => filterMatches(filter, topic))
   }
 
   /** The others took this node for dead. */
