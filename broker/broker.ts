@@ -63,6 +63,8 @@ const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
 const largeBytes = 16 * 1024
+/** Others cost some hundred microseconds: of all connections, so many are decided in a turn. */
+const smallPerTurn = 64
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
@@ -115,6 +117,7 @@ export async function createBroker(parts: {
   const links = createLinks()
   const { incomingWindow } = limits
   const publishRate = createPublishRate(limits.publishRate, store)
+  const smallEvents = createTurns(smallPerTurn)
   const largeEvents = createTurns(1)
   const running = createRunningWork()
   const receiving = await createReceiving({
@@ -231,9 +234,9 @@ export async function createBroker(parts: {
         },
         publishing(bytes, resume) {
           const username = connection.principal?.username ?? ''
-          if (bytes <= largeBytes) return publishRate.enter(username, resume)
-          const resumeInTurn = () => (largeEvents.enter(resume) ? resume() : true)
-          return publishRate.enter(username, resumeInTurn) && largeEvents.enter(resume)
+          const turns = bytes <= largeBytes ? smallEvents : largeEvents
+          const resumeInTurn = () => (turns.enter(resume) ? resume() : true)
+          return publishRate.enter(username, resumeInTurn) && turns.enter(resume)
         },
       })
       const link = links.add(connection)
