@@ -100,6 +100,8 @@ export function serveRoutes(
       async handler(request, reply) {
         const received = route.body ? bodyOf(request) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
+        if (route.body && (await isRevoked(request)))
+          return send(reply, refuse(403, [httpsError('authorization.invalid')]))
         const call: Call = {
           params: { ...Object(request.params) },
           query: { ...Object(request.query) },
@@ -136,6 +138,12 @@ export function serveRoutes(
       count()
       if (user.permissions.includes(route.permission)) return undefined
       return refuse(403, [httpsError('authorization.permission', route.permission)])
+    }
+
+    /** The body may come long after the header: its user may have been removed meanwhile. */
+    async function isRevoked(request: FastifyRequest): Promise<boolean> {
+      const token = users.has(request) ? bearerOf(request.headers.authorization) : undefined
+      return token !== undefined && (await tokens.userOf(token)) === undefined
     }
 
     function bodyOf(request: FastifyRequest): { value: unknown } | { refused: Answer } {

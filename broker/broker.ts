@@ -235,8 +235,9 @@ export async function createBroker(parts: {
         publishing(bytes, resume) {
           const username = connection.principal?.username ?? ''
           const turns = bytes <= largeBytes ? smallEvents : largeEvents
-          const resumeInTurn = () => (turns.enter(resume) ? resume() : true)
-          return publishRate.enter(username, resumeInTurn) && turns.enter(resume)
+          // In its turn, so that what the event before it cost has been charged by then.
+          const pay = () => publishRate.enter(username, resume)
+          return turns.enter(() => pay() && resume()) && pay()
         },
       })
       const link = links.add(connection)

@@ -203,7 +203,7 @@ export function createRunner(parts: {
   /** One item, tried once. */
   async function turn(name: string, lane: Lane, next: Turn, target: Target): Promise<void> {
     // Before it takes a place, which others could use meanwhile.
-    const pause = slowStart.waitFor(target.endpoint)
+    const pause = slowStart.waitFor(target)
     if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
     const gate = lane.failures > 0 ? failing : healthy
     const leave = once(await gate.enter(target.endpoint, target.owner))
@@ -236,7 +236,7 @@ export function createRunner(parts: {
       const { status, reason } = outcome
       const { messageId } = now.item
       const attempt: Attempt = { messageId, time, status, duration: Math.round(ms), reason }
-      await settle({ name, lane, ...now, outcome, attempt, endpoint: target.endpoint })
+      await settle({ name, lane, ...now, outcome, attempt, target })
     } finally {
       delete lane.current
       leave()
@@ -244,21 +244,21 @@ export function createRunner(parts: {
   }
 
   async function settle(done: Done): Promise<void> {
-    const { name, lane, item, refusedHead, outcome, attempt, endpoint } = done
+    const { name, lane, item, refusedHead, outcome, attempt, target } = done
     // Its subscription was removed meanwhile: nothing may be left behind.
     if (targetOf(name) === 'gone') return
     const isAside = item.asideUntil !== undefined
     const standing = noted(name, outcome, isAside && outcome.result === 'refused')
     const alongside = [...(await untilStored(() => attempts.add(name, attempt))), ...standing]
     if (outcome.result === 'acknowledged') {
-      slowStart.succeeded(endpoint)
+      slowStart.succeeded(target)
       await untilStored(() => queues.acknowledge(name, item, alongside))
       if (refusedHead) await stepAside(name, refusedHead)
       if (lane.failures > 0) log.info({ queue: name, failures: lane.failures }, 'queue goes on')
       Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
       return
     }
-    slowStart.failed(endpoint)
+    slowStart.failed(target)
     lane.lastReason = outcome.reason
     const refused = outcome.result === 'refused'
     const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
@@ -345,5 +345,5 @@ interface Done extends Turn {
   lane: Lane
   outcome: Outcome
   attempt: Attempt
-  endpoint: string
+  target: Target
 }

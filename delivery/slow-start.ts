@@ -18,6 +18,12 @@ interface Endpoint {
   next: number
 }
 
+/** Where deliveries go: owners do not wait for each other's failures, also where they share a host. */
+interface Place {
+  owner: string
+  endpoint: string
+}
+
 /**
  * Keeps an endpoint that comes back from being buried under what has piled up (design.md §10). Endpoints that
  * work are not in here.
@@ -28,14 +34,14 @@ export function createSlowStart(clock: () => number) {
 
   return {
     /** Milliseconds to wait before this delivery, whose place in time is taken with it. */
-    waitFor(name: string): number {
-      const endpoint = endpoints.get(name)
+    waitFor(place: Place): number {
+      const endpoint = endpoints.get(keyOf(place))
       if (endpoint?.recoveredAt === undefined) return 0
       const now = clock()
       const { recoveredAt } = endpoint
       const wasSetBack = now < recoveredAt
       if (wasSetBack || rateAfter(now - recoveredAt) >= fullRate) {
-        endpoints.delete(name)
+        endpoints.delete(keyOf(place))
         return 0
       }
       const start = Math.max(now, endpoint.next)
@@ -43,24 +49,28 @@ export function createSlowStart(clock: () => number) {
       return start - now
     },
 
-    failed(name: string): void {
+    failed(place: Place): void {
       const now = clock()
-      const endpoint = endpoints.get(name)
+      const endpoint = endpoints.get(keyOf(place))
       if (endpoint && endpoint.recoveredAt === undefined) endpoint.failures++
-      else endpoints.set(name, { failures: 1, failingSince: now, next: 0 })
+      else endpoints.set(keyOf(place), { failures: 1, failingSince: now, next: 0 })
       for (const [oldest] of endpoints) {
         if (endpoints.size <= maxEndpoints) break
         endpoints.delete(oldest)
       }
     },
 
-    succeeded(name: string): void {
-      const endpoint = endpoints.get(name)
+    succeeded(place: Place): void {
+      const endpoint = endpoints.get(keyOf(place))
       if (!endpoint || endpoint.recoveredAt !== undefined) return
       const now = clock()
       const wasDown = endpoint.failures >= downFailures && now - endpoint.failingSince >= downMs
-      if (!wasDown) endpoints.delete(name)
-      else endpoints.set(name, { ...endpoint, recoveredAt: now, next: now + 1_000 / firstRate })
+      if (!wasDown) endpoints.delete(keyOf(place))
+      else endpoints.set(keyOf(place), { ...endpoint, recoveredAt: now, next: now + 1_000 / firstRate })
     },
   }
+}
+
+function keyOf({ owner, endpoint }: Place): string {
+  return `${owner} ${endpoint}`
 }

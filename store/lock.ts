@@ -129,8 +129,10 @@ async function createSharedLock(
       changed()
       return true
     } catch (error) {
-      if (error instanceof ConditionFailed) return false
-      throw error
+      if (!(error instanceof ConditionFailed)) throw error
+      // While a node starts it is not told of changes yet.
+      stored = (await store.get(key))?.toString()
+      return false
     }
   }
 

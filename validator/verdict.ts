@@ -44,8 +44,8 @@ export function judgeService(service: Service, path: string, institutionId: stri
     const [first] = [...named.filter(({ id }) => id === service.id), ...named]
     return first ? accept(first.id) : wrongPublisher(own)
   }
-  // A name from before leads to the livestream as it is listed now.
-  const asListed = (former: Livestream) => by.feed.byId(former.id) ?? former
+  // A name from before leads to the livestream as it is listed now, or was listed last.
+  const asListed = (former: Livestream) => by.feed.byId(former.id) ?? by.former.byId(former.id) ?? former
   const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)

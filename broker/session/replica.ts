@@ -55,7 +55,7 @@ export function followSessions(parts: {
     else if ('del' in change) removed(change.del)
   })
 
-  nodes.onGone(() => settle(sessions.releaseGone()))
+  nodes.onChange(() => settle(sessions.releaseGone()))
   nodes.onReturn(() => settle(sessions.claimAgain([...sessions.values()])))
 
   function stored(value: Buffer): void {
@@ -81,7 +81,8 @@ export function followSessions(parts: {
     const session = sessions.get(clientIdOf(key))
     if (!session || sessions.isClaiming(session)) return
     session.storedVersion = undefined
-    if (session.owner && isOut()) return
+    // A node that takes this one for dead ends its clean sessions. They go on when it is back.
+    if (session.owner && session.clean && isOut()) return
     if (session.owner) giveUp(session)
     sessions.forget(session)
   }

@@ -17,7 +17,8 @@ export async function loadSessions(parts: {
   const ending: Promise<void>[] = []
   for await (const [key, value] of store.range(recordPrefix)) {
     const { node, ...record } = readRecord(value)
-    const isHeld = nodes.isShared && node !== undefined && nodes.isLiving(node)
+    // Whether that node is still there shows when this one has joined.
+    const isHeld = nodes.isShared && node !== undefined
     if (record.clean && !isHeld) ending.push(end(key, value))
     // A session that was connected when its node died has been offline since then: since now at the latest.
     else if (isHeld) adopt({ ...record, node })

@@ -124,10 +124,7 @@ export async function openSessions(parts: {
       await commitRemoval(session, remove(session))
     },
 
-    /** Of another node, or of one that is gone: as the store has it. */
     adopt,
-
-    /** Another node has removed it. */
     forget: sessions.forget,
 
     isClaiming: (session: Session): boolean => claiming.has(session),
@@ -172,15 +169,15 @@ export async function openSessions(parts: {
     close: owed.close,
   }
 
-  function own(session: Session, owner: MqttConnection, before = 0): void {
+  function own(session: Session, owner: MqttConnection, before?: Session): void {
     session.owner = owner
     session.node = nodes.self
     session.version = nextVersion(before)
   }
 
   /** Higher than all before, on all nodes, also where their clocks disagree. */
-  function nextVersion(before: number): number {
-    return Math.max(before + 1, sequences.next())
+  function nextVersion(before?: Session): number {
+    return Math.max((before?.version ?? 0) + 1, (before?.storedVersion ?? 0) + 1, sequences.next())
   }
 
   /** Whether a principal may use this client id now. */
@@ -208,6 +205,8 @@ export async function openSessions(parts: {
   /** Makes the stored record of a client id right. That of another node's client is its own business. */
   async function settle(clientId: string, removal: readonly Change[]): Promise<void> {
     const session = sessions.get(clientId)
+    // Its log-in says by itself what becomes of the record.
+    if (session && claiming.has(session)) return
     try {
       await store.commit(session ? removal.filter((change) => !isReused(change)) : removal)
       if (!session || (isElsewhere(session) && session.node !== nodes.self)) return
@@ -236,7 +235,7 @@ export async function openSessions(parts: {
     // Its record is written over where the new session has one.
     const removed = existing ? (isStored(session) ? sessions.takeOut(existing) : remove(existing)) : []
     session.storedVersion = existing?.storedVersion
-    own(session, owner, existing?.version)
+    own(session, owner, existing)
     sessions.add(session)
     claiming.add(session)
     try {
@@ -260,7 +259,7 @@ export async function openSessions(parts: {
     owner: MqttConnection,
   ): Promise<{ session: Session; resumed: boolean }> {
     sessions.setPrincipal(session, principal)
-    own(session, owner, session.version)
+    own(session, owner, session)
     session.disconnectedAt = undefined
     session.offlineAt = undefined
     claiming.add(session)
@@ -284,7 +283,7 @@ export async function openSessions(parts: {
   async function commitRecord(session: Session): Promise<void> {
     if (!sessions.isCurrent(session)) return
     const { clientId } = session
-    const version = nextVersion(session.version)
+    const version = nextVersion(session)
     session.version = version
     try {
       await store.commit(changesOf(session))
@@ -310,19 +309,20 @@ export async function openSessions(parts: {
 
   /** The store did not take what memory has already: it is told again, or memory follows the store. */
   async function refused(clientId: string, removed: readonly Change[], error: unknown): Promise<void> {
-    if (error instanceof ConditionFailed) await reload(clientId)
-    else owed.add(clientId, removed)
+    if (!(error instanceof ConditionFailed)) owed.add(clientId, removed)
+    else await reload(clientId).catch(() => owed.add(clientId))
   }
 
   /** A session that another node has by now, as the store has it. */
   async function reload(clientId: string): Promise<void> {
     const stored = await store.get(recordKey(clientId))
     const session = sessions.get(clientId)
-    if (!stored) {
-      if (session) sessions.forget(session)
-      return
-    }
-    await outbox.reload(adopt(readRecord(stored)))
+    if (session?.owner) {
+      // What its client was granted here is right.
+      session.storedVersion = stored && readRecord(stored).version
+      owed.add(clientId)
+    } else if (stored) await outbox.reload(adopt(readRecord(stored)))
+    else if (session) sessions.forget(session)
   }
 
   /** Each in a commit of its own, so that one that is refused keeps back no other. Rejects with the first failure. */

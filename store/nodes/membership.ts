@@ -76,7 +76,7 @@ export async function createMembership(parts: {
 
     async join(): Promise<void> {
       const former = previous === undefined ? undefined : memberOf(previous)
-      if (former) await removeMember(...former)
+      if (former) await removeMember(...former).catch(isGoneAlready)
       await take()
       // Not before: with nobody else there it is this node that clears up behind its former self.
       if (former) tellGone(former[1].node)
@@ -190,12 +190,11 @@ export async function createMembership(parts: {
   async function bury(): Promise<void> {
     const isSilent = (node: string) => node !== self && (missed.get(node) ?? 0) > patience
     if (!isFirst((node) => !isSilent(node))) return
-    for (const [slot, member] of [...members]) {
-      if (!isSilent(member.node)) continue
-      await removeMember(slot, member)
-      tellGone(member.node)
-      changed()
-    }
+    const silent = [...members].filter(([, { node }]) => isSilent(node))
+    for (const [slot, member] of silent) await removeMember(slot, member)
+    // Not before all are gone: one of them may have had the lowest slot.
+    for (const [, { node }] of silent) tellGone(node)
+    if (silent.length > 0) changed()
   }
 
   /** Whether this node has the lowest slot of those that count. One that is not there yet, or no longer, is none. */

@@ -205,6 +205,17 @@ t.test('nobody is told whose a livestream is', async (t) => {
   }
 })
 
+t.test('an old name of a livestream that has dropped out leads to its last owner', async (t) => {
+  const renamed = 'crid://example/its first name'
+  const last = feedOf(item(9, 2, { externalId: 'crid://example/its last name' }))
+  const dropped: Livestreams = { ...feedOf(item(9, 1, { externalId: renamed })), byId: last.byId }
+  const verdict = judgeService(service({ externalId: renamed }), '.services.0', institutionId, {
+    ...by,
+    former: dropped,
+  })
+  t.match(verdict, blocked('service.institution.mismatch'), 'not to the owner of that day')
+})
+
 t.test('only livestreams that no feed named need a CRID', async (t) => {
   const odd = {
     feed: feedOf(item(1, 1, { externalId: 'odd' })),
