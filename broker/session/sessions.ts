@@ -318,8 +318,10 @@ export async function openSessions(parts: {
     const stored = await store.get(recordKey(clientId))
     const session = sessions.get(clientId)
     if (session?.owner) {
-      // What its client was granted here is right.
-      session.storedVersion = stored && readRecord(stored).version
+      const record = stored && readRecord(stored)
+      // That of another node is told in a moment. Of its own, what the client was granted here is right.
+      if (record?.node !== nodes.self) return
+      session.storedVersion = record.version
       owed.add(clientId)
     } else if (stored) await outbox.reload(adopt(readRecord(stored)))
     else if (session) sessions.forget(session)
