@@ -34,9 +34,11 @@ async function start(t: Test, settings: Record<string, string> = {}) {
     a: await connectPublisher(t, a, publisher, own),
     b: await connectPublisher(t, b, publisher, own),
   }
-  for (const livestream of livestreams) {
+  for (const [index, livestream] of livestreams.entries()) {
     await studios.a.publish(playing(livestream, { title: 'makes the topic' }))
-    const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
+    // One address gets three mails an hour.
+    const contact = `contact-${index}@b.example`
+    const body = { type: 'PUBSUB', method: 'PUSH', contact, topic: livestream.id }
     await api.call('POST', '/subscriptions', { token, body: { ...body, url: receiver.url() } })
   }
   return { receiver, redis, open, a, b, api, token, studios }
