@@ -36,7 +36,7 @@ const pruneEvery = 100
 /**
  * The audit log: JSON lines that are only ever appended. The file is opened for every entry, so that
  * it can be rotated away from outside. Nodes that share a store also keep the newest entries there, so that
- * any of them lists what was done on all. An entry that only one of both takes is in none.
+ * any of them lists what was done on all. An entry stands in the file and in the store, or in neither.
  */
 export function createAudit(path: string, clock: () => number, shared?: Shared) {
   let last: Promise<void> = Promise.resolve()

@@ -17,14 +17,14 @@ export interface Store {
   /**
    * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
-   * Rejects with `ConditionFailed` when a condition of it does not hold: it changed nothing, and what others committed
-   * before has been told. Rejects with `Fenced` when the membership of this node is gone: at once, and it changed nothing.
-   * Rejects else with the driver's error; then nothing of this commit is to be relied on: where the store is
-   * another machine that did not answer, it may have been applied, or still be.
+   * Rejects with `ConditionFailed` when one of its conditions does not hold. The commit changed nothing, and this node
+   * has been told everything that others committed before. Rejects with `Fenced`, at once, when the membership of this
+   * node is gone. The commit changed nothing. Rejects with the driver's error in all other cases. Then the caller can
+   * rely on nothing: a store on another machine that did not answer may have applied the commit, or may still do so.
    *
-   * A driver that expects no failure may call `underway`, once and before it resolves, when it begins to store the
-   * changes: the moment for what need not wait for the disk. That may be before `commit` returns. The order of the
-   * calls is kept there, too.
+   * A driver that expects no failure may call `underway` when it begins to store the changes: once, before the commit
+   * resolves, perhaps before `commit` returns, and in the order of the calls. The caller then does whatever need not
+   * wait for the disk.
    */
   commit(changes: readonly Change[], underway?: () => void): Promise<void>
   /** Only in drivers that nodes can share: see `Follow`. */
@@ -43,9 +43,9 @@ export type SharedStore = Store & {
   readonly follow: Follow
   /**
    * Commits `changes`, and fences all later commits of this node with `membership`: they apply only while its key has
-   * its value, which must be one that no earlier membership had. Before the first `enter` all commits apply.
-   * When one was refused, or `enter` is called again, all are refused, those that wait as well, until `enter` has
-   * resolved: by then this node has been told everything that the others did without it.
+   * its value. No earlier membership may have had that value. Before the first `enter` all commits apply.
+   * After a refusal, or when `enter` is called again, the driver refuses all commits, waiting ones as well, until
+   * `enter` has resolved. By then this node has been told everything that the others did without it.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
   /** Resolves when everything that was committed before the call has been told. Rejects without an answer in time. */
