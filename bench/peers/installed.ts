@@ -105,11 +105,14 @@ async function besideValidator(
 async function startServer(command: string, args: string[], port: number) {
   const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
   const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
-  const started = await Promise.race([
-    once(child, 'spawn').then(() => true),
-    once(child, 'error').then(() => false),
-  ])
-  if (!started) return undefined
+  const started = await once(child, 'spawn').then(
+    () => true,
+    () => false,
+  )
+  if (!started) {
+    process.stderr.write(`  left out: ${command} is not installed\n`)
+    return undefined
+  }
   const exited = once(child, 'exit')
   for (let tries = 0; !(await accepts(port)); tries++) {
     if (tries > 100 || child.exitCode !== null) throw new Error(`${command} does not start`)
