@@ -1,8 +1,10 @@
+import { originOf } from './origin.ts'
+
 export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
 /** The place of one open connection. */
 export interface Place {
-  /** Whether its address has room for it, told once the address is known. */
+  /** Whether its address has room for it, told once the address is known. An IPv6 /64 is one address. */
   belongsTo(address: string): boolean
   /** Frees it; again changes nothing. */
   leave(): void
@@ -27,10 +29,11 @@ export function createConnectionBounds(limits: {
       let address: string | undefined
       return {
         belongsTo(client) {
-          const count = (perAddress.get(client) ?? 0) + 1
+          const origin = originOf(client).address
+          const count = (perAddress.get(origin) ?? 0) + 1
           if (maxConnectionsPerAddress > 0 && count > maxConnectionsPerAddress) return false
-          address = client
-          perAddress.set(client, count)
+          address = origin
+          perAddress.set(origin, count)
           return true
         },
         leave() {

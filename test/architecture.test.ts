@@ -37,7 +37,7 @@ const folders: Record<string, string[]> = {
   'bridge-https': belowBridge,
   'bridge-https/routes': [...belowBridge, 'bridge-https'],
   'bridge-https/description': [...belowBridge, 'bridge-https'],
-  'bridge-https/users': ['event', 'store', 'telemetry', 'certs'],
+  'bridge-https/users': ['event', 'store', 'telemetry', 'certs', 'listener'],
   'bridge-https/lifecycle': ['store'],
   admin: ['event', 'store', 'telemetry', 'config', 'acl', 'bridge-https/lifecycle'],
   cli: ['event', 'telemetry', 'acl', 'config', 'bridge-https/users', 'bridge-https/lifecycle'],

@@ -1,6 +1,6 @@
+import { type Origin, originOf } from '../../listener/origin.ts'
 import { createCollection } from '../../store/collection.ts'
 import type { Store } from '../../store/store.ts'
-import { type Origin, originOf } from './origin.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 

@@ -1,4 +1,5 @@
 import type { Principal } from '../../acl/principal.ts'
+import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
@@ -59,12 +60,13 @@ export function createAdmission(parts: {
       const { connection } = link
       const { remoteAddress } = connection
       const { username } = login
-      if (await logins.isBlocked(remoteAddress)) {
+      const origin = originOf(remoteAddress).address
+      if (await logins.isBlocked(origin)) {
         return refuse(link, 'too-many-failures', connackCode.serverUnavailable, username)
       }
       const principal = authenticate(username, login.password)
       if (!principal) {
-        await logins.failed(remoteAddress)
+        await logins.failed(origin)
         return refuse(link, 'credentials', connackCode.badCredentials, username)
       }
       // From here on a revocation finds the connection, also while it waits.

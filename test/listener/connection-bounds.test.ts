@@ -25,3 +25,13 @@ t.test('an address has a bound of its own', async (t) => {
   first?.leave()
   t.equal(bounds.enter()?.belongsTo('a'), true)
 })
+
+t.test('an IPv6 /64 is one address, and an IPv4 address in IPv6 clothes is itself', async (t) => {
+  const bounds = createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 1 })
+  const belongs = (address: string) => bounds.enter()?.belongsTo(address)
+  t.equal(belongs('2001:db8:0:1::1'), true)
+  t.equal(belongs('2001:db8:0:1:ffff:ffff:ffff:ffff'), false)
+  t.equal(belongs('2001:db8:0:2::1'), true, 'another network')
+  t.equal(belongs('192.0.2.1'), true)
+  t.equal(belongs('::ffff:192.0.2.1'), false)
+})

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import tls from 'node:tls'
+import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { parseProxyHeader } from '../../listener/proxy-protocol.ts'
 import { startTestHub } from '../start-hub.ts'
@@ -63,6 +65,24 @@ t.test('behind a load balancer the limits see the client', async (t) => {
   t.equal(await through('hello'), false, 'no header')
   const reasons = hub.lines.filter(({ msg }) => msg === 'connection refused').map(({ reason }) => reason)
   t.same(reasons, ['max-connections-per-address', 'proxy-header'])
+})
+
+t.test('behind a load balancer an IPv6 /64 has the failed log-ins of one address', async (t) => {
+  const hub = await startTestHub(t, { HUB_PROXY_PROTOCOL: 'true', HUB_LOGIN_FAILURES: '2' })
+  const logIn = async (client: string) => {
+    const socket = connect(hub.mqttPort, '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    socket.write(`PROXY TCP6 ${client} 2001:db8::2 5000 8883\r\n`)
+    const secure = tls.connect({ socket, rejectUnauthorized: false })
+    const login = { clientId: 'a', username: 'sub-a-1', password: Buffer.from('wrong') }
+    secure.write(generate({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, ...login }))
+    const [connack]: Buffer[] = await once(secure, 'data')
+    return connack?.[3]
+  }
+  const codes: unknown[] = []
+  for (let host = 1; host <= 4; host++) codes.push(await logIn(`2001:db8:0:1::${host}`))
+  t.same(codes, [4, 4, 4, 3], 'the fourth is not looked at')
+  t.equal(await logIn('2001:db8:0:2::1'), 4, 'another network')
 })
 
 t.test('open connections are bounded', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createFamiliar } from '../../../bridge-https/users/familiar.ts'
-import { originOf } from '../../../bridge-https/users/origin.ts'
+import { originOf } from '../../../listener/origin.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 
 const dayMs = 86_400_000

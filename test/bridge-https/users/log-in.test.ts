@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createFamiliar } from '../../../bridge-https/users/familiar.ts'
 import { createLogIn } from '../../../bridge-https/users/log-in.ts'
-import { originOf } from '../../../bridge-https/users/origin.ts'
+import { originOf } from '../../../listener/origin.ts'
 import { createSharedSpace } from '../../shared-store.ts'
 
 /** Knows nobody. */

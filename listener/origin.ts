@@ -14,7 +14,8 @@ export function originOf(text: string): Origin {
   // `process` turns an IPv4 address in IPv6 clothes into what it is.
   const parsed = ipaddr.process(text)
   if (parsed instanceof ipaddr.IPv6) {
-    const network = `${parsed.parts.slice(0, 4).join(':')}::/64`
+    const parts = parsed.parts.slice(0, 4).map((part) => part.toString(16))
+    const network = `${parts.join(':')}::/64`
     return { address: network, network }
   }
   return { address: parsed.toString(), network: `${parsed.octets.slice(0, 3).join('.')}.0/24` }
