@@ -3,12 +3,14 @@ import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
+import { originOf } from './origin.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
 import { createTurns } from './turns.ts'
 
-/** Time for the TLS handshake, milliseconds. */
+/** Time for the ClientHello, and from then on for the handshake, milliseconds. */
 const handshakeTimeout = 10_000
 /** Handshakes that begin in one turn of the event loop: each costs one to two milliseconds. */
 const handshakesPerTurn = 4
@@ -54,17 +56,7 @@ export function guardServer(
   const handshakeTurns = createTurns(handshakesPerTurn)
 
   const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
-  server.on('tlsClientError', (error, socket) => {
-    metrics.connectionsRefused.inc({ reason: 'tls' })
-    const client = clients.get(endsOf(socket))
-    log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
-    // Of a socket that is closed nothing is known any more: its own end tells.
-    if (client) {
-      client.isJudged = true
-      warn(client.address, tlsFailureReason(error))
-    }
-    socket.destroy()
-  })
+  server.on('tlsClientError', failed)
   server.on('secureConnection', (socket: TLSSocket) => {
     const client = clients.get(endsOf(socket))
     if (!client) return
@@ -120,12 +112,32 @@ export function guardServer(
     if (socket.destroyed) return
     if (!place.belongsTo(address)) return refuse(socket, 'max-connections-per-address')
     clients.set(ends, { address, place, isJudged: false })
-    if (handshakeTurns.enter(() => begin(socket))) begin(socket)
+    try {
+      // The handshake costs nothing before, and a whole burst of ClientHellos may come in one turn.
+      await clientHelloArrived(socket, handshakeTimeout)
+    } catch (error) {
+      return failed(error instanceof Error ? error : new Error(String(error)), socket)
+    }
+    const { address: asker } = originOf(address)
+    const isOver = () => socket.destroyed
+    if (handshakeTurns.enter(() => begin(socket), { asker, isOver })) begin(socket)
   }
 
   function begin(socket: Socket): void {
     if (socket.destroyed) return
     for (const handshake of handshakes) handshake.call(server, socket)
+  }
+
+  function failed(error: Error, socket: Socket): void {
+    metrics.connectionsRefused.inc({ reason: 'tls' })
+    const client = clients.get(endsOf(socket))
+    log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
+    // Of a socket that is closed nothing is known any more: its own end tells.
+    if (client) {
+      client.isJudged = true
+      warn(client.address, tlsFailureReason(error))
+    }
+    socket.destroy()
   }
 
   function refuse(socket: Socket, reason: string, detail?: string): void {

@@ -1,28 +1,46 @@
+import { createFairQueue } from './fair-queue.ts'
+
+/** Who waits for a turn. */
+interface About {
+  /** Whose turn it is; askers take turns among each other. Without it all are one asker. */
+  asker?: string
+  /** Whether there is nothing left to do: then no turn is taken. */
+  isOver?: () => boolean
+}
+
 /**
- * Lets so many through in one turn of the event loop, and the others in the next ones, in the order of the calls: what
- * comes in a burst, and costs a millisecond each, must not hold up everything else.
+ * Lets so many through in one turn of the event loop, and the others in the next ones, asker by asker and those of one
+ * asker in the order of the calls: what comes in a burst, and costs a millisecond each, must not hold up everything else.
  */
 export function createTurns(perTurn: number) {
   const fitsTurn = countPerTurn(perTurn)
-  let waiting: (() => void)[] = []
+  const waiting = createFairQueue<About & { resume: () => void }>()
 
   return {
     /** Whether it may go on now. If not, `resume` is called when it may. */
-    enter(resume: () => void): boolean {
-      if (waiting.length === 0 && fitsTurn()) return true
-      waiting.push(resume)
-      if (waiting.length === 1) setImmediate(letThrough)
+    enter(resume: () => void, about: About = {}): boolean {
+      if (waiting.size() === 0 && fitsTurn()) return true
+      waiting.add(about.asker ?? '', { ...about, resume })
+      if (waiting.size() === 1) setImmediate(letThrough)
       return false
     },
   }
 
   function letThrough(): void {
-    let through = 0
-    while (through < waiting.length && fitsTurn()) through++
-    const next = waiting.slice(0, through)
-    waiting = waiting.slice(through)
-    if (waiting.length > 0) setImmediate(letThrough)
-    for (const resume of next) resume()
+    const through: (() => void)[] = []
+    while (waiting.size() > 0 && fitsTurn()) {
+      const next = nextToDo()
+      if (next) through.push(next)
+    }
+    if (waiting.size() > 0) setImmediate(letThrough)
+    for (const resume of through) resume()
+  }
+
+  function nextToDo(): (() => void) | undefined {
+    for (;;) {
+      const next = waiting.next()
+      if (!next?.isOver?.()) return next?.resume
+    }
   }
 }
 

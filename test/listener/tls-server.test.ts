@@ -1,12 +1,19 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls, type TLSSocket } from 'node:tls'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, createServer, type TLSSocket } from 'node:tls'
+import pino from 'pino'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
+import { createCertificates } from '../../certs/certificates.ts'
+import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { createConnectionBounds } from '../../listener/connection-bounds.ts'
+import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
 import { secured } from '../bridge-https/raw.ts'
 import { connect } from '../clients.ts'
 import { startTestHub, type TestHub } from '../start-hub.ts'
+import { clientHello } from './client-hello.ts'
 
 const overWebSocket = (hub: TestHub) => ({ protocol: 'wss', port: hub.httpsPort, path: '/mqtt' }) as const
 
@@ -99,6 +106,77 @@ t.test('two connections from one port of a client are two, if they go to two add
   t.equal(addressOf('/first'), '192.0.2.7')
   t.equal(addressOf('/second'), '192.0.2.8')
 })
+
+t.test('handshakes that begin at once begin in turns', async (t) => {
+  const { begun, connected } = await startGuarded(t)
+  const clients = await connected(Array.from({ length: 20 }, () => '127.0.0.1'))
+  t.same(begun, [], 'none begins before its ClientHello is there to the last byte')
+  for (const { finish } of clients) finish()
+  await until(async () => begun.length === 20)
+  const turns = begun.map(({ turn }) => turn)
+  const most = Math.max(...turns.map((turn) => turns.filter((other) => other === turn).length))
+  // A turn of the test may hold the end of one of the server's and the beginning of the next.
+  t.ok(most <= 8, `${most} in one turn`)
+})
+
+t.test('an address with many handshakes holds up no other', async (t) => {
+  const { begun, connected } = await startGuarded(t)
+  const many = Array.from({ length: 60 }, () => '127.0.0.2')
+  for (const { finish } of await connected([...many, '127.0.0.1'])) finish()
+  await until(async () => begun.length === 61)
+  const place = begun.findIndex(({ from }) => from === '127.0.0.1')
+  t.ok(place < 10, `the other one was number ${place + 1}`)
+})
+
+/** A guarded TLS server that tells which handshakes have begun, in which turn of the event loop. */
+async function startGuarded(t: Test) {
+  const { cert, key } = await ensureDevelopmentCertificates(t.testdir())
+  const certificates = createCertificates({ certPath: cert, keyPath: key, log: pino({ level: 'silent' }) })
+  const server = createServer(tlsOptions(certificates))
+  const begun: { from: string | undefined; turn: number }[] = []
+  let turn = 0
+  const count = () => {
+    turn++
+    if (server.listening) setImmediate(count)
+  }
+  // As the listener of the server itself, it is called when the handshake is to begin.
+  server.on('connection', (socket) => begun.push({ from: socket.remoteAddress, turn }))
+  const guard = guardServer(server, {
+    certificates,
+    ...{ proxyProtocol: false, log: pino({ level: 'silent' }), metrics: createMetrics() },
+    bounds: createConnectionBounds({ maxConnections: 100, maxConnectionsPerAddress: 0 }),
+  })
+  const accepted: Socket[] = []
+  server.on('connection', (socket) => accepted.push(socket))
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  count()
+  t.teardown(() => {
+    server.close()
+    guard.stopWatching()
+    guard.destroyAll()
+    certificates.close()
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const hello = await clientHello(t)
+
+  return {
+    begun,
+    /** Clients of which the server has the ClientHello but for its last byte. */
+    async connected(from: readonly string[]) {
+      const clients = from.map((localAddress) => {
+        const socket = connectTcp({ host: '127.0.0.1', port, localAddress })
+        t.teardown(() => socket.destroy())
+        socket.setNoDelay(true)
+        socket.write(hello.subarray(0, -1))
+        return { finish: () => void socket.write(hello.subarray(-1)) }
+      })
+      const arrived = () => accepted.filter(({ bytesRead }) => bytesRead === hello.length - 1)
+      await until(async () => arrived().length === from.length)
+      return clients
+    },
+  }
+}
 
 function isOpened(t: Test, hub: TestHub): Promise<boolean> {
   return open(t, hub, hub.mqttPort).then(

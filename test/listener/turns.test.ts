@@ -36,3 +36,30 @@ t.test('a later one does not overtake those that wait', async (t) => {
     'at once again',
   )
 })
+
+t.test('askers take turns: one that waits with many holds up no other', async (t) => {
+  const turns = createTurns(1)
+  const through: string[] = []
+  turns.enter(() => undefined)
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) {
+    turns.enter(() => through.push(name), { asker: name.slice(0, 1) })
+  }
+  while (through.length < 7) await nextTurn()
+  t.strictSame(through, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
+})
+
+t.test('what is over takes no turn', async (t) => {
+  const turns = createTurns(1)
+  const through: number[] = []
+  turns.enter(() => undefined)
+  for (let number = 1; number <= 100; number++) {
+    turns.enter(() => through.push(number), { isOver: () => number % 50 !== 0 })
+  }
+  let waited = 0
+  while (through.length < 2) {
+    await nextTurn()
+    waited++
+  }
+  t.strictSame(through, [50, 100])
+  t.ok(waited <= 4, `${waited} turns`)
+})

@@ -1,0 +1,88 @@
+import type { Socket } from 'node:net'
+
+/** Longest ClientHello that is waited for, bytes, and the most records it may come in. Usual ones have 2 kB in one. */
+const maxBytes = 16 * 1024
+const maxRecords = 16
+
+/**
+ * Resolves when the whole ClientHello of a connection is there, or the connection is closed. It stays on the socket for
+ * the handshake, and so do bytes that are no TLS at all: the handshake tells why these fail. Rejects with the
+ * reason when a TLS client has sent no ClientHello after `timeoutMs`, or cannot have one.
+ */
+export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let received: Buffer = Buffer.alloc(0)
+    const timer = setTimeout(
+      () => end(failure('ERR_TLS_HANDSHAKE_TIMEOUT', 'no ClientHello in time')),
+      timeoutMs,
+    )
+    const closed = () => end()
+    socket.on('readable', look)
+    socket.once('close', closed)
+    look()
+
+    function look(): void {
+      const chunk: Buffer | null = socket.read()
+      if (chunk === null) {
+        if (socket.destroyed) end()
+        return
+      }
+      received = Buffer.concat([received, chunk])
+      const seen = lookAtHello(received)
+      if (seen === 'incomplete') return
+      socket.unshift(received)
+      end(seen instanceof Error ? seen : undefined)
+    }
+
+    function end(error?: Error): void {
+      clearTimeout(timer)
+      socket.off('readable', look)
+      socket.off('close', closed)
+      if (error) reject(error)
+      else resolve()
+    }
+  })
+}
+
+/**
+ * How much of a ClientHello the first bytes of a client are. It may lie in several records, and every part of it must be
+ * there: OpenSSL answers as soon as it has the last byte. `other` is what OpenSSL refuses at once. An error is for
+ * what OpenSSL would go on waiting behind.
+ */
+export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | Error {
+  const [first = recordType.handshake, , third] = bytes
+  if ((first & 0x80) !== 0) return third === undefined && bytes.length < 3 ? 'incomplete' : sslVersion2(third)
+  if (first < recordType.least || first > recordType.most) return 'other'
+  let message: Buffer = Buffer.alloc(0)
+  let at = 0
+  for (let record = 0; record < maxRecords && at < maxBytes; record++) {
+    if (bytes.length < at + headerBytes) return 'incomplete'
+    const length = bytes.readUInt16BE(at + 3)
+    if (bytes[at + 1] !== majorVersion) return 'other'
+    if (bytes[at] !== recordType.handshake) return failure('', 'the first TLS message is no ClientHello')
+    const end = at + headerBytes + length
+    message = Buffer.concat([message, bytes.subarray(at + headerBytes, end)])
+    if (message.length >= 4 && message.length >= 4 + message.readUIntBE(1, 3)) return 'whole'
+    if (bytes.length < end) return 'incomplete'
+    at = end
+  }
+  return failure(
+    '',
+    `the ClientHello is longer than ${maxBytes} bytes, or in more than ${maxRecords} records`,
+  )
+}
+
+/** The first byte of a TLS record (RFC 8446 §5.1). */
+const recordType = { least: 20, handshake: 22, most: 24 }
+const headerBytes = 5
+/** TLS 1.0 to 1.3 are 3.1 to 3.4, and call themselves so in their records. */
+const majorVersion = 3
+
+/** A ClientHello in the form of SSL 2.0. RFC 6176 forbids it, OpenSSL takes it. */
+function sslVersion2(messageType: number | undefined): 'other' | Error {
+  return messageType === 1 ? failure('ERR_SSL_UNSUPPORTED_PROTOCOL', 'SSL 2.0') : 'other'
+}
+
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code })
+}

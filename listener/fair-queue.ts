@@ -1,0 +1,46 @@
+/** A queue in which askers take turns: an asker that waits with many gets its turn as often as one that waits with one. */
+export function createFairQueue<T>() {
+  const queues = new Map<string, T[]>()
+  let size = 0
+
+  return {
+    size: (): number => size,
+    sizeOf: (asker: string): number => queues.get(asker)?.length ?? 0,
+
+    add(asker: string, item: T): void {
+      const own = queues.get(asker)
+      if (own) own.push(item)
+      else queues.set(asker, [item])
+      size++
+    },
+
+    /** Takes out the first item of the asker whose turn it is. */
+    next(): T | undefined {
+      const [first] = queues
+      if (!first) return undefined
+      const [asker, own] = first
+      const item = own.shift()
+      size--
+      // Behind the others, if it waits with more.
+      queues.delete(asker)
+      if (own.length > 0) queues.set(asker, own)
+      return item
+    },
+
+    /** The asker that waits with the most. */
+    busiest(): string | undefined {
+      const [busiest] = [...queues].sort(([, a], [, b]) => b.length - a.length)
+      return busiest?.[0]
+    },
+
+    /** Takes out the last item of an asker. */
+    takeLast(asker: string): T | undefined {
+      const own = queues.get(asker)
+      if (!own) return undefined
+      const item = own.pop()
+      size--
+      if (own.length === 0) queues.delete(asker)
+      return item
+    },
+  }
+}
