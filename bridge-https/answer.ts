@@ -84,6 +84,11 @@ export function refuse(status: ErrorStatus, errors?: readonly ErrorItem[], messa
   return status === 401 ? { status, body, headers: challenge } : { status, body }
 }
 
+/** An answer that is JSON text already. */
+export function jsonText(body: string): Answer {
+  return { status: 200, body, headers: { 'content-type': 'application/json; charset=utf-8' } }
+}
+
 /** An answer that says when to come back. */
 export function refuseUntil(status: 429 | 503, retryAfter: number, message?: string): Answer {
   return { ...refuse(status, undefined, message), headers: { 'retry-after': String(retryAfter) } }

@@ -5,9 +5,11 @@ import type { Pipeline } from '../validator/pipeline.ts'
 import type { Topics } from '../validator/topics.ts'
 import { describeMqtt } from './description/asyncapi.ts'
 import { descriptionRoutes } from './description/description-routes.ts'
+import { keptText } from './description/kept-text.ts'
 import { describeApi } from './description/openapi.ts'
 import { createLegacyNames } from './legacy-names.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
+import { tracks } from './lifecycle/track.ts'
 import { listenHttps } from './listener.ts'
 import { authRoutes } from './routes/auth-routes.ts'
 import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
@@ -58,8 +60,15 @@ export async function startBridge(
   const { version, publicUrl, mqttPort, lifecycle, metrics } = parts
   const names = createLegacyNames(parts)
   const background = new Set<Promise<void>>()
-  const openapi = () =>
-    describeApi(routes, { version, publicUrl: publicUrl(), stateOf: (track) => lifecycle.of(track).state })
+  const openapi = keptText(
+    () => [publicUrl(), ...tracks.map((track) => lifecycle.of(track).state)].join(' '),
+    () =>
+      describeApi(routes, { version, publicUrl: publicUrl(), stateOf: (track) => lifecycle.of(track).state }),
+  )
+  const asyncapi = keptText(
+    () => `${publicUrl()} ${mqttPort()}`,
+    () => describeMqtt({ version, publicUrl: publicUrl(), mqttPort: mqttPort() }),
+  )
   const routes: Route[] = [
     ...authRoutes({
       ...parts,
@@ -76,11 +85,7 @@ export async function startBridge(
     ...deliveryRoutes(parts),
     ...pubsubRoutes(parts),
     ...healthRoutes(parts),
-    ...descriptionRoutes({
-      ...parts,
-      openapi,
-      asyncapi: () => describeMqtt({ version, publicUrl: publicUrl(), mqttPort: mqttPort() }),
-    }),
+    ...descriptionRoutes({ ...parts, openapi, asyncapi }),
   ]
   const listener = await listenHttps({ ...parts, routes, openapi })
 

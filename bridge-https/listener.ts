@@ -6,13 +6,18 @@ import type { TLSSocket } from 'node:tls'
 import helmet from '@fastify/helmet'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
-import Fastify, { type FastifyBaseLogger, type FastifyRequest, LogController } from 'fastify'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { Certificates } from '../certs/certificates.ts'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { httpsError, refuse } from './answer.ts'
+import { httpsError, jsonText, refuse } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer } from './raw-answer.ts'
@@ -65,7 +70,8 @@ export async function listenHttps(parts: {
   /** Tell browsers to come back with https only. */
   strictTransport: boolean
   routes: readonly Route[]
-  openapi: () => object
+  /** JSON text. */
+  openapi: () => string
   lifecycle: Lifecycle
   tokens: Tokens
   /** Takes over the byte stream of MQTT over WebSocket. */
@@ -139,13 +145,13 @@ export async function listenHttps(parts: {
     reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
   })
-  // The document is ours; the plugin only brings the page its copy.
+  // The document is ours, and answered before the plugin would make a text of its own for every request.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     theme: { title: 'API of the now-playing hub' },
-    transformSpecification: () => JSON.parse(JSON.stringify(openapi())),
     uiConfig: { validatorUrl: null },
+    uiHooks: { onRequest: answerDocument },
   })
   serveRoutes(app, routes, { lifecycle, tokens, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
@@ -167,6 +173,15 @@ export async function listenHttps(parts: {
       guard.destroyAll()
       await closed
     },
+  }
+
+  async function answerDocument(
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply | undefined> {
+    const { url } = request.routeOptions
+    if (url === '/docs/json') return send(reply, jsonText(openapi()))
+    return url === '/docs/yaml' ? send(reply, refuse(404)) : undefined
   }
 
   /** What Node could not read as a request. */

@@ -1,11 +1,13 @@
 import type { SigningKeys } from '../../certs/signing-keys.ts'
+import { jsonText } from '../answer.ts'
 import { resetPage, resetScript } from '../reset-page.ts'
 import type { Route } from '../routes/route.ts'
 
 /** What the hub says about itself: API descriptions, keys, and the page behind password links. */
 export function descriptionRoutes(parts: {
-  openapi: () => object
-  asyncapi: () => object
+  /** JSON texts. */
+  openapi: () => string
+  asyncapi: () => string
   keys: Pick<SigningKeys, 'jwks'>
   publicUrl: () => string
 }): Route[] {
@@ -18,7 +20,7 @@ export function descriptionRoutes(parts: {
       id: 'openapi',
       summary: 'This description (OpenAPI 3.1)',
       answers: { 200: { description: 'OpenAPI', mediaType: 'application/json' } },
-      handle: () => ({ status: 200, body: openapi() }),
+      handle: () => jsonText(openapi()),
     },
     {
       ...base,
@@ -26,7 +28,7 @@ export function descriptionRoutes(parts: {
       id: 'asyncapi',
       summary: 'Description of the MQTT side (AsyncAPI 3.0)',
       answers: { 200: { description: 'AsyncAPI', mediaType: 'application/json' } },
-      handle: () => ({ status: 200, body: asyncapi() }),
+      handle: () => jsonText(asyncapi()),
     },
     {
       ...base,

@@ -48,7 +48,7 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
     mqttBounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
     proxyProtocol: false,
     strictTransport: false,
-    openapi: () => ({}),
+    openapi: () => '{}',
     accept: () => t.fail('no websocket'),
     maxPacketBytes: 1024,
     maxConnectBytes: 1024,

@@ -99,6 +99,7 @@ t.test('the description is a page as well', async (t) => {
   }
   const { json } = await api.raw('GET', '/docs/json')
   t.same(json, (await api.call('GET', '/openapi.json')).json)
+  t.equal((await api.raw('GET', '/docs/yaml')).status, 404, 'no other form is made for each request')
 })
 
 t.test('the AsyncAPI description is valid, and names who may do what on each channel', async (t) => {
