@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { errorItem, pathOf } from '../event/error.ts'
 import { type Answer, httpsError, refuse } from './answer.ts'
 import { compileBody } from './body.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
@@ -15,6 +16,9 @@ type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseL
 
 /** Bytes of bodies on their way: of requests with a token, and of those without. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
+
+/** Unknown parameters that an answer names: it must not be larger than the question. */
+const maxNamedParameters = 10
 
 /** Serves the routes with Fastify: life cycle, log-in, body, handler, in this order, each may answer. */
 export function serveRoutes(
@@ -93,7 +97,11 @@ export function serveRoutes(
 
       async onRequest(request, reply) {
         matched.set(request, route)
-        const refused = retired(reply) ?? (await authenticate(request)) ?? (route.body && compressed(request))
+        const refused =
+          retired(reply) ??
+          (await authenticate(request)) ??
+          unknownParameters(request) ??
+          (route.body && compressed(request))
         return refused && send(reply, refused)
       },
 
@@ -138,6 +146,22 @@ export function serveRoutes(
       count()
       if (user.permissions.includes(route.permission)) return undefined
       return refuse(403, [httpsError('authorization.permission', route.permission)])
+    }
+
+    /** A parameter that is misspelled would be ignored, and do harm: with `dryrun=true` an event goes on the air. */
+    function unknownParameters({ query }: FastifyRequest): Answer | undefined {
+      const { query: known } = route
+      if (!known) return undefined
+      const unknown = Object.keys(Object(query)).filter((name) => !Object.hasOwn(known, name))
+      if (unknown.length === 0) return undefined
+      const detail = `expected ${Object.keys(known).join(', ')}`
+      const items = unknown.slice(0, maxNamedParameters)
+      return refuse(
+        400,
+        items.map((name) =>
+          errorItem('additionalProperties.openapi.validation', pathOf('query', name), detail),
+        ),
+      )
     }
 
     /** The body may come long after the header: its user may have been removed meanwhile. */

@@ -112,6 +112,19 @@ onEachStore('over HTTPS', async (t, store) => {
       json: { errors: [{ path: '.query.dryRun', errorCode: 'enum.openapi.validation' }] },
     })
   }
+  for (const [wrong, name] of [
+    ['?dryrun=true', 'dryrun'],
+    ['?DryRun=true', 'DryRun'],
+    ['?dryRun=true&dry=true', 'dry'],
+    ['?dry%20run', 'dry run'],
+  ]) {
+    t.match(await post(`${wrong}`), {
+      status: 400,
+      json: { errors: [{ path: `.query.${name}`, errorCode: 'additionalProperties.openapi.validation' }] },
+    })
+  }
+  const { json: many } = await post(`?${Array.from({ length: 1000 }, (_, index) => `p${index}`).join('&')}`)
+  t.equal([many.errors].flat().length, 10, 'an answer is not larger than the question')
   t.match(await post('?dryRun=false'), {
     status: 201,
     json: { statuses: { published: 1 }, event: { id: /^\d+$/ } },
