@@ -1,4 +1,5 @@
 import { parseJson } from '../event/json.ts'
+import { jsonFault } from '../event/json-fault.ts'
 
 /**
  * Reads the content of a JSON file. What is wrong is said by its place and never in words of the file: any of
@@ -14,56 +15,9 @@ export function readJson(content: Uint8Array): { value: unknown } | { problems: 
     return { problems: ['it is not UTF-8, expected JSON'] }
   }
   if (text.startsWith('\uFEFF')) return { problems: ['it starts with a byte order mark, expected JSON'] }
-  const fault = firstFault(text)
-  if (fault !== undefined) {
-    const what = fault === text.length ? 'the file ends before its JSON does' : 'this is not JSON'
-    return { problems: [`${placeOf(text, fault)}: ${what}`] }
-  }
+  const fault = jsonFault(text)
+  if (fault !== undefined) return { problems: [fault] }
   if (!/^\s*\{/.test(text)) return { problems: ['expected an object'] }
-  // JSON that readers could understand differently. Names of settings stay, values go.
-  return {
-    problems: parsed.errors.map(({ path, message }) => `at ${path}: ${message.replace(/ "[^"]*"/g, '')}`),
-  }
-}
-
-/** White space, then one token of RFC 8259; an empty match where there is none. */
-const token =
-  /[ \t\r\n]*([{}[\],:]|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|)/y
-
-/** Where text stops being JSON, or undefined. `JSON.parse` does not tell the place of every mistake. */
-function firstFault(text: string): number | undefined {
-  const open: string[] = []
-  let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'next' = 'value'
-  for (let index = 0; ; index = token.lastIndex) {
-    token.lastIndex = index
-    const [all = '', found = ''] = token.exec(text) ?? []
-    const at = index + all.length - found.length
-    const inside = open.at(-1)
-    if (expected === 'next' && inside === undefined) return at === text.length ? undefined : at
-    const isEnd = found === (inside === '{' ? '}' : ']') && inside !== undefined
-    if (isEnd && (expected === 'next' || expected.endsWith('or end'))) {
-      open.pop()
-      expected = 'next'
-    } else if (expected === 'next') {
-      if (found !== ',') return at
-      expected = inside === '{' ? 'key' : 'value'
-    } else if (expected === 'colon') {
-      if (found !== ':') return at
-      expected = 'value'
-    } else if (expected.startsWith('key')) {
-      if (!found.startsWith('"')) return at
-      expected = 'colon'
-    } else if (found === '{' || found === '[') {
-      open.push(found)
-      expected = found === '{' ? 'key or end' : 'value or end'
-    } else {
-      if (found === '' || /^[}\],:]/.test(found)) return at
-      expected = 'next'
-    }
-  }
-}
-
-function placeOf(text: string, offset: number): string {
-  const lines = text.slice(0, offset).split('\n')
-  return `line ${lines.length}, column ${[...(lines.at(-1) ?? '')].length + 1}`
+  // JSON that readers could understand differently.
+  return { problems: parsed.errors.map(({ path, message }) => `at ${path}: ${message}`) }
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+import { jsonFault } from './json-fault.ts'
 
 /** Deepest nesting of objects and arrays; the event itself is level 1. */
 const maxNesting = 64
@@ -17,7 +18,7 @@ const maxErrors = 100
 /**
  * Reads a payload as one JSON object, stricter than JSON.parse: what two readers could understand
  * differently is refused (duplicate keys, numbers beyond double precision, `__proto__`), and so is what
- * could exhaust a reader further down (nesting, number of values).
+ * could exhaust a reader further down (nesting, number of values). The errors repeat no value: it may be a password.
  */
 export function parseJson(payload: Uint8Array): { value: unknown } | { errors: ErrorItem[] } {
   if (!isUtf8(payload)) return refused('it is not valid UTF-8')
@@ -32,11 +33,12 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (error) {
-    return refused(error instanceof Error ? error.message : 'it does not parse')
+  } catch {
+    return refused(jsonFault(text) ?? 'it does not parse')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refused(`it is ${quote(value)}, expected an object`)
+    const name = typeof value === 'object' ? quote(value) : `a ${typeof value}`
+    return refused(`it is ${name}, expected an object`)
   }
   return errors.length > 0 ? { errors } : { value }
 }
@@ -131,7 +133,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
     const value = Number(literal)
     // Beyond 2^53-1 every double is an integer; which one was meant is lost (service.md §8).
     if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-      report(`the number ${quote(literal)} is out of range, expected at most ±${Number.MAX_SAFE_INTEGER}`)
+      report(`the number is out of range, expected at most ±${Number.MAX_SAFE_INTEGER}`)
     }
   }
 

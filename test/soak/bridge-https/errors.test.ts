@@ -147,6 +147,23 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     t.equal(charset.status, 403, 'parameters and case of the type do not matter')
   })
 
+  await t.test('400: a password or token in a body that is no JSON is not repeated', async (t) => {
+    for (const path of ['/auth/login', '/auth/refresh', '/auth/reset']) {
+      for (const body of [
+        '{"email":"a@a.example","password":geheim-123456}',
+        '{"refreshToken":geheim-123456,"token":geheim-123456}',
+        '"geheim-123456"',
+        'geheim-123456',
+        '{"token":"x","password":"geheim-123456}',
+        '{"refreshToken":1234561234561234561234,"password":1234561234561234561234}',
+      ]) {
+        const { status, text } = await api.call('POST', path, { body })
+        t.equal(status, 400, `${path} ${body}`)
+        t.notMatch(text, /geheim|1234/, `${path} ${body}`)
+      }
+    }
+  })
+
   await t.test('400: compressed bodies', async (t) => {
     for (const encoding of ['gzip', 'deflate', 'br', 'identity, gzip']) {
       const body = gzipSync(JSON.stringify(playing(station())))
