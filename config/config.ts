@@ -90,7 +90,7 @@ const settings = {
   tlsCert: text(),
   tlsKey: text(),
   tlsCa: text(),
-  feed: formatted('feed', 'a path or an https URL'),
+  feed: formatted('feed', 'a path, or an https URL without user and password'),
   feedInterval: whole(1, 86_400),
   redisUrl: formatted('redis-url', 'a URL like redis://host:6379/0 or rediss://host'),
   redisReplicas: whole(0),
@@ -298,7 +298,7 @@ const ajv = new Ajv({
     'https-url': (value: string) => hasProtocol(value, 'https:'),
     'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
     'redis-url': isRedisUrl,
-    feed: (value: string) => !isUrl(value) || hasProtocol(value, 'https:'),
+    feed: (value: string) => !isUrl(value) || isFeedUrl(value),
   },
 })
 const fileLayer = layerSchema(fileSettings)
@@ -321,6 +321,13 @@ function layerSchema(properties: TObject['properties']) {
 
 function hasProtocol(value: string, protocol: string): boolean {
   return URL.canParse(value) && value.startsWith(`${protocol}//`)
+}
+
+/** The platform's fetch takes no user and password in a URL. */
+function isFeedUrl(value: string): boolean {
+  if (!hasProtocol(value, 'https:')) return false
+  const { username, password } = new URL(value)
+  return username === '' && password === ''
 }
 
 function isRedisUrl(value: string): boolean {

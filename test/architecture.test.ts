@@ -22,7 +22,7 @@ const folders: Record<string, string[]> = {
   certs: ['telemetry', 'store'],
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
-  'validator/feed': ['event', 'store', 'telemetry'],
+  'validator/feed': ['event', 'store', 'telemetry', 'config'],
   listener: ['telemetry', 'certs', 'store'],
   broker: belowBroker,
   'broker/connection': [...belowBroker, 'broker'],

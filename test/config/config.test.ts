@@ -183,8 +183,21 @@ t.test('a wrong variable is refused with its name, its value and what was expect
     ['HUB_FEED_INTERVAL', '0', 'HUB_FEED_INTERVAL: 0, expected a whole number, from 1 to 86400'],
     ['HUB_MAX_CONNECTIONS', '0', 'HUB_MAX_CONNECTIONS: 0, expected a whole number, 1 or greater'],
     ['HUB_PUSH_ALLOW_PRIVATE', 'yes', 'HUB_PUSH_ALLOW_PRIVATE: "yes", expected true or false'],
-    ['HUB_FEED', 'http://feed.example', 'HUB_FEED: "http://feed.example", expected a path or an https URL'],
-    ['HUB_FEED', 'file:///feed', 'HUB_FEED: "file:///feed", expected a path or an https URL'],
+    [
+      'HUB_FEED',
+      'http://feed.example',
+      'HUB_FEED: "http://feed.example", expected a path, or an https URL without user and password',
+    ],
+    [
+      'HUB_FEED',
+      'https://me:geheim@feed.example/all',
+      'HUB_FEED: "https://***@feed.example/all", expected a path, or an https URL without user and password',
+    ],
+    [
+      'HUB_FEED',
+      'file:///feed',
+      'HUB_FEED: "file:///feed", expected a path, or an https URL without user and password',
+    ],
     [
       'HUB_PUBLIC_URL',
       'hub.example',

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { mask } from '../../config/mask.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type Feed, type Livestream, parseFeed } from './feed.ts'
@@ -7,7 +8,7 @@ import { createFormerLivestreams } from './former.ts'
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
 interface FeedStatus {
-  /** The one that is configured. */
+  /** The one that is configured, like all that is said of it without passwords and tokens. */
   source: string
   /** The one the feed in use came from, or null without a feed. */
   loadedFrom: string | null
@@ -124,20 +125,22 @@ export async function createFeedSource(options: {
 
   async function refreshOnce(force: boolean): Promise<RefreshResult> {
     const itemsBefore = lastGood?.feed.size ?? 0
-    const found = await adopt(force).catch(reasonOf)
+    const found = await adopt(force).catch((error: unknown) =>
+      reasonOf(error).replaceAll(source, shown(source)),
+    )
     // What failed because the node stops is no problem of the feed.
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) {
       const kept =
         itemsBefore > 0 ? 'the last good one stays' : 'every event is blocked until there is a good one'
-      log.error({ source, problem: found, kept: itemsBefore }, `feed refused, ${kept}`)
+      log.error({ source: shown(source), problem: found, kept: itemsBefore }, `feed refused, ${kept}`)
     }
     problem = found
     if (lastGood && !isConfigured(lastGood)) {
       const { source: loadedFrom, feed } = lastGood
       log.warn(
-        { source, loadedFrom, items: feed.size },
+        { source: shown(source), loadedFrom: shown(loadedFrom), items: feed.size },
         'the livestream feed in use comes from another source than HUB_FEED',
       )
     }
@@ -167,7 +170,7 @@ export async function createFeedSource(options: {
     await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }, ...dropped.changes])
     lastGood = { ...next, feed }
     dropped.show()
-    log.info({ source, items: feed.size }, 'feed loaded')
+    log.info({ source: shown(source), items: feed.size }, 'feed loaded')
     return null
   }
 
@@ -195,13 +198,13 @@ export async function createFeedSource(options: {
     if (!isHttps(source)) return void refresh({ force: false })
     lastGood = next
     problem = null
-    log.info({ source, items: next.feed.size }, 'feed loaded by another node')
+    log.info({ source: shown(source), items: next.feed.size }, 'feed loaded by another node')
   }
 
   function status(): FeedStatus {
     return {
-      source,
-      loadedFrom: lastGood?.source ?? null,
+      source: shown(source),
+      loadedFrom: lastGood ? shown(lastGood.source) : null,
       items: lastGood?.feed.size ?? 0,
       loadedAt: lastGood?.loadedAt ?? null,
       ok: lastGood !== undefined && problem === null,
@@ -240,8 +243,13 @@ async function readResponse(response: Response, maxBytes: number): Promise<ReadF
 
 function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
   // The feed decides who owns what: it must not arrive where anybody could change it.
-  if (redirected && !isHttps(url)) return `redirected to ${url}, which is not https`
+  if (redirected && !isHttps(url)) return `redirected to ${mask('feed', url)}, which is not https`
   return ok || status === 304 ? undefined : `the source answered ${status}`
+}
+
+/** A source as it may be shown: a URL may hold a token. */
+function shown(source: string): string {
+  return isHttps(source) ? String(mask('feed', source)) : source
 }
 
 function isHttps(source: string): boolean {

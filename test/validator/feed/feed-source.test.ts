@@ -322,6 +322,34 @@ t.test('a redirect away from https is refused', async (t) => {
   t.match(source.status(), { items: 0, problem: 'redirected to http://example/feed, which is not https' })
 })
 
+t.test('a token in the URL of a feed is in nothing that is said of it', async (t) => {
+  const lines: string[] = []
+  const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) })
+  const store = await openStore(t)
+  const source = 'https://feed.example/all?token=geheim'
+  const answers: Partial<Response>[] = [
+    { ok: true, status: 200, headers: new Headers(), body: new Response(feedText(10)).body },
+    { ok: false, status: 500, redirected: false, url: source },
+    { ok: true, status: 200, redirected: true, url: 'http://feed.example/all?token=geheim' },
+  ]
+  const fetchImpl = async () =>
+    (answers.shift() ?? Promise.reject(new Error(`no way to ${source}`))) as Response
+  const feed = await startSource(t, { source, store, log, fetchImpl })
+  t.match(feed.status(), { items: 10, source: 'https://feed.example/all?token=***' })
+  t.equal(feed.status().loadedFrom, 'https://feed.example/all?token=***')
+  for (const problem of [/answered 500/, /redirected to .*token=\*\*\*,/, /no way to .*token=\*\*\*/]) {
+    const status = await feed.refresh({ force: false })
+    t.match(status.problem, problem)
+    t.notMatch(JSON.stringify(status), 'geheim')
+  }
+  feed.close()
+  // Another source from now on: the log names both.
+  await startSource(t, { source: join(t.testdir(), 'none.json'), store, log })
+  for (const said of ['feed loaded', 'feed refused', 'comes from another source'])
+    t.match(lines.join(''), said)
+  t.notMatch(lines.join(''), 'geheim')
+})
+
 t.test('closing gives up a refresh that is under way, quietly', async (t) => {
   let arrived = () => {}
   const request = new Promise<void>((resolve) => (arrived = resolve))
