@@ -13,8 +13,7 @@ import type { LogIn, LogInResult } from '../users/log-in.ts'
 import { TooBusy } from '../users/passwords.ts'
 import type { ResetMail } from '../users/reset-mail.ts'
 import type { Tokens } from '../users/tokens.ts'
-import type { User } from '../users/user.ts'
-import type { Users } from '../users/users.ts'
+import type { KnownUser, Users } from '../users/users.ts'
 import type { Route } from './route.ts'
 
 interface AuthParts {
@@ -117,7 +116,7 @@ export function authRoutes(parts: AuthParts): Route[] {
     },
   ]
 
-  async function issue(user: User): Promise<Answer> {
+  async function issue(user: KnownUser): Promise<Answer> {
     const { userId, email, emailVerified, institutionId } = user
     const body = {
       ...(await tokens.issue(user)),

@@ -4,13 +4,12 @@ import type { Store } from '../../store/store.ts'
 import type { Familiar } from './familiar.ts'
 import { createLimiter, type Limiter } from './limiter.ts'
 import type { Asker } from './passwords.ts'
-import type { User } from './user.ts'
-import type { Users } from './users.ts'
+import type { KnownUser, Users } from './users.ts'
 
 export type LogIn = ReturnType<typeof createLogIn>
 
 export type LogInResult =
-  | { user: User }
+  | { user: KnownUser }
   | { refused: 'wrong' }
   /** Too many failures: nothing was looked at. */
   | { refused: 'throttled'; retryAfter: number }
@@ -100,7 +99,7 @@ export function createLogIn(parts: {
   async function attempt(
     counts: readonly Count[],
     origin: Origin,
-    work: () => Promise<User | undefined>,
+    work: () => Promise<KnownUser | undefined>,
   ): Promise<LogInResult> {
     // Taken before the password is checked and given back after a success: otherwise as many could be
     // tried as fit into the time one check takes.

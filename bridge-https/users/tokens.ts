@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { algorithm, type SigningKeys } from '../../certs/signing-keys.ts'
-import type { User } from './user.ts'
-import type { Users } from './users.ts'
+import type { KnownUser, Users } from './users.ts'
 
 export type Tokens = ReturnType<typeof createTokens>
 
@@ -37,9 +36,10 @@ export function createTokens(parts: {
   const { keys, users, issuer, serviceAccount, clock } = parts
 
   return {
-    async issue(user: User): Promise<IssuedTokens> {
+    async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
-      const claims = { sub: user.userId, gen: users.generationOf(user.userId) }
+      // Of the password that was checked: by now there may be another one.
+      const claims = { sub: user.userId, gen: user.generation }
       const { email, institutionId: institution, permissions } = user
       return {
         token: await sign('access', { ...claims, email, institution, permissions }, issuer(), now),
@@ -50,10 +50,10 @@ export function createTokens(parts: {
     },
 
     /** The user an access token was made for, as it is now; undefined for every other text. */
-    userOf: (token: string): Promise<User | undefined> => holder(token, 'access'),
+    userOf: (token: string): Promise<KnownUser | undefined> => holder(token, 'access'),
 
     /** The user a refresh token was made for. Void after a change of the password and removal of the user. */
-    userOfRefresh: (token: string): Promise<User | undefined> => holder(token, 'refresh'),
+    userOfRefresh: (token: string): Promise<KnownUser | undefined> => holder(token, 'refresh'),
 
     /** A token of the hub itself for one receiver (design.md §10), in the name of this account. */
     issueService(audience: string, account = serviceAccount): Promise<string> {
@@ -85,7 +85,7 @@ export function createTokens(parts: {
       .sign(key)
   }
 
-  async function holder(token: string, kind: 'access' | 'refresh'): Promise<User | undefined> {
+  async function holder(token: string, kind: 'access' | 'refresh'): Promise<KnownUser | undefined> {
     const payload = await verify(token, kind, issuer())
     if (typeof payload?.sub !== 'string' || typeof payload.gen !== 'number') return undefined
     return users.current(payload.sub, payload.gen)

@@ -20,9 +20,13 @@ type ResetChannel = 'operator' | 'mail'
 const hourMs = 3600 * 1000
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
 
-interface StoredUser extends User {
+/** A user that has shown its password, or a token made with it. */
+export interface KnownUser extends User {
   /** Counts passwords: tokens of an earlier one are void. */
   generation: number
+}
+
+interface StoredUser extends KnownUser {
   passwordHash?: string
   resets: { channel: ResetChannel; hash: string; expiresAt: string }[]
 }
@@ -99,7 +103,7 @@ export async function createUsers(parts: {
       }),
 
     /** Uses a token up and sets the password; every token of the user is void then. Undefined: not a valid token. */
-    async setPassword(token: string, password: string, asker?: Asker): Promise<User | undefined> {
+    async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
       // Looked up before the expensive part, and again when it is our turn: a token works once.
       if (!byReset(hash)) return undefined
@@ -116,18 +120,18 @@ export async function createUsers(parts: {
           emailVerified: stored.emailVerified || channel === 'mail',
         }
         await collection.put(stored.userId, changed, held)
-        return shown(changed)
+        return known(changed)
       })
     },
 
     /** The user behind e-mail address and password. An unknown address costs as much time as a wrong password. */
-    async authenticate(email: string, password: string, asker?: Asker): Promise<User | undefined> {
+    async authenticate(email: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const stored = byEmail(email)
       const fits = await passwords.verify(password, stored?.passwordHash, asker)
       // Removed or changed while the password was checked: then it is not this user any more.
       if (!fits || !stored || collection.get(stored.userId)?.generation !== stored.generation)
         return undefined
-      return shown(stored)
+      return known(stored)
     },
 
     has: (email: string): boolean => byEmail(email) !== undefined,
@@ -138,12 +142,10 @@ export async function createUsers(parts: {
     },
 
     /** The user of a token: its id, and the generation of its password when the token was made. */
-    current(userId: string, generation: number): User | undefined {
+    current(userId: string, generation: number): KnownUser | undefined {
       const stored = collection.get(userId)
-      return stored?.generation === generation ? shown(stored) : undefined
+      return stored?.generation === generation ? known(stored) : undefined
     },
-
-    generationOf: (userId: string): number => collection.get(userId)?.generation ?? -1,
   }
 
   async function storeReset(
@@ -170,6 +172,10 @@ export async function createUsers(parts: {
     }
     return undefined
   }
+}
+
+function known(stored: StoredUser): KnownUser {
+  return { ...shown(stored), generation: stored.generation }
 }
 
 function shown(stored: StoredUser): User {

@@ -143,7 +143,7 @@ t.test('what a token of ours must say', async (t) => {
   })
   const added = await users.add({ email: 'a@b.example', institution: own })
   if ('error' in added) throw new Error(added.error)
-  const { user } = added
+  const user = { ...added.user, generation: 0 }
   const { token, refreshToken } = await tokens.issue(user)
 
   t.same(await tokens.userOf(token), user)
@@ -193,6 +193,29 @@ t.test('what a token of ours must say', async (t) => {
   const fresh = await tokens.issue(user)
   issuers.issuer = 'https://moved.example'
   t.notOk(await tokens.userOf(fresh.token), 'tokens belong to the public URL')
+})
+
+t.test('a password that is changed right after it was checked gives no tokens that last', async (t) => {
+  const store = await openEmbeddedStore(t.testdir())
+  t.teardown(() => store.close())
+  const clock = Date.now
+  const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
+  const users = await createUsers({
+    ...{ store, clock, passwords: createPasswords() },
+    knownInstitution: () => true,
+  })
+  const issuer = () => 'https://hub.example'
+  const tokens = createTokens({ keys, users, clock, issuer, serviceAccount: 'push@hub' })
+  const added = await users.add({ email: 'a@b.example', institution: own })
+  if ('error' in added) throw new Error(added.error)
+  await users.setPassword(added.token, 'the first password')
+  const reset = await users.issueReset('a@b.example', 'operator')
+  const user = await users.authenticate('a@b.example', 'the first password')
+  await users.setPassword(reset?.token ?? '', 'the second password')
+  if (!user) throw new Error('not let in')
+  const { token, refreshToken } = await tokens.issue(user)
+  t.equal(await tokens.userOf(token), undefined)
+  t.equal(await tokens.userOfRefresh(refreshToken), undefined)
 })
 
 t.test('keys rotate without anybody noticing, or at once', async (t) => {
