@@ -1,4 +1,4 @@
-import type { Principal } from '../../acl/principal.ts'
+import { type Principal, permissionKey } from '../../acl/principal.ts'
 import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
@@ -17,6 +17,12 @@ import type { createWills } from './wills.ts'
 
 /** Beyond these no more wills are taken in of a credential: all that are taken in get published. */
 const maxWaitingWills = 1_000
+
+/** What one node asks another for: the client id, for a client with these permissions. */
+interface TakeOver {
+  clientId: string
+  permission: string
+}
 
 /** The beginning and the end of a client's connection: log-in, session, will, take-over. */
 export function createAdmission(parts: {
@@ -43,11 +49,15 @@ export function createAdmission(parts: {
   const logIns = createLocks()
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   calls.serve('take-over', async (asked) => {
-    const clientId = String(asked)
-    const processing = [...(sessions.get(clientId)?.processing.values() ?? [])]
+    const { clientId, permission } = asked as TakeOver
+    const session = sessions.get(clientId)
+    // The asking node may not know yet that others have the client id by now (design.md §5).
+    if (session?.owner && session.permission !== permission) return 'foreign'
+    const processing = [...(session?.processing.values() ?? [])]
     await takeOver(clientId)
     // A QoS 2 message on its way must be known as received wherever the client sends it again.
     await Promise.allSettled(processing)
+    return 'taken over'
   })
 
   return {
@@ -85,7 +95,7 @@ export function createAdmission(parts: {
         }
         if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
         await takeOver(clientId)
-        await takeOverElsewhere(clientId)
+        await takeOverElsewhere(clientId, principal)
         await begin(link, clientId, principal)
         isIn = !connection.destroyed
       } catch (error) {
@@ -149,10 +159,11 @@ export function createAdmission(parts: {
   }
 
   /** The same where the older connection is to another node. One that does not answer loses it all the same. */
-  async function takeOverElsewhere(clientId: string): Promise<void> {
+  async function takeOverElsewhere(clientId: string, principal: Principal): Promise<void> {
     const session = sessions.get(clientId)
     if (!session?.node || !isElsewhere(session) || !nodes.isLiving(session.node)) return
-    await calls.ask(session.node, 'take-over', clientId)
+    const asked: TakeOver = { clientId, permission: permissionKey(principal) }
+    if ((await calls.ask(session.node, 'take-over', asked)) === 'foreign') throw new ForeignSession()
   }
 
   /** A client that makes a session at each start is not to fill the log as well. */

@@ -42,6 +42,27 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     ahead: (index) => (index === 0 ? 5_000 : 0),
   })
 
+  t.test('a client id that others have by now is not taken from them', async (t) => {
+    const stranger = await b.subscriber('radio/+/control')
+    await Promise.all([a.knows(3), c.knows(3)])
+    const first = await raw(t, b, subscriber, { clientId: 'moved', clean: true })
+    await until(async () => (await a.connected('moved'))?.connected === true)
+    const bystander = await raw(t, a, subscriber, { clientId: 'bystander' })
+    hold()
+    first.send({ cmd: 'disconnect' })
+    await first.closed()
+    const owner = await raw(t, b, stranger, { clientId: 'moved', clean: true })
+    // As far as its node knows, the client id is still that of the first.
+    const second = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
+    const { username, password } = subscriber
+    const answer = second.connect({ username, password: Buffer.from(password), clientId: 'moved' })
+    await bystander.settled()
+    release()
+    t.equal((await answer).returnCode, 2)
+    await owner.settled()
+    t.pass('the owner is still connected')
+  })
+
   t.test('who subscribes on one node gets what another is storing without knowing of it', async (t) => {
     const topic = controlTopic(station(0, 0))
     const awake = await connect(t, b, subscriber, { clientId: 'awake', clean: false })
