@@ -12,15 +12,23 @@ import { createTurns } from './turns.ts'
 
 /** Time for the ClientHello, and from then on for the handshake, milliseconds. */
 const handshakeTimeout = 10_000
-/** Handshakes that begin in one turn of the event loop: each costs one to two milliseconds. */
-const handshakesPerTurn = 4
-const minVersion = 'TLSv1.2'
+/**
+ * One handshake begins in so many turns of the event loop: each costs one to two milliseconds. Node accepts one connection in
+ * a turn. Handshakes are slower, so that whoever waits does so here, where addresses take turns, and not in the
+ * queue of the system.
+ */
+const turnsPerHandshake = 2
+/**
+ * TLS as all doors speak it. OpenSSL's usual groups include finite fields, of which a stranger's handshake takes the node
+ * 180 milliseconds; these take one to six.
+ */
+const tlsSettings = { minVersion: 'TLSv1.2', ecdhCurve: 'X25519:P-256:P-384' } as const
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
 /** What a TLS server of the hub is made with. */
 export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
   // Nagle's algorithm would hold a second small packet back for up to 40 ms.
-  return { ...certificates.current(), minVersion, handshakeTimeout, noDelay: true } satisfies TlsOptions
+  return { ...certificates.current(), ...tlsSettings, handshakeTimeout, noDelay: true } satisfies TlsOptions
 }
 
 /** Both ends of a socket, which say what connection it is; the socket inside of TLS has them as well. */
@@ -53,9 +61,9 @@ export function guardServer(
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)
-  const handshakeTurns = createTurns(handshakesPerTurn)
+  const handshakeTurns = createTurns(1, turnsPerHandshake)
 
-  const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, minVersion }))
+  const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
   server.on('tlsClientError', failed)
   server.on('secureConnection', (socket: TLSSocket) => {
     const client = clients.get(endsOf(socket))

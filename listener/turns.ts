@@ -12,8 +12,8 @@ interface About {
  * Lets so many through in one turn of the event loop, and the others in the next ones, asker by asker and those of one
  * asker in the order of the calls: what comes in a burst, and costs a millisecond each, must not hold up everything else.
  */
-export function createTurns(perTurn: number) {
-  const fitsTurn = countPerTurn(perTurn)
+export function createTurns(perTurn: number, everyTurns = 1) {
+  const fitsTurn = countPerTurn(perTurn, everyTurns)
   const waiting = createFairQueue<About & { resume: () => void }>()
 
   return {
@@ -44,14 +44,16 @@ export function createTurns(perTurn: number) {
   }
 }
 
-/** Counts what is done in one turn of the event loop: the answer is false when it would be more than `most`. */
-export function countPerTurn(most: number): () => boolean {
-  let seen = -1
+/** Counts what is done in so many turns of the event loop: the answer is false when it would be more than `most`. */
+export function countPerTurn(most: number, turns = 1): () => boolean {
+  let first = -turns
   let count = 0
   return () => {
     const turn = currentTurn()
-    if (seen !== turn) count = 0
-    seen = turn
+    if (turn >= first + turns) {
+      first = turn
+      count = 0
+    }
     if (count >= most) return false
     count++
     return true
