@@ -1,5 +1,8 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { lookAtHello } from '../../listener/client-hello.ts'
+import { clientHelloArrived, lookAtHello } from '../../listener/client-hello.ts'
 import { clientHello } from './client-hello.ts'
 
 t.test('a ClientHello is whole with its last byte, in however many records it comes', async (t) => {
@@ -46,6 +49,42 @@ t.test('what would get round the waiting is refused', async (t) => {
     const seen = lookAtHello(bytes)
     t.match(seen instanceof Error ? seen.message : seen, reason, name)
   }
+})
+
+t.test('it is waited for as long as there is time, however it drips, and left on the socket', async (t) => {
+  const hello = await clientHello(t)
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const address = server.address()
+  const accept = async () => {
+    const client = connect(typeof address === 'object' && address ? address.port : 0, '127.0.0.1')
+    client.on('error', () => {})
+    const [socket]: Socket[] = await once(server, 'connection')
+    if (!socket) throw new Error('no connection')
+    t.teardown(() => client.destroy())
+    t.teardown(() => socket.destroy())
+    return { client, socket }
+  }
+
+  const whole = await accept()
+  const arrived = clientHelloArrived(whole.socket, 60_000)
+  whole.client.write(hello.subarray(0, 100))
+  while (whole.socket.bytesRead < 100) await nextTurn()
+  whole.client.write(hello.subarray(100))
+  await arrived
+  t.same(whole.socket.read(), hello)
+
+  const dripping = await accept()
+  let sent = 0
+  const drip = setInterval(() => dripping.client.write(hello.subarray(sent, ++sent)), 10)
+  await t.rejects(clientHelloArrived(dripping.socket, 100), { code: 'ERR_TLS_HANDSHAKE_TIMEOUT' })
+  clearInterval(drip)
+
+  const closed = await accept()
+  closed.client.end(hello.subarray(0, 100))
+  await clientHelloArrived(closed.socket, 60_000)
+  t.ok(closed.socket.destroyed)
 })
 
 /** The same message in so many records of some bytes, and one with what is left. */
