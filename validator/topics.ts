@@ -52,14 +52,15 @@ export async function createTopics(store: Store) {
       [...topics.values()].filter((topic) => topic.institutionId === institutionId).length,
 
     /**
-     * Whose a livestream is that the feed never listed: the institution that made its topic, or one that reads like
-     * it. `unknown`: there is a topic, and it does not say. Undefined: nobody's.
+     * Whose a livestream is that the feed never listed: of the institutions that made its topic, or one that reads like
+     * it, the first other than `asker`. `unknown`: there is a topic, and it does not say. Undefined: nobody's.
      */
-    ownerOf(livestreamId: string, externalId: string): string | 'unknown' | undefined {
-      const exact = find(livestreamId)
-      if (exact) return exact.institutionId ?? 'unknown'
-      const alike = [crc64(externalId), crc64(foldExternalId(externalId))].map((key) => find(owned.get(key)))
-      return alike.find((topic) => topic !== undefined)?.institutionId
+    ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
+      const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
+      const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
+      const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
+      // An external id can be made to have the checksum of another one, so the first owner is not always the only one.
+      return owners.find((owner) => owner !== asker) ?? owners[0]
     },
 
     /**

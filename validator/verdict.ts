@@ -63,7 +63,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const alike = [...by.feed.likeExternalId(externalId), ...by.former.likeExternalId(externalId).map(asListed)]
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
-  const owner = by.ownerOf(livestreamId, externalId)
+  const owner = by.ownerOf(livestreamId, externalId, institutionId)
   // Its topic was made while the feed listed it, before livestreams that drop out were kept.
   if (owner === 'unknown') return { blocked: errorItem('service.unknown', `${path}.externalId`, externalId) }
   if (owner !== undefined && owner !== institutionId) return foreign()

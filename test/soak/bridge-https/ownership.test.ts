@@ -5,6 +5,7 @@ import { sampleFeedPath } from '../../../config/config.ts'
 import { deriveLivestreamId } from '../../../event/urn.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
+import { forgedName } from '../../event/forged-name.ts'
 import { institutions, playing, serviceOf, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
@@ -89,6 +90,9 @@ onEachStore('an unlisted livestream belongs to the institution that made its top
   ]
   for (const [how, service] of ways) t.match(await they(service, 'stolen'), blocked, how)
   t.match(await they(unlisted(` ${externalId}`, 1), 'stolen'), { message: 'Invalid input' })
+  const alike = externalId.replace('New1', 'NEW1')
+  t.match(await they(unlisted(forgedName('crid://b-only.example/', alike), 1), 'forged'), created)
+  t.match(await they(unlisted(alike, 1), 'stolen'), foreign, 'under a name whose checksum they have made')
   const [answer] = [await they(unlisted(externalId, 1), 'stolen')]
   t.notOk(JSON.stringify(answer.errors).includes(ours), 'nobody is told whose it is')
 
