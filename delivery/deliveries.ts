@@ -6,7 +6,7 @@ import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
+import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
 import type { WorkPlanner } from '../validator/work.ts'
 import { createAttempts } from './attempts.ts'
 import type { LaneState } from './lane.ts'
@@ -207,18 +207,22 @@ export async function createDeliveries(parts: {
       const queue = plugins.queueOfAction(action)
       if (queue === undefined) return false
       const body = Buffer.from(JSON.stringify(event))
-      const repetition = repetitions(fingerprintOf(action, messageId, body), () => messageId)
-      const planned = queues.plan({
-        ...{ messageId, body, once: repetition.once },
-        groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
+      // The same message for the same target.
+      const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, body)
+      await decideAgain(async () => {
+        const repetition = repetitions(fingerprint, () => messageId)
+        const planned = queues.plan({
+          ...{ messageId, body, once: repetition.once },
+          groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
+        })
+        try {
+          await store.commit([...planned, ...repetition.marks()])
+        } catch (error) {
+          repetition.failed()
+          throw error
+        }
+        repetition.stored()
       })
-      try {
-        await store.commit([...planned, ...repetition.marks()])
-      } catch (error) {
-        repetition.failed()
-        throw error
-      }
-      repetition.stored()
       return true
     },
 

@@ -78,48 +78,37 @@ export function createLegacySubmit(parts: {
       arrival.decided?.(0)
       return invalid(misnamed, dryRun)
     }
-    const verdicts = judge(event.services, institutionId, by)
-    const ids = verdicts.flatMap((verdict) => ('livestreamId' in verdict ? [verdict.livestreamId] : []))
-    arrival.decided?.(new Set(ids).size)
-    const tooMuch = checkSpread(source, ids)
+    let judged = judge(event.services, institutionId, by)
+    arrival.decided?.(judged.ids.size)
+    const tooMuch = checkSpread(source, [...judged.ids])
     if (tooMuch.length > 0) return invalid(tooMuch, dryRun)
-
-    const fresh = new Set(ids.filter((id) => !topics.get(id)))
-    const published = [...new Set(ids)].filter((id) => !fresh.has(id))
-    const blocked = verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
-    const completed = event.services.map((service, index) => complete(service, verdicts[index]))
-    const accept = (id: string | null): LegacyResult => ({
-      outcome: 'accepted',
-      statuses: { published: published.length, blocked: blocked.length, failed: fresh.size },
-      errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
-      event: {
-        ...event,
-        id,
-        services: completed.map((service, index) =>
-          withTopic(service, verdicts[index], published, fresh, id),
-        ),
-      },
-    })
     if (dryRun) {
       metrics.events.inc({ outcome: 'dry-run' })
-      return accept(null)
+      return answer(event, judged, null)
     }
-    // Nothing of an event is remembered that was blocked.
-    const repetition =
-      ids.length > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
-    const id = repetition?.id ?? nextEventId()
-    // Only what was accepted goes out: a blocked service has no place on the air of others.
-    const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
-    const stored: HubEvent = { ...event, id, services }
-    const payload = Buffer.from(JSON.stringify(stored))
-    const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
+    let id = ''
     try {
-      await store({
-        messages: radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
-        topics: topics.missing(ids, now, unlistedOf(event.services, verdicts, institutionId)),
-        accepted: published.length > 0 ? accepted : undefined,
-        repetition,
-        alongside: arrival.alongside,
+      await store((isAgain) => {
+        if (isAgain) judged = judge(event.services, institutionId, by)
+        const { ids, published, verdicts, completed } = judged
+        // Nothing of an event is remembered that was blocked.
+        const repetition =
+          ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
+        id = repetition?.id ?? nextEventId()
+        // Only what was accepted goes out: a blocked service has no place on the air of others.
+        const services = completed.filter((_, index) =>
+          published.includes(livestreamOf(verdicts[index]) ?? ''),
+        )
+        const stored: HubEvent = { ...event, id, services }
+        const payload = Buffer.from(JSON.stringify(stored))
+        const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
+        return {
+          messages: radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
+          topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),
+          accepted: published.length > 0 ? accepted : undefined,
+          repetition,
+          alongside: arrival.alongside,
+        }
       })
     } catch (error) {
       metrics.storeFailures.inc()
@@ -127,11 +116,13 @@ export function createLegacySubmit(parts: {
       log.error({ err: error, event: kind.name }, 'event not stored')
       return { outcome: 'failed' }
     }
+    const { published, verdicts } = judged
+    const blocked = blockedOf(verdicts)
     const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : unpublished })
     count(blocked)
     if (blocked.length > 0) {
-      const refused = event.services.filter((_, index) => 'blocked' in (verdicts[index] ?? {}))
+      const refused = event.services.filter((_, index) => isBlocked(verdicts[index]))
       log.info(
         {
           ...{ outcome: 'blocked', event: kind.name, institutions: [institutionId] },
@@ -142,11 +133,21 @@ export function createLegacySubmit(parts: {
       )
     }
     if (published.length > 0) metrics.recordBudget(performance.now() - arrival.started)
-    return accept(id)
+    return answer(event, judged, id)
+  }
+
+  /** The verdicts on the services of an event, and where it goes by them. */
+  function judge(services: readonly Service[], institutionId: string, by: Ownership): Judged {
+    const verdicts = verdictsOn(services, institutionId, by)
+    const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
+    const fresh = new Set([...ids].filter((id) => !topics.get(id)))
+    const published = [...ids].filter((id) => !fresh.has(id))
+    const completed = services.map((service, index) => complete(service, verdicts[index]))
+    return { verdicts, ids, fresh, published, completed }
   }
 
   /** One verdict for each service. */
-  function judge(services: readonly Service[], institutionId: string, by: Ownership): Verdict[] {
+  function verdictsOn(services: readonly Service[], institutionId: string, by: Ownership): Verdict[] {
     let room: number | undefined
     return services.map((service, index): Verdict => {
       const path = `.services.${index}`
@@ -205,6 +206,43 @@ function unlistedOf(
   return unlisted
 }
 
+interface Judged {
+  /** One for each service, in their order. */
+  verdicts: readonly Verdict[]
+  /** The livestreams of the services that are not blocked. */
+  ids: ReadonlySet<string>
+  /** Of them those without a topic. */
+  fresh: ReadonlySet<string>
+  /** Of them the others, that the event goes to. */
+  published: readonly string[]
+  /** The services as the hub knows them. */
+  completed: readonly Service[]
+}
+
+/** What a publisher is told. Nothing has an `id` in a dry run. */
+function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
+  const { verdicts, fresh, published, completed } = judged
+  const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
+  return {
+    outcome: 'accepted',
+    statuses: { published: published.length, blocked: blocked.length, failed: fresh.size },
+    errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
+    event: {
+      ...event,
+      id,
+      services: completed.map((service, index) => withTopic(service, verdicts[index], judged, id)),
+    },
+  }
+}
+
+function blockedOf(verdicts: readonly Verdict[]): ErrorItem[] {
+  return verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
+}
+
+function isBlocked(verdict: Verdict | undefined): boolean {
+  return verdict !== undefined && 'blocked' in verdict
+}
+
 /** Why an event did not go out for a service; nothing when it did. */
 function explain(verdict: Verdict, path: string, fresh: ReadonlySet<string>): ErrorItem[] {
   if ('blocked' in verdict) return [verdict.blocked]
@@ -225,8 +263,7 @@ function livestreamOf(verdict: Verdict | undefined): string | undefined {
 function withTopic(
   service: Service,
   verdict: Verdict | undefined,
-  published: readonly string[],
-  fresh: ReadonlySet<string>,
+  { published, fresh }: Judged,
   messageId: string | null,
 ): Service & { topic?: { id: string; status: string; messageId: string | null } } {
   const id = livestreamOf(verdict)

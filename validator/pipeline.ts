@@ -43,11 +43,14 @@ export function createPipeline(parts: {
     async submit(submission: Submission, arrival: Arrival): Promise<Report> {
       const { institutionId } = submission
       const decision = decide(submission, feed(), clock())
-      const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
-      const { report, messages, accepted } = complete(decision, institutionId, arrival, repetition?.id ?? '')
-      arrival.decided?.(messages.length)
-      const feedback = feedbackMessage(institutionId, report)
-      return settle(report, [...messages, feedback], [institutionId], arrival, accepted, repetition)
+      const settlement = (): Settled => {
+        const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
+        const completed = complete(decision, institutionId, arrival, repetition?.id ?? '')
+        const messages = [...completed.messages, feedbackMessage(institutionId, completed.report)]
+        return { ...completed, messages, repetition }
+      }
+      arrival.decided?.(decision.outcome === 'published' ? livestreamsOf(decision).length : 0)
+      return settle(settlement, [institutionId], arrival)
     },
 
     /** Dry run of a door: reports to the institution what `submit` would, and does nothing else. */
@@ -56,7 +59,8 @@ export function createPipeline(parts: {
       const { report, messages } = foresee(submission, arrival)
       arrival.decided?.(messages.length)
       const dry: Report = { ...report, dryRun: true }
-      return settle(dry, [feedbackMessage(institutionId, dry)], [institutionId], arrival)
+      const feedback = [feedbackMessage(institutionId, dry)]
+      return settle(() => ({ report: dry, messages: feedback }), [institutionId], arrival)
     },
 
     /**
@@ -77,7 +81,7 @@ export function createPipeline(parts: {
       arrival.decided?.(0)
       const report = describeOutcome(outcome, value, { errors: [error], receivedAt: arrival.at })
       const messages = institutions.map((institutionId) => feedbackMessage(institutionId, report))
-      return settle(report, messages, institutions, arrival)
+      return settle(() => ({ report, messages }), institutions, arrival)
     },
 
     /** Takes one event of the HTTPS door the whole way, by the legacy rules. Never rejects. */
@@ -124,7 +128,7 @@ export function createPipeline(parts: {
         return livestream ? { ...service, id: livestream.id } : service
       }),
     }
-    const livestreamIds = [...new Set(decision.livestreams.map((livestream) => livestream.id))]
+    const livestreamIds = livestreamsOf(decision)
     const payload = Buffer.from(JSON.stringify(event))
     const warnings = work.warnings(event)
     return {
@@ -135,26 +139,29 @@ export function createPipeline(parts: {
   }
 
   async function settle(
-    report: Report,
-    messages: readonly Message[],
+    settlement: () => Settled,
     institutions: readonly string[],
     arrival: Arrival,
-    accepted?: Accepted,
-    repetition?: Repetition,
   ): Promise<Report> {
     const { alongside } = arrival
-    const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
+    let settled = settlement()
     try {
-      await store({ messages, topics: missing, accepted, repetition, alongside })
+      await store((isAgain) => {
+        if (isAgain) settled = settlement()
+        const { accepted, messages, repetition } = settled
+        const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
+        return { messages, topics: missing, accepted, repetition, alongside }
+      })
     } catch (error) {
       metrics.storeFailures.inc()
       metrics.events.inc({ outcome: 'failed' })
-      log.error({ err: error, event: report.event }, 'event not stored and not acknowledged')
+      log.error({ err: error, event: settled.report.event }, 'event not stored and not acknowledged')
       const errors = [errorItem('service.failed', '.', 'not stored, send it again')]
-      const failed = describeFailure(report, errors)
+      const failed = describeFailure(settled.report, errors)
       announce(institutions.map((institutionId) => feedbackMessage(institutionId, failed)))
       return failed
     }
+    const { report } = settled
     metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
     if (report.dryRun) return report
     for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
@@ -169,6 +176,19 @@ export function createPipeline(parts: {
     }
     return report
   }
+}
+
+/** What is decided about an event, and goes out with it. */
+interface Settled {
+  report: Report
+  messages: readonly Message[]
+  accepted?: Accepted
+  repetition?: Repetition | undefined
+}
+
+/** The livestreams of an accepted event, each once. */
+function livestreamsOf({ livestreams }: Extract<Decision, { outcome: 'published' }>): string[] {
+  return [...new Set(livestreams.map(({ id }) => id))]
 }
 
 function describeFailure(report: Report, errors: ErrorItem[]): Report {

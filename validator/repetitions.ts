@@ -1,5 +1,6 @@
-import { createHash } from 'node:crypto'
-import type { Change, Store } from '../store/store.ts'
+import { createHash, hash } from 'node:crypto'
+import { type Change, ConditionFailed, type Store } from '../store/store.ts'
+import { createMarks, type Mark } from './marks.ts'
 
 export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
@@ -9,6 +10,8 @@ const rememberMs = 3_600_000
 const maxRemembered = 100_000
 /** So many old ones go with each new one: more than come. */
 const forgottenAtOnce = 2
+/** For an event that other nodes, or an earlier repetition, changed the marks of meanwhile: by then it is known how. */
+const maxDecisions = 3
 const prefix = 'work-seen/'
 
 /** What is to be stored, and done when it is. */
@@ -19,15 +22,12 @@ export interface Work {
 
 /**
  * One event on its way to the store. Everything that is asked of it must be in one commit; then exactly one of
- * `stored` and `failed` is called.
+ * `stored` and `failed` is called. The commit fails where the event has been marked meanwhile: see `decideAgain`.
  */
 export interface Repetition {
   /** Of the event that came first. */
   id: string
-  /**
-   * What must be stored so that this work is done once for the event: nothing when it has been done. A repetition
-   * that arrives while the first is being stored shares its changes, because nobody knows yet whether that succeeds.
-   */
+  /** What must be stored so that this work is done once for the event: nothing when it has been done. */
   once(scope: string, make: () => Work): readonly Change[]
   /** What must be stored so that the event is recognised. */
   marks(): readonly Change[]
@@ -35,12 +35,10 @@ export interface Repetition {
   failed(): void
 }
 
-/** A mark that is being stored: the first commit that succeeds makes it so. */
-interface Claim extends Work {
-  /** Of the event. */
-  id: string
-  /** How many events wait for it. */
-  pending: number
+/** A mark that is being stored, with the work that it stands for. */
+interface Claim {
+  mark: Mark
+  show: () => void
 }
 
 /**
@@ -50,140 +48,141 @@ interface Claim extends Work {
  */
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
-  /** By fingerprint, or fingerprint and scope. */
-  const seen = new Map<string, Mark>()
-  const inOrder = createLine()
   const claims = new Map<string, Claim>()
-  /** Keys of marks that are forgotten, and still stored. */
-  let left: string[] = []
+  /** By fingerprint, or fingerprint and scope. */
+  const marks = createMarks({
+    limit: maxRemembered,
+    isOld: (mark) => !isRecent(mark),
+    // What is done once more will be stored with a new time.
+    isBusy: ({ key }) => claims.has(key),
+  })
+  /** Marks that were to be forgotten with a commit that failed. */
+  let left: Mark[] = []
   const found: Mark[] = []
   for await (const [key, value] of store.range(prefix)) found.push(readMark(key.slice(prefix.length), value))
-  for (const mark of found.sort((a, b) => a.at - b.at)) see(mark)
+  for (const mark of found.sort((a, b) => a.at - b.at)) marks.add(mark)
 
   store.watch?.(prefix, (change) => {
-    if ('put' in change) see(readMark(change.put.slice(prefix.length), change.value))
-    else if ('del' in change) seen.delete(change.del.slice(prefix.length))
+    if ('put' in change) marks.add(readMark(change.put.slice(prefix.length), change.value))
+    else if ('del' in change) marks.remove(change.del.slice(prefix.length))
   })
 
   /** Begins with an event; `newId` makes its id should it be the first. */
   return (fingerprint: string, newId: () => string): Repetition => {
-    const id = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.id ?? newId()
-    const own: [key: string, claim: Claim][] = []
-    let forgotten: readonly string[] = []
+    const id = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.mark.id ?? newId()
+    const at = clock()
+    const own: Claim[] = []
+    const awaited: Mark[] = []
+    let forgotten: readonly Mark[] = []
     claim(fingerprint, () => ({ changes: [], show() {} }))
 
     return {
       id,
-      once: (scope, make) => claim(`${fingerprint}/${scope}`, make)?.changes ?? [],
+      once: (scope, make) => claim(`${fingerprint}/${scope}`, make),
       marks() {
-        forgotten = forget(own.length * forgottenAtOnce)
-        const value = `${clock()} ${id}`
+        forgotten = forget(own.length * forgottenAtOnce, fingerprint)
         return [
-          ...forgotten.map((key) => ({ del: prefix + key })),
-          ...own.map(([key]) => ({ put: prefix + key, value })),
+          ...forgotten.map(({ key }) => ({ del: prefix + key })),
+          ...own.map(({ mark }) => markChange(mark)),
+          // Whether the first is stored is known only when this one's turn comes.
+          ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },
       stored() {
-        for (const [key, claim] of own) {
-          if (claims.get(key) !== claim) continue
-          claims.delete(key)
-          see({ key, at: clock(), id })
+        for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
+        for (const claim of own) {
+          release(claim)
+          marks.add(claim.mark)
           claim.show()
         }
       },
       failed() {
         left.push(...forgotten)
-        for (const [key, claim] of own) {
-          claim.pending--
-          if (claim.pending === 0 && claims.get(key) === claim) claims.delete(key)
-        }
+        for (const claim of own) release(claim)
       },
     }
 
-    /** Undefined: it has been done for this event. */
-    function claim(key: string, make: () => Work): Claim | undefined {
-      if (remembered(key)?.id === id) return undefined
-      const waiting = claims.get(key)
-      const claim = waiting?.id === id ? waiting : { ...make(), id, pending: 0 }
+    function claim(key: string, make: () => Work): readonly Change[] {
+      if (remembered(key)?.id === id) return []
+      const first = claims.get(key)
+      if (first?.mark.id === id) {
+        awaited.push(first.mark)
+        return []
+      }
+      const { changes, show } = make()
+      const claim = { mark: { key, at, id }, show }
       claims.set(key, claim)
-      claim.pending++
-      own.push([key, claim])
-      return claim
+      own.push(claim)
+      return changes
     }
   }
 
-  function see(mark: Mark): void {
-    seen.set(mark.key, mark)
-    inOrder.add(mark)
+  function release(claim: Claim): void {
+    if (claims.get(claim.mark.key) === claim) claims.delete(claim.mark.key)
+  }
+
+  /** Where nodes share the store: not if another one has marked the event since. */
+  function markChange(mark: Mark): Change {
+    const put = { put: prefix + mark.key, value: textOf(mark) }
+    if (!store.watch) return put
+    const before = marks.get(mark.key)
+    return { ...put, when: before ? { value: textOf(before) } : 'absent' }
+  }
+
+  function remembered(key: string): Mark | undefined {
+    const mark = marks.get(key)
+    return mark && isRecent(mark) ? mark : undefined
   }
 
   /** A time ahead comes from a clock that was set back. */
-  function remembered(key: string): Mark | undefined {
-    const mark = seen.get(key)
-    return mark && Math.abs(clock() - mark.at) < rememberMs ? mark : undefined
+  function isRecent({ at }: Mark): boolean {
+    return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Forgets at most so many marks that are too old, or too many; their keys. */
-  function forget(count: number): string[] {
-    const keys: string[] = []
-    if (count > 0 && left.length > 0) {
-      // Not one that has been seen once more.
-      keys.push(...left.filter((key) => !seen.has(key) && !claims.has(key)))
-      left = []
-    }
-    while (keys.length < count) {
-      const mark = inOrder.first()
-      if (!mark) break
-      const isCurrent = seen.get(mark.key) === mark
-      if (isCurrent) {
-        if (remembered(mark.key) && seen.size < maxRemembered) break
-        // What is done once more will be stored with a new time.
-        if (claims.has(mark.key)) break
-        seen.delete(mark.key)
-        keys.push(mark.key)
-      }
-      inOrder.drop()
-    }
-    return keys
+  /** Forgets at most so many marks that are too old, or too many. */
+  function forget(count: number, fingerprint: string): Mark[] {
+    if (count === 0) return []
+    // Not one that has been seen once more.
+    const again = left.filter((mark) => marks.has(mark) && !claims.has(mark.key))
+    left = []
+    return [...again, ...marks.take(count - again.length, fingerprint)]
   }
 }
 
-/** Marks in the order in which they were seen. A map would look for its first entry behind all that were deleted. */
-function createLine() {
-  let marks: Mark[] = []
-  let first = 0
-  return {
-    add: (mark: Mark) => void marks.push(mark),
-    first: (): Mark | undefined => marks[first],
-    drop(): void {
-      first++
-      if (first < 1_024 || first * 2 < marks.length) return
-      marks = marks.slice(first)
-      first = 0
-    },
+/**
+ * Decides about an event and stores it, and once more where it turns out that it has been marked meanwhile: another node
+ * got it as well, or the first that was being stored failed. By then it is known what the others have done.
+ */
+export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<Result>): Promise<Result> {
+  for (let decisions = 1; ; decisions++) {
+    try {
+      return await decide(decisions > 1)
+    } catch (error) {
+      const isMarked = error instanceof ConditionFailed && error.key.startsWith(prefix)
+      if (!isMarked || decisions === maxDecisions) throw error
+    }
   }
 }
 
 /**
  * The same for the same bytes of the same institution, published as the same kind: over HTTPS it is the URL
- * that tells what plays next from what plays now.
+ * that tells what plays next from what plays now. Begins with the institution, whose marks are counted.
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
-  const hash = createHash('sha256').update(kind).update('\n').update(institutionId).update('\n')
-  return hash.update(payload).digest('base64url').slice(0, fingerprintLength)
+  const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)
+  const event = createHash('sha256').update(kind).update('\n').update(institutionId).update('\n')
+  return `${institution}/${event.update(payload).digest('base64url').slice(0, fingerprintLength)}`
 }
 
+const institutionLength = 8
 /** 132 bits: nobody finds two events with the same. */
 const fingerprintLength = 22
 
-interface Mark {
-  key: string
-  /** When the event came first, milliseconds since the epoch. */
-  at: number
-  id: string
+/** As stored: the time and the id. */
+function textOf({ at, id }: Mark): string {
+  return `${at} ${id}`
 }
 
-/** As stored: the time and the id. */
 function readMark(key: string, value: Buffer): Mark {
   const [at, ...id] = value.toString().split(' ')
   return { key, at: Number(at), id: id.join(' ') }

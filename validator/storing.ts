@@ -1,7 +1,7 @@
 import type { Message } from '../event/message.ts'
 import type { Change } from '../store/store.ts'
 import type { Distribute } from './arrival.ts'
-import type { Repetition } from './repetitions.ts'
+import { decideAgain, type Repetition } from './repetitions.ts'
 import type { NewTopics, Topics } from './topics.ts'
 import type { Accepted, WorkPlanner } from './work.ts'
 
@@ -17,11 +17,16 @@ interface Settlement {
   alongside: readonly Change[] | undefined
 }
 
-/** Stores what was decided about an event and sets it going. Rejects when nothing was stored. */
+/**
+ * Stores what is decided about an event and sets it going. `decide` is called in the same turn, and once more where the
+ * event has been marked meanwhile. Rejects when nothing was stored.
+ */
 export function createStoring(parts: { topics: Topics; distribute: Distribute; work: WorkPlanner }) {
-  const { topics, distribute, work } = parts
+  return (decide: (isAgain: boolean) => Settlement): Promise<void> =>
+    decideAgain((isAgain) => store(decide(isAgain)))
 
-  return async (settlement: Settlement): Promise<void> => {
+  async function store(settlement: Settlement): Promise<void> {
+    const { topics, distribute, work } = parts
     const { messages, accepted, repetition, alongside = [] } = settlement
     const { created, changes } = settlement.topics
     let isStored = false

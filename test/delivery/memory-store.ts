@@ -1,4 +1,4 @@
-import type { Change, Store } from '../../store/store.ts'
+import { type Change, ConditionFailed, holds, isConditional, keyOf, type Store } from '../../store/store.ts'
 
 /** What becomes of a commit. `torn`: it is refused, and yet found after a restart. */
 export type Fate = 'stored' | 'refused' | 'torn'
@@ -28,6 +28,10 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map())
       const done = last.then(async () => {
         await new Promise((resolve) => setImmediate(resolve))
         await open
+        const broken = changes
+          .filter(isConditional)
+          .find((change) => !holds(change.when, entryOf(keyOf(change))))
+        if (fate !== 'refused' && broken) throw new ConditionFailed(keyOf(broken))
         if (fate !== 'refused') apply(changes)
         if (fate !== 'stored') throw new Error('disk full')
       })
@@ -35,6 +39,11 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map())
       return done
     },
     close: async () => undefined,
+  }
+
+  function entryOf(key: string) {
+    const value = entries.get(key)
+    return value && { value, time: undefined }
   }
 
   function apply(changes: readonly Change[]): void {

@@ -1,0 +1,117 @@
+/** That an event came, or that some work was done for it. */
+export interface Mark {
+  /** Begins with the institution of the event: `{institution}/…`. */
+  key: string
+  /** When the event came first, milliseconds since the epoch. */
+  at: number
+  id: string
+}
+
+/**
+ * Marks in memory, those of each institution in the order in which they were seen. A publisher that sends more than
+ * others makes the hub forget its own marks, not theirs.
+ */
+export function createMarks(parts: {
+  /** Above so many the institution with the most forgets its oldest. */
+  limit: number
+  /** It says nothing any more. */
+  isOld: (mark: Mark) => boolean
+  /** It must stay for the moment. */
+  isBusy: (mark: Mark) => boolean
+}) {
+  const { limit, isOld, isBusy } = parts
+  const seen = new Map<string, Mark>()
+  /** By institution; the one of which nothing came for the longest time first. */
+  const lines = new Map<string, Line>()
+
+  return {
+    get: (key: string): Mark | undefined => seen.get(key),
+    has: (mark: Mark): boolean => isCurrent(mark),
+
+    add(mark: Mark): void {
+      const institution = institutionOf(mark.key)
+      const line = lines.get(institution) ?? createLine()
+      lines.delete(institution)
+      lines.set(institution, line)
+      if (!seen.has(mark.key)) line.current++
+      seen.set(mark.key, mark)
+      firstOf(line)
+      line.add(mark)
+    },
+
+    remove(key: string): void {
+      if (!seen.delete(key)) return
+      const institution = institutionOf(key)
+      const line = lines.get(institution)
+      if (line && --line.current === 0) lines.delete(institution)
+    },
+
+    /**
+     * At most so many marks that are old, or too many, first of the institution of `key`. They are still there, and not
+     * taken again: whoever takes them removes them.
+     */
+    take(count: number, key: string): Mark[] {
+      const taken: Mark[] = []
+      const takeWhile = (line: Line | undefined, mayGo: (mark: Mark) => boolean) => {
+        while (line && taken.length < count) {
+          const mark = firstOf(line)
+          if (!mark || isBusy(mark) || !mayGo(mark)) return
+          line.drop()
+          taken.push(mark)
+        }
+      }
+      takeWhile(lines.get(institutionOf(key)), isOld)
+      for (const line of lines.values()) {
+        takeWhile(line, isOld)
+        if (taken.length >= count || line.first()) break
+      }
+      if (seen.size >= limit) takeWhile(longest(), () => seen.size - taken.length >= limit)
+      return taken
+    },
+  }
+
+  /** The first of a line that has not been replaced or removed since. */
+  function firstOf(line: Line): Mark | undefined {
+    for (;;) {
+      const mark = line.first()
+      if (!mark || isCurrent(mark)) return mark
+      line.drop()
+    }
+  }
+
+  function longest(): Line | undefined {
+    return [...lines.values()].reduce<Line | undefined>(
+      (most, line) => (most && most.current >= line.current ? most : line),
+      undefined,
+    )
+  }
+
+  function isCurrent(mark: Mark): boolean {
+    return seen.get(mark.key) === mark
+  }
+}
+
+type Line = ReturnType<typeof createLine>
+
+/** Marks in the order in which they were seen. A map would look for its first entry behind all that were deleted. */
+function createLine() {
+  let marks: Mark[] = []
+  let first = 0
+  return {
+    /** How many marks of it have not been replaced or removed. */
+    current: 0,
+    add: (mark: Mark) => void marks.push(mark),
+    first: (): Mark | undefined => marks[first],
+    drop(): void {
+      first++
+      if (first < 1_024 || first * 2 < marks.length) return
+      marks = marks.slice(first)
+      first = 0
+    },
+  }
+}
+
+function institutionOf(key: string): string {
+  const end = key.indexOf('/')
+  return end < 0 ? key : key.slice(0, end)
+}
