@@ -9,6 +9,7 @@ import { checkSpread, maxPayloadBytes } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { radioMessages } from './messages.ts'
 import { fingerprintOf, type Repetitions } from './repetitions.ts'
+import { eachOnce } from './report.ts'
 import type { createStoring } from './storing.ts'
 import type { Topics, Unlisted } from './topics.ts'
 import { checkNames, judgeService, type Ownership, type Verdict } from './verdict.ts'
@@ -225,7 +226,7 @@ function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResul
   const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
   return {
     outcome: 'accepted',
-    statuses: { published: published.length, blocked: blocked.length, failed: fresh.size },
+    statuses: { published: published.length, blocked: eachOnce(blocked).length, failed: fresh.size },
     errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
     event: {
       ...event,

@@ -43,8 +43,7 @@ export function describeOutcome(
 ): Report {
   const event = isRecord(value) ? value : {}
   const given = Array.isArray(event.services) ? event.services : []
-  const services =
-    details.livestreams ?? unique(given.slice(0, maxServices).map(serviceName)).slice(0, maxLivestreams)
+  const services = details.livestreams ?? namesOf(given.slice(0, maxServices)).slice(0, maxLivestreams)
   const kind = kindOf(textOf(event.event) ?? '')
   const { errors = [], warnings = [] } = details
   return {
@@ -73,12 +72,18 @@ export function feedbackMessage(institutionId: string, report: Report): Message 
   return { topic: feedbackTopic(institutionId), payload, qos: 1, queue: { keep: 'every' }, isReport: true }
 }
 
-function serviceName(service: unknown): string | null {
-  return isRecord(service) ? (textOf(service.id) ?? textOf(service.externalId)) : null
+/** Services that name different livestreams: one that is named with its id and without counts once. */
+export function eachOnce(services: readonly unknown[]): { id: string | null; externalId: string | null }[] {
+  const given = services
+    .filter(isRecord)
+    .map(({ id, externalId }) => ({ id: textOf(id), externalId: textOf(externalId) }))
+  const known = new Set(given.flatMap(({ id, externalId }) => (id === null ? [] : [externalId])))
+  const named = given.filter(({ id, externalId }) => id !== null || !known.has(externalId))
+  return [...new Map(named.map((service) => [`${service.id} ${service.externalId}`, service])).values()]
 }
 
-function unique(names: (string | null)[]): string[] {
-  return [...new Set(names.filter((name) => name !== null))]
+function namesOf(services: readonly unknown[]): string[] {
+  return [...new Set(eachOnce(services).flatMap(({ id, externalId }) => id ?? externalId ?? []))]
 }
 
 /** Texts are echoed so that the publisher recognises its event, not to store its novel. */

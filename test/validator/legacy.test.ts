@@ -142,6 +142,19 @@ t.test('what did not go out is explained, service by service', async (t) => {
   t.same(Object(await publish(playing(one))).errors, [], 'nothing when all is well')
 })
 
+t.test('a service that is named twice counts once', async (t) => {
+  const { publish } = await startLegacy(t)
+  const wrong = service({ publisherId: 'nobody' })
+  for (const [services, statuses] of [
+    [[wrong, wrong], { blocked: 1, failed: 0 }],
+    [[wrong, { ...wrong, id: one.id }], { blocked: 1, failed: 0 }],
+    [[service(), service(), wrong], { blocked: 1, failed: 1 }],
+    [[service(), service()], { published: 1, blocked: 0 }],
+  ] as const) {
+    t.match(await publish(playing(one, { services })), { statuses })
+  }
+})
+
 t.test('without a feed nothing is judged, and it is counted', async (t) => {
   const { publish, counters, store } = await startLegacy(t, false)
   t.same(await publish(playing(one)), { outcome: 'unavailable' })

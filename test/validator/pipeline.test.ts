@@ -208,6 +208,11 @@ t.test('a refused event reaches nobody but the feedback', async (t) => {
       },
     ],
     [
+      'blocked: a livestream that is named in two ways counts once',
+      playing(one, { services: [{ ...serviceOf(foreign), id: foreign.id }, serviceOf(foreign)] }),
+      { outcome: 'blocked', statuses: { blocked: 1 }, services: [foreign.id] },
+    ],
+    [
       'invalid: none counts',
       playing(one, { length: 0 }),
       { outcome: 'invalid', statuses: { published: 0, blocked: 0, failed: 0 }, services: [one.externalId] },
