@@ -44,6 +44,7 @@ const queueColumns = [
   ['TARGET', 'target'],
   ['STATE', 'state'],
   ['PENDING', 'pending'],
+  ['ASIDE', 'aside'],
   ['DEAD LETTERS', 'deadLetters'],
   ['DROPPED', 'dropped'],
   ['OLDEST', 'oldest'],

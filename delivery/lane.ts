@@ -29,6 +29,24 @@ export interface Lane {
   current?: WorkItem
 }
 
+/** How a queue stands: `lane` on its way, `head` first of its line, `aside` the next of those that stepped out of it. */
+export function laneState(
+  lane: Lane | undefined,
+  { head, aside }: { head?: WorkItem; aside: WorkItem | undefined },
+  now: number,
+): LaneState {
+  const { failures = 0, notBefore = 0, lastReason = null, current } = lane ?? {}
+  const isRetrying = failures > 0 || aside !== undefined
+  const asideUntil = head ? 0 : (aside?.asideUntil ?? 0)
+  const next = notBefore > now ? notBefore : asideUntil
+  return {
+    state: current ? 'delivering' : isRetrying ? 'retrying' : 'idle',
+    failures,
+    nextTry: !current && next > now ? new Date(next).toISOString() : null,
+    lastReason: lastReason ?? aside?.attempts.at(-1)?.reason ?? null,
+  }
+}
+
 export function createLane(): Lane {
   return {
     ...{ running: false, isWoken: false, failures: 0, notBefore: 0, lastReason: null },

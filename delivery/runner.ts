@@ -9,7 +9,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { createAttempts } from './attempts.ts'
 import { backOff } from './back-off.ts'
 import { createGate } from './gate.ts'
-import { createLane, type Lane, type LaneState } from './lane.ts'
+import { createLane, type Lane, type LaneState, laneState } from './lane.ts'
 import type { Leases } from './leases.ts'
 import type { Places } from './queue/limits.ts'
 import type { Attempt, WorkItem } from './queue/work-item.ts'
@@ -108,10 +108,8 @@ export function createRunner(parts: {
   }
 
   function stateOf(name: string): LaneState {
-    const { failures = 0, notBefore = 0, lastReason = null, current } = lanes.get(name) ?? {}
-    const state = current ? 'delivering' : failures > 0 ? 'retrying' : 'idle'
-    const isWaiting = !current && notBefore > clock()
-    return { state, failures, nextTry: isWaiting ? new Date(notBefore).toISOString() : null, lastReason }
+    const waiting = { ...queues.waiting(name), aside: queues.nextAside(name) }
+    return laneState(lanes.get(name), waiting, clock())
   }
 
   function wakeAll(): void {
@@ -182,7 +180,7 @@ export function createRunner(parts: {
 
   function nextOf(name: string, lane: Lane): Turn | { at?: number } {
     const { head, second, due } = queues.waiting(name)
-    const at = queues.nextDue(name)
+    const at = queues.nextAside(name)?.asideUntil
     if (!head && !due) return at === undefined ? {} : { at }
     const now = clock()
     // Further ahead than any pause: the clock was set back.

@@ -97,12 +97,15 @@ export function bySequence(a: WorkItem, b: WorkItem): number {
 
 /** The one outside the line whose time came first: the same on every node, and those tried in vain come last. */
 export function firstDue({ aside }: Queue, now: number): WorkItem | undefined {
-  let first: WorkItem | undefined
-  for (const item of aside) {
-    if (!isDue(item, now)) continue
-    if (!first || byDueTime(item, first) < 0) first = item
-  }
-  return first
+  return firstAside(aside.filter((item) => isDue(item, now)))
+}
+
+/** Of items outside the line the one whose time comes first. */
+export function firstAside(aside: readonly WorkItem[]): WorkItem | undefined {
+  return aside.reduce<WorkItem | undefined>(
+    (first, item) => (first && byDueTime(first, item) < 0 ? first : item),
+    undefined,
+  )
 }
 
 function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {

@@ -12,6 +12,8 @@ export interface WorkItem {
   body: number
   /** Milliseconds since the epoch. */
   enqueuedAt: number
+  /** Of what was replayed: when its event was accepted, milliseconds since the epoch. */
+  acceptedAt?: number
   /** Deliveries that were tried. */
   tries: number
   /** Answers that blamed the message itself. */

@@ -11,6 +11,7 @@ import {
   bySequence,
   currentOf,
   emptyQueue,
+  firstAside,
   firstDue,
   isSame,
   itemsIn,
@@ -18,7 +19,6 @@ import {
   type QueueLength,
   replaceIn,
   sequencesOf,
-  smallest,
 } from './queue.ts'
 import type { Attempt, DeadLetter, NewWork, WorkItem } from './work-item.ts'
 import {
@@ -35,6 +35,8 @@ import {
 const maxAttempts = 20
 /** Items of a long queue that one commit changes: others wait for it. */
 const commitItems = 500
+/** For a replay while other nodes replay from the same queue. */
+const maxReplays = 3
 
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 
@@ -65,6 +67,8 @@ export async function createWorkQueues(parts: {
   })
   const { queues, bodies, queueOf, take, takeLetters } = mirror
   const inTurn = createLocks().hold
+  /** Of what another node may remove. */
+  const stillThere = nodes.isShared ? 'present' : undefined
 
   return {
     /** Calls back whenever a queue has a new item. */
@@ -87,9 +91,8 @@ export async function createWorkQueues(parts: {
       return { ...(head && { head }), ...(second && { second }), ...(due && { due }) }
     },
 
-    /** When the next item that stepped aside is due, milliseconds since the epoch. */
-    nextDue: (name: string): number | undefined =>
-      smallest(queues.get(name)?.aside.map(({ asideUntil = 0 }) => asideUntil) ?? []),
+    /** Of the items that stepped aside the one whose time comes first. */
+    nextAside: (name: string): WorkItem | undefined => firstAside(queues.get(name)?.aside ?? []),
 
     /** What an item carries; undefined when it is not stored any more. */
     body: (item: WorkItem): Promise<Buffer | undefined> => bodies.read(item.body),
@@ -144,22 +147,7 @@ export async function createWorkQueues(parts: {
 
     /** Puts dead letters at the end of the line again, all or one; how many. */
     replay: (name: string, messageId?: string): Promise<number> =>
-      inTurn(name, async () => {
-        const queue = queues.get(name)
-        const letters = (queue?.dead ?? []).filter(
-          (letter) => messageId === undefined || letter.messageId === messageId,
-        )
-        if (!queue || letters.length === 0) return 0
-        const items = letters.map(({ messageId, details, body }) => newItem(messageId, details, body))
-        await commit([
-          ...letters.map((letter) => deadLetterRemoval(name, letter)),
-          ...items.map((item) => itemChange(name, item)),
-        ])
-        takeLetters(name, letters, false)
-        queue.line = [...queue.line, ...items]
-        appended(name)
-        return items.length
-      }),
+      inTurn(name, () => replay(name, messageId)),
 
     /** Removes a queue with all it holds. `alongside` is stored with it. */
     drop: (name: string, alongside: readonly Change[] = []): Promise<void> =>
@@ -262,7 +250,7 @@ export async function createWorkQueues(parts: {
     const changed = now && next(now)
     if (!changed) return commit(alongside)
     try {
-      await commit([itemChange(name, changed, nodes.isShared ? 'present' : undefined), ...alongside])
+      await commit([itemChange(name, changed, stillThere), ...alongside])
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
       // Another node is done with it: it must not come back.
@@ -283,6 +271,34 @@ export async function createWorkQueues(parts: {
     take(name, waiting, false)
     const queue = queueOf(name)
     for (const letter of letters) addLetterTo(queue, letter)
+  }
+
+  async function replay(name: string, messageId: string | undefined, tries = maxReplays): Promise<number> {
+    const { dead } = queues.get(name) ?? emptyQueue()
+    const letters = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
+    if (letters.length === 0) return 0
+    const items = letters.map(
+      ({ messageId, details, body, acceptedAt, enqueuedAt }): WorkItem => ({
+        ...newItem(messageId, details, body),
+        acceptedAt: acceptedAt ?? enqueuedAt,
+      }),
+    )
+    try {
+      await commit([
+        ...letters.map((letter) => deadLetterRemoval(name, letter, stillThere)),
+        ...items.map((item) => itemChange(name, item)),
+      ])
+    } catch (error) {
+      if (!(error instanceof ConditionFailed) || tries === 1) throw error
+      // Another node has replayed or removed one of them, and this one has heard of it.
+      return replay(name, messageId, tries - 1)
+    }
+    takeLetters(name, letters, false)
+    // Only now: without its letters the queue may have been forgotten meanwhile.
+    const queue = queueOf(name)
+    queue.line = [...queue.line, ...items]
+    appended(name)
+    return items.length
   }
 
   async function dropExcess(name: string): Promise<void> {

@@ -20,8 +20,9 @@ export function deadLetterChange(queue: string, letter: DeadLetter): Change {
   return { put: deadLetterKey(queue, letter.sequence), value: JSON.stringify(letter) }
 }
 
-export function deadLetterRemoval(queue: string, letter: WorkItem): Change {
-  return { del: deadLetterKey(queue, letter.sequence) }
+/** `when`: that it is still stored. */
+export function deadLetterRemoval(queue: string, letter: WorkItem, when?: Condition): Change {
+  return { del: deadLetterKey(queue, letter.sequence), ...(when && { when }) }
 }
 
 export function bodyChange(sequence: number, body: Buffer): Change {

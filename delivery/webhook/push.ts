@@ -74,7 +74,7 @@ export function createPush(parts: {
     data: Buffer,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const { details: attributes, messageId, enqueuedAt: publishedAt } = item
+    const { details: attributes, messageId, enqueuedAt, acceptedAt: publishedAt = enqueuedAt } = item
     return send(subscription, { data, attributes, messageId, publishedAt, signal })
   }
 

@@ -182,6 +182,9 @@ t.test('a message that is refused too often steps aside for those behind it', as
   await one.rest()
   t.same(one.delivered, ['poison', '1', '2'])
   t.match(one.queues.lengthOf('a'), { pending: 1, aside: 1 })
+  const until = one.queues.nextAside('a')?.asideUntil ?? 0
+  const nextTry = new Date(until).toISOString()
+  t.match(one.runner.stateOf('a'), { state: 'retrying', failures: 0, nextTry, lastReason: 'answered 422' })
 })
 
 t.test('only the message that was refused steps aside, also when it goes meanwhile', async (t) => {

@@ -113,11 +113,13 @@ t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) 
   for (const livestream of livestreams) await studios.a.publish(playing(livestream, { title: livestream.id }))
   await receiver.until((received) => new Set(titlesOf(received)).size === livestreams.length)
   // As after seven days.
+  const acceptedAt = Date.now() - 7 * 24 * 3_600_000
   await commit(t, redis.url, async (store) => {
     const { items } = await readWork(store)
+    const letters = { enqueuedAt: acceptedAt, givenUpAt: new Date().toISOString(), reason: 'too old' }
     return items.flatMap(([queue, item]) => [
       itemRemoval(queue, item),
-      deadLetterChange(queue, { ...item, givenUpAt: new Date().toISOString(), reason: 'too old' }),
+      deadLetterChange(queue, { ...item, ...letters }),
     ])
   })
   const states = async () =>
@@ -129,12 +131,23 @@ t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) 
   const before = receiver.received.length
   for (const { name } of await states()) {
     t.match(await b.ask('queues.dead-letters', { name }), [{ reason: 'too old' }])
-    t.match(await b.ask('queues.replay', { name }), { replayed: 1 })
+    const answers = await Promise.all(
+      [a, b].map((node) => node.ask<{ replayed: number }>('queues.replay', { name })),
+    )
+    const counts = answers.map(({ replayed }) => replayed)
+    t.same(counts.sort(), [0, 1], 'by one of two at once')
   }
   await receiver.until((received) => received.length >= before + livestreams.length)
-  await a.until(async () =>
-    (await a.ask<{ deadLetters: number }[]>('queues.list')).every(({ deadLetters }) => deadLetters === 0),
-  )
+  for (const node of [a, b]) {
+    await node.until(async () =>
+      (await node.ask<Queue[]>('queues.list')).every(
+        ({ pending, deadLetters }) => pending === 0 && deadLetters === 0,
+      ),
+    )
+  }
+  const replayed = receiver.received.slice(before)
+  t.equal(new Set(titlesOf(replayed)).size, replayed.length, 'each once')
+  for (const { body } of replayed) t.equal(Date.parse(body.message.publishTime), acceptedAt)
   for (const { name } of await states()) {
     t.equal((await api.call('DELETE', `/subscriptions/${name}`, { token })).status, 200)
   }
