@@ -33,11 +33,19 @@ export function createIngest(parts: {
       return report.outcome !== 'failed'
     }
     logDenied(received, decision.code, decision.reason)
-    const institutions = principal.role === 'publisher' ? principal.institutions : []
+    const institutions = readersOf(principal, topic)
     const outcome = decision.code === 'topic.invalid' ? 'invalid' : 'blocked'
     const error = errorItem(decision.code, 'topic', `${topic}: ${decision.reason}`)
     const report = await pipeline.refuse({ payload, error, outcome, institutions }, arrival)
     return report.outcome !== 'failed'
+  }
+
+  /** Whom a denied publish is reported to: the institution that it was for, if it is one of the publisher's own. */
+  function readersOf(principal: Principal, topic: string): readonly string[] {
+    if (principal.role !== 'publisher') return []
+    const [root, institutionId = ''] = topic.split('/', 2)
+    const isMeant = root === 'inbox' && principal.institutions.includes(institutionId)
+    return isMeant ? [institutionId] : principal.institutions
   }
 
   function decide(principal: Principal, topic: string): PublishDecision {

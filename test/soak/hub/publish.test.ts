@@ -10,7 +10,7 @@ import {
   serviceOf,
   station,
 } from '../../events.ts'
-import { startTestHub } from '../../start-hub.ts'
+import { type Issued, startTestHub } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
@@ -163,6 +163,23 @@ onEachStore('a foreign publisher is blocked and told why', async (t, store) => {
   await publisher.publish(playing(livestream, { title: 'mine' }))
   const first = await app.received.until(() => true)
   t.equal(first.json.title, 'mine', 'nothing of the foreign events got through')
+})
+
+onEachStore('what is denied is told to the institution that it was for', async (t, store) => {
+  const hub = await startTestHub(t, store)
+  const [ours, theirs] = [institution, station(1, 0).institution.id]
+  const both: Issued = await hub.ask('credentials.add', {
+    ...{ role: 'publisher', label: 'both', institutions: [ours, theirs], classes: ['control'] },
+  })
+  const studio = await connectPublisher(t, hub, both, ours)
+  const reader = await connectPublisher(t, hub, await hub.publisher([theirs]), theirs)
+  const denied = { outcome: 'blocked', errors: [{ path: 'topic', errorCode: 'topic.denied' }] }
+  t.match(await studio.publish(playing(livestream), { topic: `inbox/${ours}/track` }), denied)
+  t.match(await studio.publish(playing(livestream), { topic: `inbox/${ours}/other` }), denied)
+  const elsewhere = JSON.stringify(playing(livestream, { playlistItemId: 'nowhere' }))
+  t.match(await studio.publish(elsewhere, { topic: 'inbox/urn:org:institution:none' }), denied)
+  const first = await reader.received.until(() => true)
+  t.match(first.json, { ...denied, playlistItemId: 'nowhere' }, 'all read of what names none of them')
 })
 
 onEachStore('QoS 0 and 2 publish as well', async (t, store) => {
