@@ -94,7 +94,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   metrics.watchCertificate(certificates.notAfter)
   const { store, nodes, state: storeState, join: joinNodes } = await openStore(config, nodeName, log, onGap)
   open.store = store
-  const checkStore = createStoreCheck({ store, state: storeState, clock })
+  const checkStore = createStoreCheck({ store, state: storeState })
   open.nodes = nodes
 
   const feed = await createFeedSource({

@@ -1,0 +1,22 @@
+import t from 'tap'
+import { createStoreCheck } from '../../admin/status.ts'
+import { createMemoryStore } from '../delivery/memory-store.ts'
+
+const sound = { unreachable: () => undefined, replaced: () => undefined, accept: async () => undefined }
+
+t.test('the store is asked anew every few seconds, however the clock is set', async (t) => {
+  const memory = createMemoryStore()
+  const time = { now: 0 }
+  const check = createStoreCheck({ store: memory.store, state: sound, now: () => time.now })
+  t.match(await check(1_000), { ok: true, problem: null })
+  memory.judge(() => 'refused')
+  const { now } = Date
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => now() - 3_600_000
+  time.now += 2_999
+  t.match(await check(1_000), { ok: true }, 'not yet: many may ask')
+  time.now += 1
+  t.match(await check(1_000), { ok: false, problem: 'disk full' })
+})
