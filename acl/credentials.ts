@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
-import { type Collection, createCollection } from '../store/collection.ts'
+import { createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
 import type { Change, Store } from '../store/store.ts'
 import {
@@ -9,6 +9,7 @@ import {
   type Permissions,
 } from './permissions.ts'
 import type { Principal } from './principal.ts'
+import { createUsernames } from './usernames.ts'
 
 export type Credentials = Awaited<ReturnType<typeof createCredentials>>
 
@@ -64,13 +65,13 @@ export async function createCredentials(parts: {
   const listeners = new Set<(username: string) => void>()
   /** Scheduled revocations that the audit log has, and the store does not yet. */
   const noted = new Set<string>()
-  const chooseUsername = createUsernameChooser(collection)
+  const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // A rotation must not bring back what a revocation just removed.
   const inTurn = await createLock(store, 'credential')
   const schedule = createSchedule({ clock, due: (username) => void revokeDue(username) })
   for (const credential of collection.values()) scheduleRevocation(credential)
   collection.onChanged((username, _before, after) => {
-    chooseUsername.given(username)
+    usernames.given(username)
     if (after) scheduleRevocation(after)
     else ended(username)
   })
@@ -162,8 +163,9 @@ export async function createCredentials(parts: {
     const now = clock()
     const password = randomBytes(32).toString('base64url')
     const salt = randomBytes(16).toString('base64url')
+    const { username, changes } = usernames.next(permissions, now)
     const credential: Credential = {
-      username: chooseUsername.next(permissions, now),
+      username,
       role: permissions.role,
       label: permissions.label,
       institutions: permissions.institutions,
@@ -173,7 +175,7 @@ export async function createCredentials(parts: {
     }
     const hash = digest(salt, password).toString('base64url')
     await first?.(credential)
-    await collection.put(credential.username, { ...credential, salt, hash }, held)
+    await collection.put(username, { ...credential, salt, hash }, [...held, ...changes])
     const warning = warnAbout(permissions.institutions)
     return { credential, password, ...(warning === undefined ? {} : { warning }) }
   }
@@ -274,28 +276,6 @@ function passwordMatches(password: Buffer | string, stored: { salt: string; hash
 const nobody = {
   salt: randomBytes(16).toString('base64url'),
   hash: randomBytes(32).toString('base64url'),
-}
-
-/**
- * `pub-{label}-{issued}`, issued in UTC to the second, the next free one if taken (design.md §5).
- * A name given out while this process runs is not given out again even after it was revoked: logs name it.
- */
-function createUsernameChooser(collection: Collection<StoredCredential>) {
-  const given = new Set<string>()
-  return {
-    given: (username: string): void => void given.add(username),
-
-    next({ role, label }: Permissions, now: number): string {
-      const prefix = role === 'publisher' ? 'pub' : 'sub'
-      for (let time = now; ; time += 1000) {
-        const issued = new Date(time).toISOString().replace(/\D/g, '').slice(0, 14)
-        const username = `${prefix}-${label}-${issued}`
-        if (given.has(username) || collection.get(username) !== undefined) continue
-        given.add(username)
-        return username
-      }
-    },
-  }
 }
 
 /** Timers by username. They never keep the process alive, and long ones are taken in steps. */

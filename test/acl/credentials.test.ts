@@ -93,6 +93,24 @@ t.test('usernames are unique: the next free second', async (t) => {
   )
 })
 
+t.test('a name that ran ahead of the clock and was revoked is not given out after a restart', async (t) => {
+  const time = { now: noon }
+  const clock = () => time.now
+  const { store, credentials } = await start(t, { clock })
+  const add = async (to: typeof credentials) =>
+    success(await to.add({ role: 'subscriber', label: 'player', filters: ['radio/#'] })).credential.username
+  const names = await Promise.all([1, 2, 3].map(() => add(credentials)))
+  for (const username of names) await credentials.revoke(username)
+  const { credentials: again } = await start(t, { clock, store })
+  time.now += 2_000
+  t.equal(await add(again), 'sub-player-20260301120003')
+  time.now += 2_000
+  t.equal(await add(again), 'sub-player-20260301120004')
+  const left: string[] = []
+  for await (const [key] of store.range('credential-name/')) left.push(key)
+  t.same(left, [], 'and what lies behind the clock is forgotten')
+})
+
 t.test('invalid requests are values that name the field', async (t) => {
   const { credentials } = await start(t)
   const publisher = { role: 'publisher', label: 'x', institutions: [A] }
