@@ -6,10 +6,14 @@ interface Former extends Livestream {
   droppedAt: number
 }
 
+/** Names from before of one livestream. One that is older is nobody's any more. */
+const maxNames = 20
+
 /**
  * The livestreams as a feed listed them once and the feed in use does not: those that dropped out of it, and those that
  * have another external id now. Over HTTPS each name still belongs to its last owner. Stored below `place`, with the feed
- * that changed them: under the id what dropped out, under id and external id a name from before.
+ * that changed them: under the id what dropped out, under id and external id a name from before. Of the names of a
+ * livestream the newest are kept.
  */
 export async function createFormerLivestreams(store: Store, place: string) {
   const prefix = `${place}former/`
@@ -28,7 +32,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
 
     /** What changes when `next` takes the place of `before`; `show` when it is stored. */
     change(before: Feed | undefined, next: Feed, now: number): { changes: Change[]; show(): void } {
-      const removed: string[] = []
+      const removed = new Set<string>()
       const added = new Map<string, Former>()
       // One that is known was changed by a node that is ahead of this one, and knows better.
       const add = (key: string, former: Former) => kept.has(key) || added.set(key, former)
@@ -42,12 +46,15 @@ export async function createFormerLivestreams(store: Store, place: string) {
         const listed = next.byId(former.id)
         if (!listed) continue
         const hasNameAgain = listed.externalId === former.externalId
-        if (hasNameAgain || key === former.id) removed.push(key)
+        if (hasNameAgain || key === former.id) removed.add(key)
         if (!hasNameAgain && key === former.id) add(keyOfName(former), former)
+      }
+      for (const key of excessNames([...kept, ...added].filter(([key]) => !removed.has(key)))) {
+        if (!added.delete(key)) removed.add(key)
       }
       return {
         changes: [
-          ...removed.map((key) => ({ del: prefix + key })),
+          ...[...removed].map((key) => ({ del: prefix + key })),
           ...[...added].map(([key, former]) => ({ put: prefix + key, value: JSON.stringify(former) })),
         ],
         show() {
@@ -74,6 +81,19 @@ export async function createFormerLivestreams(store: Store, place: string) {
   function take(key: string, value: Buffer): void {
     kept.set(key.slice(prefix.length), JSON.parse(value.toString()))
   }
+}
+
+/** The keys of the oldest names of each livestream, above so many. */
+function excessNames(formers: readonly [key: string, former: Former][]): string[] {
+  const counts = new Map<string, number>()
+  const newestFirst = formers
+    .filter(([key, { id }]) => key !== id)
+    .sort(([, a], [, b]) => b.droppedAt - a.droppedAt)
+  return newestFirst.flatMap(([key, { id }]) => {
+    const count = (counts.get(id) ?? 0) + 1
+    counts.set(id, count)
+    return count > maxNames ? [key] : []
+  })
 }
 
 function keyOfName({ id, externalId }: Livestream): string {

@@ -103,6 +103,31 @@ t.test('a name that a livestream had before goes on leading to it', async (t) =>
   t.equal((await open(memory.crashed())).livestreams.byExternalId('crid://example/c').length, 1)
 })
 
+t.test('of the names of a livestream the twenty newest lead to it', async (t) => {
+  const memory = createMemoryStore()
+  const former = await open(memory)
+  const named = (number: number) => `crid://example/name-${number}`
+  const feed = (number: number) => feedOf(item(1, 1, { externalId: named(number) }), item(9))
+  const adopt = async (before: Feed, next: Feed, at: number) => {
+    const { changes, show } = former.change(before, next, at)
+    await memory.store.commit(changes)
+    show()
+  }
+  for (let number = 0; number < 25; number++) await adopt(feed(number), feed(number + 1), number)
+  const known = ({ livestreams }: typeof former) =>
+    Array.from({ length: 25 }, (_, number) => number).filter(
+      (number) => livestreams.byExternalId(named(number)).length > 0,
+    )
+  const newest = Array.from({ length: 20 }, (_, index) => index + 5)
+  for (const one of [former, await open(memory.crashed())]) t.same(known(one), newest)
+  t.equal(memory.keys('feed/former/').length, 20)
+
+  await adopt(feed(25), feedOf(item(9)), 26)
+  await adopt(feedOf(item(9)), feed(26), 27)
+  t.same(known(former), newest.slice(1), 'the name it dropped out with counts as well')
+  t.equal(memory.keys('feed/former/').length, 20)
+})
+
 t.test('other nodes hear of a new name', async (t) => {
   const space = createSharedSpace()
   const stores = [space.openWatched(t), space.openWatched(t)] as const
