@@ -23,11 +23,20 @@ export async function startFleet(
     through?: (index: number, port: number) => Promise<string>
     /** How far the clock of a node is ahead, milliseconds. */
     ahead?: (index: number) => number
+    /** One after the other, so that their slots are in this order. */
+    inTurn?: boolean
   } = {},
 ) {
   const redis = await startRedis(t, options.settings)
   const home = await temporaryDirectory(t)
-  const nodes = await Promise.all(Array.from({ length: count }, (_, index) => startNode(index)))
+  let before: Promise<unknown> | undefined
+  const nodes = await Promise.all(
+    Array.from({ length: count }, (_, index) => {
+      const started = options.inTurn && before ? before.then(() => startNode(index)) : startNode(index)
+      before = started
+      return started
+    }),
+  )
   const [a, b, c] = nodes
   if (!a || !b) throw new Error('two nodes at least')
   return { redis, nodes, a, b, c: c ?? b }

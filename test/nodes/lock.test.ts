@@ -78,6 +78,22 @@ t.test('a turn that cannot be claimed is refused, and nobody waits for it', asyn
   }
 })
 
+t.test('a node that still loads gets its turn without asking again and again', async (t) => {
+  const space = createSharedSpace()
+  const [loading, other] = [space.openWatched(t), space.openWatched(t)]
+  other.start()
+  let commits = 0
+  const counted: typeof loading.commit = (changes) => {
+    commits++
+    return loading.commit(changes)
+  }
+  const inTurn = await createLock({ ...loading, commit: counted }, 'counter')
+  await (await createLock(other, 'counter'))(async () => undefined)
+  await settled(other)
+  t.equal(await inTurn(async () => 'done'), 'done', 'it is not told of what others commit yet')
+  t.ok(commits <= 3, `${commits} commits`)
+})
+
 t.test(
   'a change that takes longer than the others wait either counts or fails',
   { skip: withoutRedis },

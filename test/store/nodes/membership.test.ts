@@ -143,6 +143,35 @@ t.test('a node that starts again says that its former self is gone', async (t) =
   t.strictSame(other.nodes.living(), [again.nodes.self, other.nodes.self])
 })
 
+t.test('a node that starts again while the others bury its former self joins all the same', async (t) => {
+  const directory = t.testdir()
+  const space = createSharedSpace()
+  const idFile = join(directory, 'id')
+  const [former, other] = [await openNode(t, space, { idFile }), await openNode(t, space)]
+  await former.nodes.join()
+  await other.nodes.join()
+  former.store.cut()
+  const again = await openNode(t, space, { idFile })
+  // It has not heard of it when it joins.
+  await Promise.all([other.store.commit([{ del: 'member/00' }]), again.nodes.join()])
+  await settled(again.store, other.store)
+  t.same(new Set(other.nodes.living()), new Set([again.nodes.self, other.nodes.self]))
+  t.equal([again, other].filter(({ nodes }) => nodes.isLeader()).length, 1)
+})
+
+t.test('of two that die together both are gone for the one that is told of the first', async (t) => {
+  const { a, b, c } = await joined(t, 3, { heartbeatMs })
+  const seen: unknown[] = []
+  c.nodes.onGone(() => seen.push([c.nodes.isLeader(), c.nodes.living()]))
+  a.store.cut()
+  b.store.cut()
+  await until(() => c.events.length === 2)
+  t.strictSame(
+    seen,
+    [1, 2].map(() => [true, [c.nodes.self]]),
+  )
+})
+
 t.test('there is room for so many nodes', async (t) => {
   t.testdir()
   const space = createSharedSpace()
