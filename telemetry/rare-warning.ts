@@ -2,10 +2,21 @@ import type { Log } from './log.ts'
 
 /** Between two lines about the same, milliseconds. */
 const intervalMs = 60_000
+/** Subjects that have a line within the interval. A subject may be an address, of which an attacker has many. */
+const maxSubjects = 100
 
-/** A warning that may be due very often: at most one line a minute about each `subject`, with how many it stands for. */
-export function createRareWarning(log: Log, message: string, now = () => performance.now()) {
+/**
+ * A warning that may be due very often: at most one line a minute about each `subject`, and 100 in all. A line says how
+ * many warnings about its subject it stands for (`times`), and how many about others were left out before it (`leftOut`).
+ */
+export function createRareWarning(
+  log: Pick<Log, 'warn'>,
+  message: string,
+  now: () => number = () => performance.now(),
+) {
+  /** In the order of their last lines. */
   const lastOf = new Map<string, { at: number; left: number }>()
+  let leftOut = 0
 
   return (subject: string, fields: Record<string, unknown>): void => {
     const last = lastOf.get(subject)
@@ -13,7 +24,24 @@ export function createRareWarning(log: Log, message: string, now = () => perform
       last.left++
       return
     }
+    if (!last && lastOf.size >= maxSubjects && !forgetOldest()) {
+      leftOut++
+      return
+    }
+    lastOf.delete(subject)
     lastOf.set(subject, { at: now(), left: 0 })
-    log.warn({ ...fields, times: (last?.left ?? 0) + 1 }, message)
+    log.warn({ ...fields, times: (last?.left ?? 0) + 1, ...(leftOut > 0 && { leftOut }) }, message)
+    leftOut = 0
+  }
+
+  /** Makes room for another subject; false while all of them had their line within the interval. */
+  function forgetOldest(): boolean {
+    for (const [subject, { at, left }] of lastOf) {
+      if (now() - at < intervalMs) return false
+      lastOf.delete(subject)
+      leftOut += left
+      return true
+    }
+    return false
   }
 }
