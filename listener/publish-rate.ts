@@ -1,16 +1,16 @@
 import type { Store } from '../store/store.ts'
 import { createTally } from '../store/tally.ts'
 
-/** Buckets that are full again say nothing; they are dropped when so many have piled up. */
+/** Above this number of buckets the full ones are dropped: a new bucket is full as well. */
 const bucketsKept = 10_000
 
 /**
  * Events per second and publisher, on all nodes that share the store, as a token bucket of twice the rate
- * (design.md §3). 0: no limit. Over MQTT nothing is refused, because nothing may be lost: what is too much waits.
+ * (design.md §3). 0: no limit. Over MQTT nothing is refused, because nothing may be lost: further events wait.
  *
- * An event takes one token when it is let in. What it costs beyond that is charged when it is decided (`costOf`), and
- * the next one waits for it. An event costs at most a full bucket, so that nobody waits for minutes. `channel` is where
- * nodes tell each other.
+ * An event takes one token when it is let in. The rest of its cost (`costOf`) is charged when it is decided, and the next
+ * event waits until that is paid. An event costs at most a full bucket, so that no event waits for minutes. Nodes tell
+ * each other on `channel`.
  */
 export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
   const buckets = new Map<string, Bucket>()
@@ -21,8 +21,8 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
   return {
     /**
-     * Whether a PUBLISH may go on now. If not, `resume` is called when it may: in turn, however many connections the
-     * credential has. `resume` tells whether it is still there.
+     * Whether a PUBLISH may go on now. If not, `resume` is called later. All connections of a credential wait in one line.
+     * `resume` tells whether its connection is still open.
      */
     enter(username: string, resume: () => boolean): boolean {
       if (rate === 0) return true
@@ -41,7 +41,7 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
     /** Takes a token if there is one, and answers 0; else milliseconds until then. `now` is `performance.now()`. */
     take,
 
-    /** Takes what an event cost beyond its first token. */
+    /** Takes the cost of an event beyond its first token. */
     charge(username: string, cost: number, now: number): void {
       if (rate === 0 || cost <= 0) return
       const tokens = Math.min(cost, size - 1)
@@ -80,7 +80,7 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
     return Math.min(tokens + ((now - at) / 1000) * rate, size)
   }
 
-  /** One timer for all that wait: each of a thousand connections with its own would look in vain all the time. */
+  /** One timer for all that wait: with a timer each, a thousand connections would wake up for one token. */
   function wakeLater(username: string, ms: number): void {
     setTimeout(() => wake(username), ms).unref()
   }
@@ -117,8 +117,8 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
 interface Bucket {
   tokens: number
-  /** When there were as many, on the clock of `performance.now()`. */
+  /** When `tokens` was right, on the clock of `performance.now()`. */
   at: number
-  /** Who waits for a token, in turn; undefined: nobody, and no timer runs. */
+  /** The line of those that wait for a token. Undefined: the line is empty, and no timer runs. */
   waiting: (() => boolean)[] | undefined
 }

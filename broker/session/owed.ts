@@ -4,12 +4,12 @@ import type { Change } from '../../store/store.ts'
 const retryMs = 1_000
 
 /**
- * Session records that are not stored as they are in memory, because the store did not answer. Nobody says
- * again what became of a session, so this node does, as soon as that works. `settle` makes the record of a client id
- * right, as things are by now, and removes what was to be removed with it.
+ * Session records that differ from memory, because the store did not answer. This node tries again every second until
+ * the store has them. `settle` writes the record of a client id as memory has it by then, and makes the removals that
+ * were due with it.
  */
 export function createOwed(settle: (clientId: string, removal: readonly Change[]) => Promise<void>) {
-  /** By client id, with what is to be removed. */
+  /** The removals that are due, by client id. */
   const owed = new Map<string, readonly Change[]>()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
