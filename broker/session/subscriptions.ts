@@ -5,19 +5,21 @@ import type { Qos } from '../connection/wire.ts'
  * of the topic, not the number of filters.
  */
 export function createSubscriptions<Holder>() {
-  const root = createNode<Holder>()
+  const root: Node<Holder> = { children: undefined, holders: undefined }
 
   return {
     add(filter: string, holder: Holder, qos: Qos): void {
       let node = root
       for (const level of filter.split('/')) {
+        node.children ??= new Map()
         let child = node.children.get(level)
         if (!child) {
-          child = createNode()
+          child = { children: undefined, holders: undefined }
           node.children.set(level, child)
         }
         node = child
       }
+      node.holders ??= new Map()
       node.holders.set(holder, qos)
     },
 
@@ -44,25 +46,22 @@ export function createSubscriptions<Holder>() {
   }
 }
 
+/** Most nodes have either children or holders: an empty map would cost more than the rest of a node. */
 interface Node<Holder> {
-  children: Map<string, Node<Holder>>
-  holders: Map<Holder, Qos>
-}
-
-function createNode<Holder>(): Node<Holder> {
-  return { children: new Map(), holders: new Map() }
+  children: Map<string, Node<Holder>> | undefined
+  holders: Map<Holder, Qos> | undefined
 }
 
 function removeBelow<Holder>(node: Node<Holder>, levels: string[], depth: number, holder: Holder): void {
   const level = levels[depth]
   if (level === undefined) {
-    node.holders.delete(holder)
+    node.holders?.delete(holder)
     return
   }
-  const child = node.children.get(level)
+  const child = node.children?.get(level)
   if (!child) return
   removeBelow(child, levels, depth + 1, holder)
-  if (child.holders.size === 0 && child.children.size === 0) node.children.delete(level)
+  if (!child.holders?.size && !child.children?.size) node.children?.delete(level)
 }
 
 function collect<Holder>(
@@ -73,18 +72,18 @@ function collect<Holder>(
   found: Map<Holder, Qos>[],
 ): void {
   const wildcards = !(reserved && depth === 0)
-  if (wildcards) addHolders(node.children.get('#'), found) // also the parent level itself, §4.7.1.2
+  if (wildcards) addHolders(node.children?.get('#'), found) // also the parent level itself, §4.7.1.2
   const level = levels[depth]
   if (level === undefined) {
     addHolders(node, found)
     return
   }
-  const named = node.children.get(level)
+  const named = node.children?.get(level)
   if (named) collect(named, levels, depth + 1, reserved, found)
-  const any = wildcards ? node.children.get('+') : undefined
+  const any = wildcards ? node.children?.get('+') : undefined
   if (any) collect(any, levels, depth + 1, reserved, found)
 }
 
 function addHolders<Holder>(node: Node<Holder> | undefined, found: Map<Holder, Qos>[]): void {
-  if (node && node.holders.size > 0) found.push(node.holders)
+  if (node?.holders && node.holders.size > 0) found.push(node.holders)
 }
