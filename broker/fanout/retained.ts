@@ -1,4 +1,5 @@
 import type { Message } from '../../event/message.ts'
+import { createSequences, type Sequences } from '../../store/nodes/sequences.ts'
 import { once } from '../../store/once.ts'
 import { type Change, keepsStored, type Order, type Store } from '../../store/store.ts'
 import { decodeRecord, encodeRecord } from '../queue/record.ts'
@@ -18,6 +19,8 @@ export interface RetainedValue {
   payload: Buffer
   /** Id of the stored payload where others have the same. */
   body?: string
+  /** Number of its arrival, higher than those of all before it on any node; absent in records of earlier releases. */
+  arrival?: number
   /** Since the start of this node, the moments when it went out live. Who was subscribed by then has it. */
   live?: LiveMoments
 }
@@ -34,6 +37,8 @@ interface LiveMoments {
 
 /** Values side by side on one topic: a publisher that invents names without end must fill nobody's memory. */
 const maxSlots = 100
+/** Bytes of their payloads together; the latest always stays. */
+const maxSlotBytes = 512 * 1024
 
 /** An event time further ahead than this never keeps newer arrivals out (design.md §7), milliseconds. */
 export const farFutureMs = 10 * 60 * 1000
@@ -44,8 +49,15 @@ export const farFutureMs = 10 * 60 * 1000
  * Several slots may live on one topic (control states by name); the one shown is the newest still valid,
  * so that a state whose time has come gives way without anybody publishing.
  */
-export async function openRetained(store: Store, clock: () => number, moments: Moments = createMoments()) {
+export async function openRetained(
+  store: Store,
+  clock: () => number,
+  moments: Moments = createMoments(),
+  sequences: Sequences = createSequences(clock, () => 0),
+) {
   const root = createNode()
+  /** Of messages that are on their way. */
+  const arrivals = new WeakMap<Message, number>()
   /** Pushed out of memory, not out of the store yet. */
   let pushedOut: Place[] = []
   const bodies = createRetainedBodies()
@@ -70,7 +82,9 @@ export async function openRetained(store: Store, clock: () => number, moments: M
       const kept = messages.filter(({ retained }) => retained)
       // Bodies first: another node reads the changes in this order.
       const changes = bodies.share(kept.map(({ payload }) => payload))
+      const arrival = sequences.next()
       for (const message of kept) {
+        arrivals.set(message, arrival)
         const value = toValue(message)
         if (!value) continue
         const { payload, live: _live, ...header } = value
@@ -170,19 +184,19 @@ export async function openRetained(store: Store, clock: () => number, moments: M
   /** False where its body is gone: nothing referred to it as far as the nodes knew. */
   function adoptStored(stored: Buffer, live?: LiveMoments): boolean {
     const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload' | 'live'>>(stored)
+    if (header.arrival !== undefined) sequences.heard(header.arrival)
     // With a copy of the payload, or the whole chunk read from the store would stay in memory.
     const whole = header.body === undefined ? Buffer.from(payload) : bodies.payloadOf(header.body)
     if (whole) keep({ ...header, payload: whole, ...(live && { live }) })
     return whole !== undefined
   }
 
-  function toValue(
-    { topic, payload, qos, retained }: Message,
-    live: LiveMoments = {},
-  ): RetainedValue | undefined {
+  function toValue(message: Message, live: LiveMoments = {}): RetainedValue | undefined {
+    const { topic, payload, qos, retained } = message
     if (!retained) return undefined
-    const body = bodies.idOf(payload)
-    return { topic, qos, payload, ...retained, ...(body !== undefined && { body }), live }
+    const [body, arrival] = [bodies.idOf(payload), arrivals.get(message)]
+    const known = { ...(body !== undefined && { body }), ...(arrival !== undefined && { arrival }) }
+    return { topic, qos, payload, ...retained, ...known, live }
   }
 
   function nodeOf(topic: string): Node | undefined {
@@ -204,11 +218,21 @@ export async function openRetained(store: Store, clock: () => number, moments: M
     node.topic = value.topic
     bodies.hold(value.body)
     bodies.release(node.slots.get(value.slot)?.body)
-    node.slots.delete(value.slot) // slots stay in the order of arrival, which decides between equal times
+    node.slots.delete(value.slot)
+    const last = [...node.slots.values()].at(-1)
     node.slots.set(value.slot, value)
-    for (const oldest of node.slots.values()) {
-      if (node.slots.size <= maxSlots) break
-      node.slots.delete(oldest.slot)
+    if (last && arrivalOf(value) < arrivalOf(last)) node.slots = inOrderOfArrival(node.slots)
+    pushOut(node.slots)
+  }
+
+  /** Keeps the number and the bytes of the values of a topic within their bounds: the oldest go. */
+  function pushOut(slots: Map<string, RetainedValue>): void {
+    let bytes = 0
+    for (const { payload } of slots.values()) bytes += payload.length
+    for (const oldest of slots.values()) {
+      if (slots.size <= maxSlots && (bytes <= maxSlotBytes || slots.size === 1)) return
+      bytes -= oldest.payload.length
+      slots.delete(oldest.slot)
       bodies.release(oldest.body)
       pushedOut.push({ topic: oldest.topic, slot: oldest.slot, time: oldest.time })
     }
@@ -238,12 +262,21 @@ type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
 interface Node {
   children: Map<string, Node>
+  /** In the order of arrival, which decides between equal times. */
   slots: Map<string, RetainedValue>
   topic: string
 }
 
 function createNode(): Node {
   return { children: new Map(), slots: new Map(), topic: '' }
+}
+
+function inOrderOfArrival(slots: ReadonlyMap<string, RetainedValue>): Map<string, RetainedValue> {
+  return new Map([...slots].sort(([, a], [, b]) => arrivalOf(a) - arrivalOf(b)))
+}
+
+function arrivalOf({ arrival = 0 }: RetainedValue): number {
+  return arrival
 }
 
 /** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */

@@ -74,6 +74,57 @@ t.test('names without end push out the oldest', async (t) => {
   t.equal(retained.current('radio/x/control')?.slot, 'name 10', 'a name that comes back is kept')
 })
 
+t.test('states that are large together push out the oldest', async (t) => {
+  const { publish, retained, store, at } = await start(t)
+  const large = (slot: string, kilobytes: number) => ({
+    ...state(slot, { expires: now + 9e6 }),
+    payload: Buffer.alloc(kilobytes * 1024, slot),
+  })
+  for (let index = 0; index < 8; index++) await publish(large(`${index}`, 100))
+  const names = async () => {
+    await retained.sweep()
+    return (await keysBelow(store, 'retained/')).map((key) => JSON.parse(key.split('\n')[1] ?? ''))
+  }
+  t.same(await names(), ['3', '4', '5', '6', '7'])
+  await publish(large('as large as may be', 1024))
+  at(now + 1)
+  t.same(await names(), ['as large as may be'])
+  t.equal(retained.current('radio/x/control')?.slot, 'as large as may be')
+})
+
+t.test('of states with the same time the later arrival is shown, after a restart as well', async (t) => {
+  const { publish, shown, store } = await start(t)
+  await publish(state('z-first'))
+  await publish(state('a-second'))
+  t.equal(shown(), 'a-second')
+  const again = await openRetained(store, () => now)
+  t.equal(again.current('radio/x/control')?.slot, 'a-second')
+  const third = state('a-1-third')
+  await store.commit(again.changes([third], now))
+  again.show(third, now, 0)
+  const then = await openRetained(store, () => now)
+  t.equal(then.current('radio/x/control')?.slot, 'a-1-third', 'it counts on')
+})
+
+t.test('of states with the same time every node shows the same', async (t) => {
+  const space = createSharedSpace()
+  const [storeA, storeB] = [space.openWatched(t), space.openWatched(t)]
+  const [a, b] = [await openRetained(storeA, () => now), await openRetained(storeB, () => now)]
+  storeA.start()
+  storeB.start()
+  const shown = (node: typeof a) => node.current('radio/x/control')?.slot
+  const publish = async (node: typeof a, store: typeof storeA, message: Message) => {
+    await store.commit(node.changes([message], now))
+    node.show(message, now, 0)
+    while (shown(a) !== message.retained?.slot || shown(b) !== shown(a)) await nextTurn()
+  }
+  await publish(a, storeA, state('z-first'))
+  await publish(b, storeB, state('m-second'))
+  await publish(a, storeA, state('a-third'))
+  const late = await openRetained(space.openWatched(t), () => now)
+  t.equal(shown(late), 'a-third', 'also one that starts afterwards')
+})
+
 /** One event for several livestreams, as it is distributed. */
 function messagesOf(payload: Buffer, time = now, livestreams = ['a', 'b', 'c']): Message[] {
   const rules = { qos: 1, retained: { slot: '', time }, queue: { keep: 'latest', time } } as const
