@@ -1,7 +1,7 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import { mayReceive, maySubscribe } from './acl/access.ts'
+import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import { createAudit } from './admin/audit.ts'
 import { createCommands } from './admin/commands.ts'
@@ -130,8 +130,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     access: {
       authenticate: credentials.authenticate,
       isValid: ({ username }) => credentials.isValid(username),
-      maySubscribe,
-      mayReceive,
+      ...{ publishes, mayPublish, maySubscribe, mayReceive },
     },
     limits: {
       maxPacketBytes: config.maxPacket,

@@ -5,7 +5,9 @@ import {
   feedbackTopic,
   filterContains,
   filterMatches,
+  maxRadioTopicBytes,
   parseInbox,
+  radioLevels,
 } from '../event/topic.ts'
 import type { Principal } from './principal.ts'
 
@@ -74,6 +76,11 @@ export function mayPublish(principal: Principal, topic: string): PublishDecision
   return { allowed: true, institutionId, cls, rule: 'publisher.own-inbox' }
 }
 
+/** Whether this principal may publish anything at all. */
+export function publishes({ role }: Principal): boolean {
+  return role === 'publisher'
+}
+
 /** Decides one filter of a SUBSCRIBE: granted only if everything it can match is permitted (design.md §8). */
 export function maySubscribe(principal: Principal, filter: string): SubscribeDecision {
   const malformed = checkTopicFilter(filter)
@@ -115,14 +122,22 @@ function subscriberMaySubscribe(permitted: readonly string[], filter: string): S
       reason: `a subscriber reads only below ${radioTree}`,
     }
   }
-  // A dot, white space or an empty level is in no topic: whoever asks for it should hear of the mistake.
-  const unmatched = checkTopicName(filter.replace(/[+#]/g, 'x'))
+  const unmatched = checkReadable(filter)
   if (unmatched !== undefined) return { allowed: false, rule: 'filter.topic', reason: unmatched }
   if (permitted.some((one) => filterContains(one, filter))) {
     return { allowed: true, rule: 'subscriber.permitted-filter' }
   }
   const reason = `not covered by what this credential permits: ${permitted.join(', ')}`
   return { allowed: false, rule: 'subscriber.not-permitted', reason }
+}
+
+/** Why no topic of the radio tree can match, or undefined: a subscriber that asks for one should hear of the mistake. */
+function checkReadable(filter: string): string | undefined {
+  const bytes = Buffer.byteLength(filter)
+  if (bytes > maxRadioTopicBytes) return `it has ${bytes} bytes, and no topic more than ${maxRadioTopicBytes}`
+  const named = filter.split('/').filter((level) => level !== '#').length
+  if (named > radioLevels) return `it has ${named} levels, and no topic more than ${radioLevels}`
+  return checkTopicName(filter.replace(/[+#]/g, 'x'))
 }
 
 /** Exactly the topic, compared as text: a wildcard in the filter can then never widen it. */

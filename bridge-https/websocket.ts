@@ -5,6 +5,7 @@ import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { createHalfReceived } from '../listener/half-received.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { createRareWarning } from '../telemetry/rare-warning.ts'
 import type { ErrorStatus } from './answer.ts'
 import type { RawAnswer } from './raw-answer.ts'
 
@@ -22,7 +23,7 @@ const readBytes = 64 * 1024
 const maxPieces = 1024
 /** What a piece costs beside its bytes. */
 const pieceCostBytes = 256
-/** Bytes of messages that are not complete: of all connections without an answer yet, and of all others. */
+/** Bytes of messages that are not complete, or not read by the broker: of all connections without an answer yet, and of all others. */
 const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 
 /** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
@@ -53,6 +54,7 @@ export function createWebSocketDoor(parts: {
   })
   const unanswered = createHalfReceived(maxUnfinishedBytes.unanswered, maxPieces)
   const answered = createHalfReceived(maxUnfinishedBytes.answered, maxPieces)
+  const warnOfRefused = createRareWarning(log, 'connection refused')
   const addresses = new WeakMap<Duplex, string>()
   server.on('wsClientError', ({ message: reason }, socket, request) => {
     answerRaw(socket, 400, { request, remoteAddress: addresses.get(socket) ?? 'unknown', reason })
@@ -84,7 +86,10 @@ export function createWebSocketDoor(parts: {
     },
   }
 
-  /** Bounds what is kept of a message until it is complete: before the CONNACK no more than a CONNECT needs. */
+  /**
+   * Bounds what is kept of a message until it is complete, and read by the broker: before the CONNACK no more than a
+   * CONNECT needs.
+   */
   function boundMessages(
     socket: Duplex,
     websocket: WebSocket,
@@ -99,8 +104,7 @@ export function createWebSocketDoor(parts: {
     const endForOthers = () => end('overload', 'its message was incomplete for longer than all others')
     const beforeAnswer = unanswered.hold(endForOthers)
     const afterwards = answered.hold(endForOthers)
-    const complete = () => {
-      bytes = 0
+    const free = () => {
       beforeAnswer.free()
       afterwards.free()
     }
@@ -114,8 +118,13 @@ export function createWebSocketDoor(parts: {
         end('protocol', `message of more than ${maxConnectBytes} bytes before log-in`)
       }
     })
-    websocket.on('message', complete)
-    socket.once('close', complete)
+    websocket.on('message', () => {
+      bytes = 0
+      // The broker does not read while a packet waits: then the message stays here.
+      if (stream.readableLength === 0) free()
+    })
+    stream.onRead = free
+    socket.once('close', free)
   }
 
   function noPlace(socket: Duplex, remoteAddress: string): ErrorStatus | undefined {
@@ -127,7 +136,7 @@ export function createWebSocketDoor(parts: {
     place?.leave()
     const reason = place ? 'max-connections-per-address' : 'max-connections'
     metrics.connectionsRefused.inc({ reason })
-    log.warn({ remoteAddress, reason }, 'connection refused')
+    warnOfRefused(`${reason} ${remoteAddress}`, { remoteAddress, reason })
     return 503
   }
 
@@ -144,6 +153,8 @@ class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
   /** The broker has answered: the CONNECT is over. */
   isAnswered = false
+  /** The broker reads the messages that are there. */
+  onRead = () => {}
 
   constructor(websocket: WebSocket) {
     super()
@@ -162,6 +173,7 @@ class WebSocketStream extends Duplex {
   }
 
   override _read(): void {
+    this.onRead()
     if (this.#websocket.isPaused) this.#websocket.resume()
   }
 

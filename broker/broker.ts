@@ -20,6 +20,7 @@ import { createDistribution, type Routes } from './fanout/distribution.ts'
 import { createMoments } from './fanout/moments.ts'
 import { createReplay } from './fanout/replay.ts'
 import { openRetained } from './fanout/retained.ts'
+import { createFilterRules } from './filter-rules.ts'
 import type { Access } from './login/access.ts'
 import { createAdmission } from './login/admission.ts'
 import { createWills } from './login/wills.ts'
@@ -40,8 +41,6 @@ export interface BrokerLimits extends ConnectionLimits {
   connectTimeoutMs: number
   /** Failed log-ins per address and minute; 0: no limit. */
   loginFailures: number
-  /** Filters of one session. */
-  maxSubscriptions: number
   /** Levels of a topic or filter. */
   maxTopicLevels: number
   /** Received QoS 2 messages one client may leave unreleased. */
@@ -58,12 +57,14 @@ export interface BrokerLimits extends ConnectionLimits {
 
 /** Between two looks for expired retained messages and sessions. */
 const sweepIntervalMs = 30_000
-/** Bytes of unfinished packets, of all connections together, and pieces of each: before log-in and afterwards. */
+/** Bytes of packets that are unfinished or wait, of all connections, and pieces of each: before log-in and afterwards. */
 const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
 const largeBytes = 16 * 1024
-/** Others cost some hundred microseconds: of all connections, so many are decided in a turn. */
+/** A SUBSCRIBE or UNSUBSCRIBE of more filters takes as much: a filter costs some microseconds. */
+const manyFilters = 50
+/** Other packets cost some hundred microseconds: of all connections, so many are taken in a turn. */
 const smallPerTurn = 64
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
@@ -95,30 +96,28 @@ export async function createBroker(parts: {
   const { queueLimit, sessionExpiryMs: expiryMs } = limits
   const outbox = await openOutbox({ store, clock, sequences, queueLimit, mayReceive, log, metrics })
   const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
+  const { maxSubscriptions, maxTopicLevels } = limits
+  const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
   const sessions = await openSessions({
-    ...{ store, outbox, routes, nodes, sequences, clock, hubTime, expiryMs },
+    ...{ store, outbox, routes, nodes, sequences, clock, hubTime, expiryMs, mayHave: rules.mayHave },
     maxPerCredential: limits.maxSessionsPerCredential,
   })
   followSessions({ store, sessions, outbox, nodes, log })
   const moments = createMoments()
-  const retained = await openRetained(store, clock, moments)
+  const retained = await openRetained(store, clock, moments, sequences)
   const distribution = createDistribution({
     ...{ store, retained, outbox, routes, mayReceive, moments, clock, metrics },
   })
   const replay = createReplay({
     ...{ store, retained, outbox, mayReceive, moments, live: distribution, log, metrics },
   })
-  const subscribing = createSubscribing({
-    ...{ sessions, replay, access, log, metrics },
-    maxSubscriptions: limits.maxSubscriptions,
-    maxTopicLevels: limits.maxTopicLevels,
-  })
+  const subscribing = createSubscribing({ sessions, replay, rules, log, metrics })
   const wills = createWills(store, nodes)
   const links = createLinks()
   const { incomingWindow } = limits
   const publishRate = createPublishRate(limits.publishRate, store)
-  const smallEvents = createTurns(smallPerTurn)
-  const largeEvents = createTurns(1)
+  const smallPackets = createTurns(smallPerTurn)
+  const largePackets = createTurns(1)
   const running = createRunningWork()
   const receiving = await createReceiving({
     ...{ store, wills, incomingWindow, running, clock, log, metrics },
@@ -130,6 +129,7 @@ export async function createBroker(parts: {
     waitingWills: receiving.waitingWills,
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
+    mayPublish: access.mayPublish,
     loginFailures: limits.loginFailures,
   })
   const beforeLogIn = createHalfReceived(unfinishedBefore.bytes, unfinishedBefore.pieces)
@@ -232,12 +232,18 @@ export async function createBroker(parts: {
           metrics.messagesDropped.inc({ reason: 'slow' })
           replay.dropped(connection)
         },
+        hold: afterwards.hold,
+        publishes: () => connection.principal !== undefined && access.publishes(connection.principal),
         publishing(bytes, resume) {
           const username = connection.principal?.username ?? ''
-          const turns = bytes <= largeBytes ? smallEvents : largeEvents
+          const turns = bytes <= largeBytes ? smallPackets : largePackets
           // In its turn, so that what the event before it cost has been charged by then.
-          const pay = () => publishRate.enter(username, resume)
-          return turns.enter(() => pay() && resume()) && pay()
+          const pay = () => publishRate.enter(username, () => resume('rate'))
+          return turns.enter(() => pay() && resume('turn')) && pay()
+        },
+        requesting(filters, resume) {
+          const turns = filters <= manyFilters ? smallPackets : largePackets
+          return turns.enter(() => void resume('turn'))
         },
       })
       const link = links.add(connection)

@@ -1,4 +1,4 @@
-import { type EventClass, type EventKind, isEventClass } from './kind.ts'
+import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
 import { isInstitutionUrn } from './urn.ts'
 
 /** More levels make no sense here, and deep topics have crashed brokers (aedes before 1.2). */
@@ -23,6 +23,12 @@ export function feedbackTopic(institutionId: string): string {
 export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>): string {
   return `radio/${livestreamId}/${kind.suffix}`
 }
+
+/** Levels of the deepest topic of the radio tree. */
+export const radioLevels = Math.max(...eventKinds.map((kind) => radioTopic('', kind).split('/').length))
+
+/** No topic of the radio tree is longer, nor is a filter that matches one: the id of a livestream has an end. */
+export const maxRadioTopicBytes = 256
 
 /** What an inbox topic names: an institution, perhaps a class or a dry run. Undefined if it is no inbox topic. */
 export function parseInbox(

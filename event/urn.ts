@@ -16,9 +16,16 @@ export const serviceTypes: readonly ServiceType[] = ['Event', 'Livestream', 'Per
 /** Pattern of every URN (service.md §2.4). Neither a dot nor a slash, so that a URN can be a topic level. */
 export const urnPattern = '^urn:org:[a-z0-9-]+:[a-z0-9-]+$'
 
+/** The longest URN, characters: topics are made of them, and filters must have an end. */
+export const maxUrnLength = 200
+
 /** Whether `text` is a URN, of the given kind if one is named. */
 export function isUrn(text: string, kind?: string): boolean {
-  return urn.test(text) && (kind === undefined || text.startsWith(`urn:org:${kind}:`))
+  return (
+    text.length <= maxUrnLength &&
+    urn.test(text) &&
+    (kind === undefined || text.startsWith(`urn:org:${kind}:`))
+  )
 }
 
 /** Whether `text` is the URN of an institution. */

@@ -14,9 +14,13 @@ export type HalfReceived = ReturnType<typeof createHalfReceived>
 /** Bytes that are copied together until they are whole. */
 export type Collected = ReturnType<HalfReceived['collect']>
 
+/** A place for bytes that are kept elsewhere. */
+export type Held = ReturnType<HalfReceived['hold']>
+
 /**
- * Counts the bytes of requests and packets that have not arrived completely, of all connections together. Above
- * `limitBytes` the one that has been on its way for longest ends: who sends at a usual pace is through long before.
+ * Counts the bytes of requests and packets that have not arrived completely, and of packets that wait before they are
+ * taken, of all connections together. Above `limitBytes` the one that has been there for longest ends: a client that
+ * sends at a usual pace is through long before.
  * `freePieces`: so many pieces are fine for anything, however small they are.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {

@@ -21,6 +21,8 @@ export const openAccess: Access = {
   authenticate: () => everybody,
   anonymous: everybody,
   isValid: () => true,
+  publishes: () => true,
+  mayPublish: () => ({ allowed: true }),
   maySubscribe: () => ({ allowed: true }),
   mayReceive: () => true,
 }

@@ -31,7 +31,8 @@ answer(commands)
 function serve(socket: TLSSocket, topic: string): void {
   const frames = createFrameReader(() => 1024 * 1024)
   socket.on('data', (chunk: Buffer) => {
-    for (const frame of frames.push(chunk)) {
+    frames.push(chunk)
+    for (let frame = frames.next(); frame; frame = frames.next()) {
       if (frame.type === packetType.connect) socket.write(Buffer.of(0x20, 2, 0, 0))
       if (frame.type === packetType.subscribe) {
         socket.write(Buffer.of(0x90, 3, frame.body[0] ?? 0, frame.body[1] ?? 0, 0))

@@ -1,5 +1,5 @@
 import { type Frame, readBytes, readText } from './frames.ts'
-import { connackCode, packetType, type Qos } from './wire.ts'
+import { connackCode, encodeLength, packetType, type Qos } from './wire.ts'
 
 /** What a CONNECT asks for, as far as this broker decides on it before anyone else sees it. */
 export interface ConnectPacket {
@@ -7,9 +7,11 @@ export interface ConnectPacket {
   clean: boolean
   /** Seconds; 0: none. */
   keepAlive: number
-  /** Where the keep alive stands in the frame's bytes. */
+  /** Where the keep alive stands in the body of the frame. */
   keepAliveAt: number
   will: Will | undefined
+  /** Where topic and message of the will stand in the body of the frame. */
+  willAt: { from: number; to: number } | undefined
 }
 
 /** The message a client leaves for the case that it disappears (MQTT 3.1.1 §3.1.2.5). */
@@ -26,6 +28,24 @@ export interface Refusal {
   detail: string
   returnCode?: number
 }
+
+/**
+ * The CONNECT as Aedes gets it. Without keep alive: that is watched by the connection, where acknowledgements count as
+ * life too [MQTT-3.1.2-24]. Of a will Aedes only learns that there is one, or its payload would be kept twice.
+ */
+export function encodeForAedes(
+  { type, body }: Frame,
+  { keepAliveAt, willAt }: Pick<ConnectPacket, 'keepAliveAt' | 'willAt'>,
+): Buffer {
+  const head = Buffer.from(body.subarray(0, willAt?.from))
+  head.writeUInt16BE(0, keepAliveAt)
+  const parts = willAt ? [head, someWill, body.subarray(willAt.to)] : [head]
+  const content = Buffer.concat(parts)
+  return Buffer.concat([Buffer.of(type << 4), encodeLength(content.length), content])
+}
+
+/** The topic `x` and an empty message. */
+const someWill = Buffer.of(0, 1, 0x78, 0, 0)
 
 /** Decides about the first packet of a connection. */
 export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPacket | { refusal: Refusal } {
@@ -55,7 +75,7 @@ function refused(reason: Refusal['reason'], detail: string, returnCode?: number)
  * `refuse` is the CONNACK return code to answer with before closing; `violation` closes without one.
  */
 function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
-  const { body, bytes } = frame
+  const { body } = frame
   const name = readText(body, 0)
   if ('problem' in name) return { violation: `protocol name: ${name.problem}` }
   const level = body[name.end]
@@ -83,8 +103,9 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
     clientId: clientId.bytes.toString(),
     clean,
     keepAlive: body.readUInt16BE(keepAliveAt),
-    keepAliveAt: bytes.length - body.length + keepAliveAt,
+    keepAliveAt,
     will: fields.will,
+    willAt: fields.willAt,
   }
 }
 
@@ -106,9 +127,10 @@ function readFields(
   body: Buffer,
   start: number,
   flags: number,
-): { will: Will | undefined } | { problem: string } {
+): Pick<ConnectPacket, 'will' | 'willAt'> | { problem: string } {
   let at = start
   let will: Will | undefined
+  let willAt: ConnectPacket['willAt']
   if (flags & connectFlag.will) {
     const topic = readText(body, at)
     if ('problem' in topic) return { problem: `will topic: ${topic.problem}` }
@@ -124,6 +146,7 @@ function readFields(
       qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
       retain: (flags & connectFlag.willRetain) !== 0,
     }
+    willAt = { from: start, to: message.end }
     at = message.end
   }
   if (flags & connectFlag.username) {
@@ -136,5 +159,5 @@ function readFields(
     if ('problem' in password) return { problem: `password: ${password.problem}` }
     at = password.end
   }
-  return at === body.length ? { will } : { problem: 'bytes behind the last field' }
+  return at === body.length ? { will, willAt } : { problem: 'bytes behind the last field' }
 }

@@ -1,4 +1,4 @@
-import type { Collected } from '../../listener/half-received.ts'
+import type { Collected, Held } from '../../listener/half-received.ts'
 import type { FiltersFrame, PublishFrame } from './frames.ts'
 
 export interface ConnectionLimits {
@@ -10,12 +10,16 @@ export interface ConnectionLimits {
   maxClientIdBytes: number
   /** Bytes waiting for one subscriber before it is cut off. */
   outgoingBuffer: number
+  /** Filters of one session, and of one packet. */
+  maxSubscriptions: number
 }
 
 /** What a connection tells the broker around it. */
 export interface ConnectionEvents {
   /** Begins to collect an unfinished packet; `end` is called when there is no room for it any more. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
+  /** A place for the bytes of a packet that waits; `end` is called when there is no room for it any more. */
+  hold(end: () => void): Held
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
   acknowledged(type: number, packetId: number): void
   /** A PUBLISH; those of QoS 2 are handed inwards as well, afterwards. */
@@ -28,12 +32,16 @@ export interface ConnectionEvents {
   cut(reason: CutReason, detail: string): void
   /** A QoS 0 message found no room. */
   dropped(): void
-  /**
-   * A PUBLISH of so many bytes came in. True: it may go on. False: there were too many, and `resume` is called when it may; until
-   * then nothing is read. `resume` tells whether the connection is still open.
-   */
-  publishing(bytes: number, resume: () => boolean): boolean
+  /** Whether the client may publish anything at all. */
+  publishes(): boolean
+  /** A PUBLISH of so many bytes came in. True: it may go on. False: `resume` is called when it may. */
+  publishing(bytes: number, resume: Resume): boolean
+  /** The same for a SUBSCRIBE or UNSUBSCRIBE with so many filters. */
+  requesting(filters: number, resume: Resume): boolean
 }
+
+/** Lets a packet go on that waited. The answer tells whether the connection is still open. */
+export type Resume = (waitedFor: 'turn' | 'rate') => boolean
 
 export type CutReason =
   | 'protocol'
@@ -46,7 +54,10 @@ export type CutReason =
   | 'overload'
   | 'error'
 
-/** A PUBLISH of the client and when its last byte came in, on the clock of `performance.now()`. */
+/**
+ * A PUBLISH of the client and when its last byte came in, on the clock of `performance.now()`. One that waited for the
+ * publish rate counts from the end of that wait.
+ */
 export interface ArrivedPublish extends PublishFrame {
   started: number
 }

@@ -2,20 +2,14 @@ import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
 import { countPerTurn } from '../../listener/turns.ts'
 import type { InFlight } from '../session/in-flight.ts'
-import { type ConnectPacket, judgeConnect } from './connect-packet.ts'
+import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
 import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } from './connection-events.ts'
-import {
-  createFrameReader,
-  type FiltersFrame,
-  type Frame,
-  ProtocolViolation,
-  readFilters,
-  readPublish,
-} from './frames.ts'
+import { createFrameReader, type Frame, ProtocolViolation, type PublishFrame, readFilters } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { endGently } from './linger.ts'
 import { Outgoing } from './outgoing.ts'
 import { takePubacksAhead } from './pubacks.ts'
+import { createWaitingPacket } from './waiting-packet.ts'
 import {
   encodeConnackRefusal,
   encodeEmptyPublish,
@@ -58,17 +52,16 @@ export class MqttConnection extends Duplex {
   readonly #frames
   #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
-  /** What came in and is not taken yet: behind a CONNECT that is not answered [MQTT-3.1.4-5], or behind too much. */
-  #arriving: Generator<Frame> | undefined
   readonly #fitsTurn = countPerTurn(packetsPerTurn)
   #connackSeen = false
   #lastHeard = performance.now()
+  /** When the last bytes came in. */
+  #arrivedAt = this.#lastHeard
   #stopKeepAlive = () => {}
   /** Bytes received and not yet answered. */
   #unfinishedBytes = 0
   #stopped = false
-  /** A PUBLISH that has to wait for its turn. */
-  #throttled: Frame | undefined
+  readonly #waiting
   #peerEnded = false
 
   constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
@@ -84,7 +77,13 @@ export class MqttConnection extends Duplex {
         const end = () => this.cut('overload', 'its packet was unfinished for longer than all others')
         return this.#events.collect(this.#state === 'new', end)
       },
+      limits.maxSubscriptions,
     )
+    this.#waiting = createWaitingPacket(events, {
+      resume: (waitedFor) => this.#takeWaiting(waitedFor),
+      end: () => this.cut('overload', 'its packet waited for longer than all others'),
+      memoryOf: this.#frames.memoryOf,
+    })
     this.outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
@@ -181,7 +180,7 @@ export class MqttConnection extends Duplex {
   override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
     this.#stopKeepAlive()
-    this.#arriving = undefined
+    this.#waiting.letGo()
     this.#frames.close()
     this.outgoing.close()
     this.#inFlight?.letGo()
@@ -191,12 +190,17 @@ export class MqttConnection extends Duplex {
 
   #resume(): void {
     if (this.#stopped || this.#state === 'handshake' || this.#state === 'closed') return
-    if (this.#arriving === undefined && !this.#isPaused()) this.#socket.resume()
+    if (!this.#isPaused()) this.#socket.resume()
   }
 
   /** Nothing is read, so that the client's silence says nothing about it. */
   #isPaused(): boolean {
-    return this.#throttled !== undefined || this.#unfinishedBytes > maxUnfinishedBytes
+    return this.#hasMore() || this.#unfinishedBytes > maxUnfinishedBytes
+  }
+
+  /** Packets are not taken yet: behind a CONNECT that is not answered [MQTT-3.1.4-5], or behind one that waits. */
+  #hasMore(): boolean {
+    return this.#waiting.isThere() || this.#frames.hasRest()
   }
 
   #take(bytes: number): void {
@@ -212,34 +216,24 @@ export class MqttConnection extends Duplex {
 
   /** The peer sends no more; what it sent before is still dispatched. */
   #endInward(): void {
-    if (this.#peerEnded && this.#state !== 'handshake' && this.#arriving === undefined) this.push(null)
-  }
-
-  /** The PUBLISH that waits may go on. */
-  #unthrottle(): boolean {
-    if (this.#state !== 'open') return false
-    const frame = this.#throttled
-    this.#throttled = undefined
-    this.#lastHeard = performance.now()
-    if (frame) this.#publish(frame)
-    this.#proceed()
-    return true
+    if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
 
   #received(chunk: Buffer): void {
     if (this.#state === 'closed') return
     this.#lastHeard = performance.now()
-    this.#arriving = this.#frames.push(chunk)
+    this.#arrivedAt = this.#lastHeard
+    this.#frames.push(chunk)
     this.#proceed()
   }
 
   /** Takes what came in, as long as it may be taken; reads on when all of it is. */
   #proceed(): void {
     try {
-      while (this.#arriving !== undefined && this.#mayTake()) {
-        const { value: frame } = this.#arriving.next()
-        if (frame) this.#accept(frame)
-        else this.#arriving = undefined
+      while (this.#frames.hasRest() && this.#mayTake()) {
+        const frame = this.#frames.next()
+        if (frame && this.#state === 'new') this.#connect(frame)
+        else if (frame) this.#dispatch(frame)
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
@@ -247,13 +241,13 @@ export class MqttConnection extends Duplex {
       if (this.#state === 'new') this.#socket.destroy()
       this.cut('protocol', error.message)
     }
-    if (this.#arriving !== undefined) this.#socket.pause()
+    if (this.#hasMore()) this.#socket.pause()
     this.#endInward()
     this.#resume()
   }
 
   #mayTake(): boolean {
-    if (this.#throttled !== undefined || this.#state === 'handshake' || this.#state === 'closed') return false
+    if (this.#waiting.isThere() || this.#state === 'handshake' || this.#state === 'closed') return false
     if (this.#fitsTurn()) return true
     setImmediate(() => this.#proceed())
     return false
@@ -261,16 +255,11 @@ export class MqttConnection extends Duplex {
 
   /** False while something is held back, half received or over: then it has to wait its turn. */
   #takePuback(packetId: number): boolean {
-    const isHolding = this.#throttled !== undefined || this.#arriving !== undefined
-    if (this.#state !== 'open' || this.farewell || isHolding || !this.#frames.isBetweenPackets()) return false
+    const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
+    if (this.#state !== 'open' || this.farewell || isBehind) return false
     this.#lastHeard = performance.now()
     if (!this.#inFlight?.endFirst(packetId)) this.#events.acknowledged(packetType.puback, packetId)
     return true
-  }
-
-  #accept(frame: Frame): void {
-    if (this.#state === 'new') this.#connect(frame)
-    else this.#dispatch(frame)
   }
 
   #connect(frame: Frame): void {
@@ -284,10 +273,7 @@ export class MqttConnection extends Duplex {
     this.request = request
     this.#state = 'handshake'
     this.#socket.pause()
-    const bytes = Buffer.from(frame.bytes)
-    // Keep alive is watched here, where acknowledgements count as life too [MQTT-3.1.2-24].
-    bytes.writeUInt16BE(0, request.keepAliveAt)
-    this.#inward(bytes)
+    this.#inward(encodeForAedes(frame, request))
   }
 
   #dispatch(frame: Frame): void {
@@ -302,15 +288,13 @@ export class MqttConnection extends Duplex {
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
       case packetType.publish:
-        if (this.#events.publishing(frame.bytes.length, () => this.#unthrottle())) this.#publish(frame)
-        // Back-pressure instead of loss: what the client sends behind it waits in the network (design.md §8).
-        else this.#throttled = frame
+        this.#waiting.publish(frame, (publish) => this.#publish(publish))
         return
       case packetType.subscribe:
-        this.#answer(frame, (request) => this.#events.subscribe(request))
+        this.#waiting.request(frame, () => this.#answer(frame, this.#events.subscribe))
         return
       case packetType.unsubscribe:
-        this.#answer(frame, (request) => this.#events.unsubscribe(request))
+        this.#waiting.request(frame, () => this.#answer(frame, this.#events.unsubscribe))
         return
       case packetType.disconnect:
         this.farewell = true
@@ -319,15 +303,25 @@ export class MqttConnection extends Duplex {
     this.#inward(frame.bytes)
   }
 
-  #publish(frame: Frame): void {
-    const publish = { ...readPublish(frame), started: this.#lastHeard }
+  #takeWaiting(waitedFor: 'turn' | 'rate'): boolean {
+    if (this.#state !== 'open') return false
+    this.#lastHeard = performance.now()
+    // A publisher above its rate waits at its own expense; the wait for a turn is time of the hub.
+    if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
+    this.#waiting.take()
+    this.#proceed()
+    return true
+  }
+
+  #publish(arrived: PublishFrame): void {
+    const publish = { ...arrived, started: this.#arrivedAt }
     this.#take(publish.payload.length)
     this.#events.publish(publish)
     // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.
     if (publish.qos === 2) this.#inward(encodeEmptyPublish(publish.packetId))
   }
 
-  #answer(frame: Frame, answer: (request: FiltersFrame) => Promise<void>): void {
+  #answer(frame: Frame, answer: ConnectionEvents['subscribe']): void {
     const { length } = frame.bytes
     this.#take(length)
     void answer(readFilters(frame)).finally(() => this.#release(length))

@@ -16,51 +16,70 @@ export interface Frame {
  * Cuts a byte stream into control packets and refuses what MQTT 3.1.1 forbids, before anything
  * downstream parses or buffers it.
  *
- * `push` yields the frames that the chunk completes, one by one. It throws a `ProtocolViolation` for a packet
+ * `next` hands out the packets of the pushed bytes, one by one. It throws a `ProtocolViolation` for a packet
  * that must close the connection [MQTT-4.8.0-1].
  * `maxBytes` is asked per packet, when those before it were dealt with: a longer one is refused as soon as
- * its header is read, not buffered. `collect` begins to collect an unfinished one.
+ * its header is read, not buffered. `collect` begins to collect an unfinished one. A SUBSCRIBE or UNSUBSCRIBE has
+ * at most `maxFilters` filters.
  */
-export function createFrameReader(maxBytes: () => number, collect: () => Collected = collectAlone) {
+export function createFrameReader(
+  maxBytes: () => number,
+  collect: () => Collected = collectAlone,
+  maxFilters = Number.POSITIVE_INFINITY,
+) {
   let unfinished: Collected | undefined
   /** Bytes of the unfinished packet, 0 while its header is not known. */
   let expected = 0
+  /** Pushed and not read yet. */
+  let rest: Buffer = empty
 
   return {
     /** Nothing of an unfinished packet waits for the rest of it. */
     isBetweenPackets: () => unfinished === undefined,
 
-    *push(chunk: Buffer): Generator<Frame> {
-      let rest = chunk
-      while (rest.length > 0) {
-        const taken = unfinished ? proceed(unfinished, rest) : begin(rest)
-        rest = taken.rest
-        if (taken.frame) yield taken.frame
-      }
+    /** Whether there are bytes that `next` has not read. */
+    hasRest: () => rest.length > 0,
+
+    push(chunk: Buffer): void {
+      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     },
 
-    /** Forgets an unfinished packet. */
+    /** The next packet that is whole. */
+    next(): Frame | undefined {
+      if (rest.length === 0) return undefined
+      return unfinished ? proceed(unfinished, rest) : begin(rest)
+    },
+
+    /** Bytes of memory that stay while a part of a packet is kept and nothing behind it is read. */
+    memoryOf(part: Buffer): number {
+      const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength
+      return part.buffer.byteLength + behind
+    },
+
+    /** Forgets an unfinished packet, and the bytes that are not read. */
     close(): void {
       unfinished?.free()
       unfinished = undefined
+      rest = empty
     },
   }
 
   /** A packet that is whole stays where it is; any other is copied, so that chunks are not kept for its sake. */
-  function begin(chunk: Buffer): { frame?: Frame; rest: Buffer } {
+  function begin(chunk: Buffer): Frame | undefined {
     const header = readFixedHeader(chunk)
     if (header) checkSize(chunk, header.total)
     if (header && header.total <= chunk.length) {
-      const frame = toFrame(chunk.subarray(0, header.total), header.bodyAt)
-      return { frame, rest: chunk.subarray(header.total) }
+      keepRest(chunk, header.total)
+      return toFrame(chunk.subarray(0, header.total), header.bodyAt, maxFilters)
     }
     unfinished = collect()
     expected = header?.total ?? 0
     unfinished.add(chunk, expected)
-    return { rest: empty }
+    rest = empty
+    return undefined
   }
 
-  function proceed(packet: Collected, chunk: Buffer): { frame?: Frame; rest: Buffer } {
+  function proceed(packet: Collected, chunk: Buffer): Frame | undefined {
     if (expected === 0) {
       const start = Buffer.concat([packet.bytes(), chunk.subarray(0, maxHeaderBytes)])
       const header = readFixedHeader(start)
@@ -71,12 +90,17 @@ export function createFrameReader(maxBytes: () => number, collect: () => Collect
     if (!packet.add(chunk.subarray(0, missing), expected)) {
       throw new ProtocolViolation(`packet in pieces that are too small: ${packet.length} bytes so far`)
     }
-    if (expected === 0 || packet.length < expected) return { rest: empty }
+    keepRest(chunk, missing)
+    if (expected === 0 || packet.length < expected) return undefined
     packet.free()
     unfinished = undefined
     const bytes = packet.bytes()
-    const frame = toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2)
-    return { frame, rest: chunk.subarray(missing) }
+    return toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2, maxFilters)
+  }
+
+  /** Even an empty part of a chunk would keep the whole chunk in memory. */
+  function keepRest(chunk: Buffer, from: number): void {
+    rest = from < chunk.length ? chunk.subarray(from) : empty
   }
 
   function checkSize(start: Buffer, total: number): void {
@@ -109,10 +133,10 @@ function readFixedHeader(bytes: Buffer): { bodyAt: number; total: number } | und
   throw new ProtocolViolation('remaining length of more than four bytes')
 }
 
-function toFrame(bytes: Buffer, bodyAt: number): Frame {
+function toFrame(bytes: Buffer, bodyAt: number, maxFilters: number): Frame {
   const first = bytes[0] ?? 0
   const frame = { type: first >> 4, flags: first & 15, body: bytes.subarray(bodyAt), bytes }
-  const problem = checkBody(frame)
+  const problem = checkBody(frame, maxFilters)
   if (problem) throw new ProtocolViolation(problem)
   return frame
 }
@@ -139,7 +163,7 @@ function checkFixedHeader(first: number): void {
     throw new ProtocolViolation('reserved flags are not as required')
 }
 
-function checkBody(frame: Frame): string | undefined {
+function checkBody(frame: Frame, maxFilters: number): string | undefined {
   const { type, body } = frame
   switch (type) {
     case packetType.publish:
@@ -150,9 +174,9 @@ function checkBody(frame: Frame): string | undefined {
     case packetType.pubcomp:
       return body.length === 2 ? checkPacketId(body, 0) : 'acknowledgement is not two bytes long'
     case packetType.subscribe:
-      return checkFilters(body, 1)
+      return checkFilters(body, 1, maxFilters)
     case packetType.unsubscribe:
-      return checkFilters(body, 0)
+      return checkFilters(body, 0, maxFilters)
     case packetType.pingreq:
     case packetType.disconnect:
       return body.length === 0 ? undefined : 'packet must be empty'
@@ -195,12 +219,25 @@ export function readPublish({ flags, body }: Frame): PublishFrame {
   }
 }
 
-function checkFilters(body: Buffer, optionBytes: number): string | undefined {
+/**
+ * A PUBLISH that is going to be denied whatever it says: without payload, and with no more of its topic than the log
+ * shows.
+ */
+export function readPublishHead(frame: Frame): PublishFrame {
+  const topicEnd = 2 + frame.body.readUInt16BE(0)
+  const topic = frame.body.toString('utf8', 2, Math.min(topicEnd, 2 + shownTopicBytes))
+  return { ...readPublish(frame), topic, payload: empty }
+}
+
+const shownTopicBytes = 200
+
+function checkFilters(body: Buffer, optionBytes: number, maxFilters: number): string | undefined {
   const problem = checkPacketId(body, 0)
   if (problem) return problem
   if (body.length === 2) return 'no topic filter' // [MQTT-3.8.3-3], [MQTT-3.10.3-2]
   let at = 2
-  while (at < body.length) {
+  for (let count = 1; at < body.length; count++) {
+    if (count > maxFilters) return `more than ${maxFilters} topic filters`
     const filter = readText(body, at)
     if ('problem' in filter) return `topic filter: ${filter.problem}`
     if (filter.bytes.length === 0) return 'topic filter is empty' // [MQTT-4.7.3-1]
@@ -230,6 +267,14 @@ export function readFilters({ type, body }: Frame): FiltersFrame {
     at = type === packetType.subscribe ? end + 1 : end
   }
   return { packetId: body.readUInt16BE(0), filters }
+}
+
+/** How many filters are in a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
+export function countFilters({ type, body }: Frame): number {
+  const optionBytes = type === packetType.subscribe ? 1 : 0
+  let count = 0
+  for (let at = 2; at < body.length; at += 2 + body.readUInt16BE(at) + optionBytes) count++
+  return count
 }
 
 function checkPacketId(body: Buffer, at: number): string | undefined {

@@ -9,6 +9,8 @@ export interface Link {
   session: Session | undefined
   /** Ends the client's turn to log in; harmless when called again. */
   logInDone: () => void
+  /** Gives back the room of its will; harmless when called again. */
+  willGone: () => void
   /** Where its will is stored. */
   willKey: string | undefined
   /** Every PUBLISH of QoS 2 that Aedes has not asked about yet; it does so in the order they came in. */
@@ -31,6 +33,7 @@ export function createLinks() {
         client: undefined,
         session: undefined,
         logInDone: () => {},
+        willGone: () => {},
         willKey: undefined,
         taken: [],
         acknowledged: Promise.resolve(),

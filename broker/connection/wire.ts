@@ -87,7 +87,7 @@ function encodePublish(flags: number, topic: string, payload: Buffer): Encoding 
 }
 
 /** Remaining Length, MQTT 3.1.1 §2.2.3. */
-function encodeLength(length: number): Buffer {
+export function encodeLength(length: number): Buffer {
   const bytes: number[] = []
   let rest = length
   do {

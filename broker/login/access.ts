@@ -8,6 +8,9 @@ export interface Access {
   anonymous?: Principal
   /** Whether it may still do anything: its credential may have ended since its log-in. */
   isValid(principal: Principal): boolean
+  /** Whether it may publish anything at all. */
+  publishes(principal: Principal): boolean
+  mayPublish(principal: Principal, topic: string): { allowed: boolean }
   maySubscribe(principal: Principal, filter: string): { allowed: true } | { allowed: false; reason: string }
   mayReceive(principal: Principal, topic: string): boolean
 }

@@ -13,7 +13,8 @@ import { connackCode } from '../connection/wire.ts'
 import type { Outbox } from '../queue/outbox.ts'
 import { ForeignSession, isElsewhere, type Session, TooManySessions } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
-import type { createWills } from './wills.ts'
+import type { Access } from './access.ts'
+import { createWillRoom, type createWills } from './wills.ts'
 
 /** Beyond these no more wills are taken in of a credential: all that are taken in get published. */
 const maxWaitingWills = 1_000
@@ -37,6 +38,7 @@ export function createAdmission(parts: {
   restore: (session: Session) => boolean
   /** The principal behind a log-in, or undefined. */
   authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
+  mayPublish: Access['mayPublish']
   /** Failed log-ins per address and minute; 0: no limit. */
   loginFailures: number
   /** How many wills of a credential wait for its publish rate. */
@@ -47,6 +49,7 @@ export function createAdmission(parts: {
   const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures, store)
   const logIns = createLocks()
+  const willRoom = createWillRoom()
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   calls.serve('take-over', async (asked) => {
     const { clientId, permission } = asked as TakeOver
@@ -89,8 +92,8 @@ export function createAdmission(parts: {
         if (!sessions.admits(clientId, principal)) {
           return refuse(link, 'client-id', connackCode.identifierRejected, username)
         }
-        const { clean = true, will } = connection.request ?? {}
-        if (will && parts.waitingWills(principal.username) >= maxWaitingWills) {
+        const { clean = true } = connection.request ?? {}
+        if (!hasRoomForWill(link, principal)) {
           return refuse(link, 'too-many-wills', connackCode.serverUnavailable, username)
         }
         if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
@@ -121,6 +124,19 @@ export function createAdmission(parts: {
     },
   }
 
+  /** Takes room for the will of a connection. One that is going to be denied is denied without its payload. */
+  function hasRoomForWill(link: Link, principal: Principal): boolean {
+    const { request } = link.connection
+    if (!request?.will) return true
+    const { username } = principal
+    if (parts.waitingWills(username) >= maxWaitingWills) return false
+    const isDenied = !parts.mayPublish(principal, request.will.topic).allowed
+    if (isDenied) request.will = { ...request.will, payload: Buffer.alloc(0) }
+    const giveBack = willRoom.take(username, request.will)
+    link.willGone = giveBack ?? link.willGone
+    return giveBack !== undefined
+  }
+
   async function begin(link: Link, clientId: string, principal: Principal): Promise<void> {
     const { connection } = link
     const { clean = true, will } = connection.request ?? {}
@@ -137,6 +153,7 @@ export function createAdmission(parts: {
   async function end(link: Link, when?: 'before log-in'): Promise<void> {
     const { connection, session, willKey } = link
     link.logInDone()
+    link.willGone()
     try {
       if (session) await sessions.release(session, connection)
       const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'

@@ -1,8 +1,33 @@
 import type { Principal } from '../../acl/principal.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
+import { once } from '../../store/once.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Will } from '../connection/connect-packet.ts'
 import { decodeRecord, encodeRecord } from '../queue/record.ts'
+
+/** Wills of the connected clients of one credential, bytes. */
+const maxWillBytes = 16 * 1024 * 1024
+
+/** Counts the bytes of wills while their clients are connected. */
+export function createWillRoom() {
+  const bytesOf = new Map<string, number>()
+
+  return {
+    /** Takes room for a will of a credential. The answer gives it back; undefined: there is none. */
+    take(username: string, { topic, payload }: Will): (() => void) | undefined {
+      const bytes = Buffer.byteLength(topic) + payload.length
+      if ((bytesOf.get(username) ?? 0) + bytes > maxWillBytes) return undefined
+      count(username, bytes)
+      return once(() => count(username, -bytes))
+    },
+  }
+
+  function count(username: string, bytes: number): void {
+    const total = (bytesOf.get(username) ?? 0) + bytes
+    if (total > 0) bytesOf.set(username, total)
+    else bytesOf.delete(username)
+  }
+}
 
 /** A will that outlived its node. */
 interface StoredWill extends Will {

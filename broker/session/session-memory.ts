@@ -14,8 +14,10 @@ export function createSessionMemory(parts: {
   routes: Routes
   nodes: Nodes
   sequences: Sequences
+  /** Whether a session that is read from the store keeps a filter. */
+  mayHave: (session: Session, filter: string) => boolean
 }) {
-  const { outbox, routes, nodes, sequences } = parts
+  const { outbox, routes, nodes, sequences, mayHave } = parts
   const register = createRegister()
 
   return {
@@ -92,7 +94,7 @@ export function createSessionMemory(parts: {
       if (filters.get(filter) !== qos) unsubscribe(session, filter)
     }
     for (const [filter, qos] of filters) {
-      if (session.subscriptions.has(filter)) continue
+      if (session.subscriptions.has(filter) || !mayHave(session, filter)) continue
       session.grantedElsewhere = ++routes.grantedElsewhere
       session.subscriptions.set(filter, qos)
       routesOf(session, qos).add(filter, session, qos)

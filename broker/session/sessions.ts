@@ -50,8 +50,8 @@ export async function openSessions(parts: {
   hubTime: HubTime
   /** Offline sessions are forgotten after this time, milliseconds. */
   expiryMs: number
-  /** Persistent sessions of one credential. */
-  maxPerCredential: number
+  maxPerCredential: number // persistent ones
+  mayHave: (session: Session, filter: string) => boolean
 }) {
   const { store, outbox, nodes, sequences, clock, maxPerCredential } = parts
   const sessions = createSessionMemory(parts)

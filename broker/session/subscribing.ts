@@ -1,10 +1,9 @@
-import { checkTopicFilter } from '../../event/topic.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { FiltersFrame } from '../connection/frames.ts'
 import { encodeSuback, encodeUnsuback, type Qos } from '../connection/wire.ts'
 import type { Replay } from '../fanout/replay.ts'
-import type { Access } from '../login/access.ts'
+import type { Denial, FilterRules } from '../filter-rules.ts'
 import type { Session } from './session.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -18,14 +17,11 @@ const refused = 0x80
 export function createSubscribing(parts: {
   sessions: Sessions
   replay: Replay
-  access: Pick<Access, 'maySubscribe'>
-  /** Filters of one session. */
-  maxSubscriptions: number
-  maxTopicLevels: number
+  rules: FilterRules
   log: Log
   metrics: Metrics
 }) {
-  const { sessions, replay, access, maxSubscriptions, maxTopicLevels, log, metrics } = parts
+  const { sessions, replay, rules, log, metrics } = parts
 
   return {
     /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
@@ -43,7 +39,7 @@ export function createSubscribing(parts: {
         denials.push({ filter, reason })
         return refused
       })
-      report(session, denials)
+      rules.report(session, denials)
       // Where nothing is stored the answer goes out before the first message of the subscription.
       if (!session.clean && !(await stored(session, 'subscription not stored'))) return
       connection?.send(encodeSuback(packetId, returnCodes))
@@ -65,41 +61,17 @@ export function createSubscribing(parts: {
         const reason = grant(session, filter, qos)
         if (reason !== undefined) denials.push({ filter, reason })
       }
-      report(session, denials)
+      rules.report(session, denials)
       return denials.length > 0
     },
   }
 
   /** Grants the filter in memory, or takes it away and says why. */
   function grant(session: Session, filter: string, qos: Qos): string | undefined {
-    const reason = denialOf(session, filter)
+    const reason = rules.denialOf(session, filter)
     if (reason === undefined) sessions.subscribe(session, filter, qos)
     else sessions.unsubscribe(session, filter)
     return reason
-  }
-
-  function denialOf(session: Session, filter: string): string | undefined {
-    const malformed = checkTopicFilter(filter)
-    if (malformed !== undefined) return malformed
-    if (filter.split('/').length > maxTopicLevels) return `it has more than ${maxTopicLevels} levels`
-    const decision = access.maySubscribe(session.principal, filter)
-    if (!decision.allowed) return decision.reason
-    const isNew = !session.subscriptions.has(filter)
-    if (isNew && session.subscriptions.size >= maxSubscriptions) {
-      return `the client has ${maxSubscriptions} subscriptions already`
-    }
-    return undefined
-  }
-
-  /** One line for a packet, however many thousand filters it has. */
-  function report({ clientId, principal }: Session, denials: readonly Denial[]): void {
-    const [first] = denials
-    if (!first) return
-    metrics.subscriptionsDenied.inc(denials.length)
-    const { username } = principal
-    const { reason } = first
-    const filter = first.filter.slice(0, 200)
-    log.warn({ clientId, username, filter, reason, denied: denials.length }, 'subscription denied')
   }
 
   async function stored(session: Session, problem: string): Promise<boolean> {
@@ -114,9 +86,4 @@ export function createSubscribing(parts: {
       return false
     }
   }
-}
-
-interface Denial {
-  filter: string
-  reason: string
 }

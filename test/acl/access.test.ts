@@ -1,11 +1,14 @@
 import t from 'tap'
 import { mayPublish, mayReceive, maySubscribe } from '../../acl/access.ts'
 import type { Principal } from '../../acl/principal.ts'
+import { maxUrnLength } from '../../event/urn.ts'
 
 // Short names for the table; everything else in a row is the real thing.
 const A = 'urn:org:institution:a'
 const B = 'urn:org:institution:b'
 const L = 'urn:org:permanent-livestream:1'
+/** The longest id of a livestream that there can be. */
+const longest = `urn:org:permanent-livestream:`.padEnd(maxUrnLength, '1')
 const M = 'urn:org:permanent-livestream:2'
 
 const principals: Record<string, Principal> = {
@@ -191,6 +194,15 @@ const subscribing: Row[] = [
   ['sub all', `radio/${L}/track/+`, 'allow subscriber.permitted-filter'],
   ['sub all', `radio/${L}/control`, 'allow subscriber.permitted-filter'],
   ['sub all', 'radio/anything/at/all', 'allow subscriber.permitted-filter'],
+  // Deeper or longer than any topic of the tree.
+  ['sub all', `radio/${L}/track/playing/#`, 'allow subscriber.permitted-filter'],
+  ['sub all', 'radio/+/+/+/#', 'allow subscriber.permitted-filter'],
+  ['sub all', `radio/${longest}/track/playing/#`, 'allow subscriber.permitted-filter'],
+  ['sub all', 'radio/+/+/+/+', 'deny filter.topic'],
+  ['sub all', 'radio/+/+/+/+/#', 'deny filter.topic'],
+  ['sub all', `radio/${'a/'.repeat(97)}a`, 'deny filter.topic'],
+  ['sub all', `radio/${'a'.repeat(251)}`, 'deny filter.topic'],
+  ['sub all', `radio/${'ä'.repeat(126)}`, 'deny filter.topic'],
   ['sub all', '#', 'deny subscriber.radio-only'],
   ['sub all', '+/#', 'deny subscriber.radio-only'],
   ['sub all', '+', 'deny subscriber.radio-only'],
@@ -219,7 +231,7 @@ const subscribing: Row[] = [
   ['sub playing', `radio/${L}/track/next`, 'deny subscriber.not-permitted'],
   ['sub playing', `radio/${L}/track/+`, 'deny subscriber.not-permitted'],
   ['sub playing', `radio/${L}/track/playing/#`, 'deny subscriber.not-permitted'],
-  ['sub playing', `radio/${L}/track/playing/x`, 'deny subscriber.not-permitted'],
+  ['sub playing', `radio/${L}/track/playing/x`, 'deny filter.topic'],
   ['sub playing', `radio/${L}/track`, 'deny subscriber.not-permitted'],
   ['sub playing', 'radio/+/+/playing', 'deny subscriber.not-permitted'],
   ['sub playing', 'radio/#', 'deny subscriber.not-permitted'],
@@ -231,7 +243,7 @@ const subscribing: Row[] = [
   ['sub tracks L', `radio/${L}/track/#`, 'deny subscriber.not-permitted'],
   ['sub tracks L', `radio/${L}/control`, 'deny subscriber.not-permitted'],
   ['sub tracks L', `radio/${M}/track/playing`, 'deny subscriber.not-permitted'],
-  ['sub tracks L', `radio/${L}/track/a/b`, 'deny subscriber.not-permitted'],
+  ['sub tracks L', `radio/${L}/track/a/b`, 'deny filter.topic'],
   // Several filters: one of them must cover all of it.
   ['sub control+data', 'radio/+/control', 'allow subscriber.permitted-filter'],
   ['sub control+data', 'radio/+/data', 'allow subscriber.permitted-filter'],

@@ -37,3 +37,91 @@ t.test(
     t.ok(most <= 128, `at most ${most} in one turn`)
   },
 )
+
+t.test('of all connections one SUBSCRIBE with many filters is decided in a turn', async (t) => {
+  let inThisTurn = 0
+  let most = 0
+  const broker = await startPlainBroker({
+    access: {
+      maySubscribe: () => {
+        if (inThisTurn === 0) setImmediate(() => (inThisTurn = 0))
+        most = Math.max(most, ++inThisTurn)
+        return { allowed: true }
+      },
+    },
+  })
+  t.teardown(broker.close)
+  const clients = await Promise.all(
+    Array.from({ length: 10 }, async (_, index) => {
+      const client = await rawClient(t, broker.port)
+      await client.connect({ clientId: `app ${index}` })
+      return client
+    }),
+  )
+  const topics = Array.from({ length: 500 }, (_, index) => `radio/${index}`)
+  const subscriptions = topics.map((topic) => ({ topic, qos: 0 as const }))
+  const many = generate({ cmd: 'subscribe', messageId: 1, subscriptions })
+  const end = generate({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: topics })
+  for (const client of clients) client.send(many, end, { cmd: 'pingreq' })
+  for (const client of clients) {
+    await client.next('pingresp')
+    const answers = client.packets.map(({ cmd }) => cmd)
+    t.same(answers, ['connack', 'suback', 'unsuback', 'pingresp'], 'everything, in order')
+  }
+  t.ok(most <= 1000, `at most ${most} filters in one turn`)
+})
+
+t.test('the time of an event begins with its last byte, also where it waits for a turn', async (t) => {
+  const broker = await startPlainBroker()
+  t.teardown(broker.close)
+  const decisions: { started: number; decided: number }[] = []
+  await broker.broker.start(async ({ started }) => {
+    const decided = performance.now()
+    decisions.push({ started, decided })
+    // As long as an event that is expensive to decide.
+    while (performance.now() < decided + 20);
+    return true
+  })
+  const clients = await Promise.all(
+    Array.from({ length: 10 }, async (_, index) => {
+      const client = await rawClient(t, broker.port)
+      await client.connect({ clientId: `studio ${index}` })
+      return client
+    }),
+  )
+  const payload = Buffer.alloc(20_000)
+  const large = {
+    cmd: 'publish',
+    topic: 'a',
+    payload,
+    qos: 1,
+    dup: false,
+    retain: false,
+    messageId: 1,
+  } as const
+  for (const client of clients) client.send(large)
+  for (const client of clients) await client.next('puback')
+  const last = decisions.at(-1)
+  t.equal(decisions.length, 10)
+  t.ok(last && last.decided - last.started > 100, 'the last waited for the others')
+})
+
+t.test('the wait of a publisher above its rate is its own', async (t) => {
+  const broker = await startPlainBroker({ limits: { publishRate: 10 } })
+  t.teardown(broker.close)
+  const waits: number[] = []
+  await broker.broker.start(async ({ started }) => {
+    waits.push(performance.now() - started)
+    return true
+  })
+  const client = await rawClient(t, broker.port)
+  await client.connect({ clientId: 'studio' })
+  const ids = Array.from({ length: 30 }, (_, index) => index + 1)
+  client.send(
+    ...ids.map((messageId) =>
+      generate({ cmd: 'publish', topic: 'a', payload: 'x', qos: 1, dup: false, retain: false, messageId }),
+    ),
+  )
+  await client.next('puback', 29)
+  t.ok(Math.max(...waits) < 500, 'ten events waited, the last for a second')
+})

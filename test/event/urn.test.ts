@@ -34,6 +34,9 @@ t.test('a URN is urn:org:<kind>:<id> in lower-case letters, digits and dashes', 
     '282310',
   ]
   for (const text of wrong) t.equal(isUrn(text), false, JSON.stringify(text))
+  const longest = 'urn:org:publisher:'.padEnd(200, '1')
+  t.equal(isUrn(longest), true, '200 characters')
+  t.equal(isUrn(`${longest}1`), false, '201 characters')
 })
 
 t.test('a URN has one kind', async (t) => {

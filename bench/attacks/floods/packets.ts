@@ -16,9 +16,9 @@ export const pubackFlood: Attack = floodPackets('subscriber', () => Buffer.of(0x
 export const subscribeFlood: Attack = floodPackets('subscriber', () => subscribePacket(1, 'radio/#', 0))
 /** A filter that is not allowed. */
 export const deniedSubscribeFlood: Attack = floodPackets('subscriber', () => subscribePacket(1, 'inbox/#', 0))
-/** Packets with thousands of filters, all allowed. */
+/** Packets with as many filters as a session may have, all allowed. */
 export const manyFiltersFlood: Attack = floodPackets('subscriber', () => {
-  const filters = Array.from({ length: 5000 }, (_, index) =>
+  const filters = Array.from({ length: 1000 }, (_, index) =>
     Buffer.from(`\0\x08radio/${(index % 89) + 10}\0`),
   )
   return longPacket(0x82, Buffer.concat([Buffer.of(0, 1), ...filters]))

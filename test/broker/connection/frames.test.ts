@@ -1,14 +1,24 @@
 import fc from 'fast-check'
 import { generate } from 'mqtt-packet'
 import t from 'tap'
-import { createFrameReader, type Frame, ProtocolViolation } from '../../../broker/connection/frames.ts'
+import {
+  countFilters,
+  createFrameReader,
+  type Frame,
+  ProtocolViolation,
+} from '../../../broker/connection/frames.ts'
 import { createHalfReceived } from '../../../listener/half-received.ts'
 
 const limit = 1000
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
-function read(bytes: Buffer): Frame[] {
-  return [...createFrameReader(() => limit).push(bytes)]
+function read(bytes: Buffer, reader = createFrameReader(() => limit)): Frame[] {
+  return [...framesOf(bytes, reader)]
+}
+
+function* framesOf(bytes: Buffer, reader: ReturnType<typeof createFrameReader>): Generator<Frame> {
+  reader.push(bytes)
+  for (let frame = reader.next(); frame; frame = reader.next()) yield frame
 }
 
 function violation(bytes: Buffer): ProtocolViolation | undefined {
@@ -91,14 +101,18 @@ t.test('frames before a violation are still handed over', async (t) => {
   const stream = Buffer.concat([hex('c0 00'), hex('30 03 0001 61'), hex('f0 00')])
   const frames: Frame[] = []
   t.throws(() => {
-    for (const frame of createFrameReader(() => limit).push(stream)) frames.push(frame)
+    for (const frame of framesOf(
+      stream,
+      createFrameReader(() => limit),
+    ))
+      frames.push(frame)
   }, /not for clients/)
   t.equal(frames.length, 2)
 })
 
 t.test('an announced packet over the limit is refused by its header', async (t) => {
   const reader = createFrameReader(() => limit)
-  t.throws(() => [...reader.push(hex('30 80 80 80 64'))], /at most 1000/)
+  t.throws(() => read(hex('30 80 80 80 64'), reader), /at most 1000/)
 })
 
 t.test('packets come out the same however the stream is cut', async (t) => {
@@ -121,9 +135,7 @@ t.test('packets come out the same however the stream is cut', async (t) => {
   const property = fc.property(fc.array(fc.nat(stream.length), { maxLength: stream.length }), (cuts) => {
     const reader = createFrameReader(() => limit)
     const points = [0, ...cuts.sort((a, b) => a - b), stream.length]
-    const frames = points
-      .slice(1)
-      .flatMap((end, index) => [...reader.push(stream.subarray(points[index], end))])
+    const frames = points.slice(1).flatMap((end, index) => read(stream.subarray(points[index], end), reader))
     return JSON.stringify(frames.map((frame) => frame.bytes.toString('hex'))) === JSON.stringify(whole)
   })
   t.doesNotThrow(() => fc.assert(property, { numRuns: 300 }))
@@ -143,7 +155,7 @@ t.test('of a packet in pieces nothing is kept but its bytes', async (t) => {
   const frames: Frame[] = []
   for (let at = 0; at < packet.length; at += 1000) {
     const piece = Buffer.from(packet.subarray(at, at + 1000))
-    frames.push(...reader.push(piece))
+    frames.push(...read(piece, reader))
     piece.fill(0)
   }
   t.equal(frames.length, 1)
@@ -154,7 +166,7 @@ t.test('of a packet in pieces nothing is kept but its bytes', async (t) => {
 t.test('a packet that is whole is not copied', async (t) => {
   const packet = generate({ cmd: 'publish', topic: 'a', payload: 'x', qos: 0, retain: false, dup: false })
   const chunk = Buffer.concat([packet, packet])
-  for (const frame of createFrameReader(() => limit).push(chunk)) t.equal(frame.bytes.buffer, chunk.buffer)
+  for (const frame of read(chunk)) t.equal(frame.bytes.buffer, chunk.buffer)
 })
 
 t.test('a packet in thousands of tiny pieces violates', async (t) => {
@@ -164,9 +176,28 @@ t.test('a packet in thousands of tiny pieces violates', async (t) => {
     () => room.collect(() => t.fail('there is room')),
   )
   const drip = () => {
-    for (let count = 0; count < 1000; count++)
-      for (const _frame of reader.push(Buffer.of(0))) t.fail('not whole')
+    for (let count = 0; count < 1000; count++) t.same(read(Buffer.of(0), reader), [], 'not whole')
   }
-  t.same([...reader.push(hex('30 80 80 10'))], [])
+  t.same(read(hex('30 80 80 10'), reader), [])
   t.throws(drip, /pieces that are too small/)
+})
+
+t.test('a SUBSCRIBE or UNSUBSCRIBE with more filters than a session may have violates', async (t) => {
+  const filters = (count: number) => Array.from({ length: count }, (_, index) => `radio/${index}`)
+  const withRoomFor = (most: number) => createFrameReader(() => 100_000, undefined, most)
+  const packets = (count: number) => [
+    generate({
+      cmd: 'subscribe',
+      messageId: 1,
+      subscriptions: filters(count).map((topic) => ({ topic, qos: 1 })),
+    }),
+    generate({ cmd: 'unsubscribe', messageId: 1, unsubscriptions: filters(count) }),
+  ]
+  for (const packet of packets(100)) {
+    const [frame] = read(packet, withRoomFor(100))
+    t.equal(frame && countFilters(frame), 100)
+  }
+  for (const packet of packets(101)) {
+    t.throws(() => read(packet, withRoomFor(100)), /more than 100 topic filters/)
+  }
 })

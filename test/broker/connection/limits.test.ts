@@ -2,10 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
 import { generate } from 'mqtt-packet'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { connect, connectPublisher } from '../../clients.ts'
-import { openBroker } from '../../conformance/peers.ts'
+import { openBroker, type Peer, peer, publish } from '../../conformance/peers.ts'
 import { playing, serviceOf, station } from '../../events.ts'
+import type { PlainBroker } from '../../plain-broker.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 t.test('of the events for many livestreams fewer go out in a second, over all connections', async (t) => {
@@ -142,4 +143,62 @@ t.test('a CONNECT that drips is cut off when its time is over', async (t) => {
   socket.push(Buffer.from([0x10, 0x80, 0x01]))
   await gone
   t.pass('however long it goes on')
+})
+
+/** Two events at once, and then one every second. */
+const slow = { publishRate: 1 }
+
+async function spendRate(t: Test, broker: PlainBroker): Promise<void> {
+  const client = await peer(t, broker, 'first')
+  client.send(publish('small', 1, 1), publish('small', 1, 2))
+  await client.next('puback', 1)
+}
+
+/** Clients of one credential, each with a PUBLISH of 900 kB that waits. */
+async function waitingPublishes(t: Test, broker: PlainBroker, count: number): Promise<Peer[]> {
+  const clients: Peer[] = []
+  for (let index = 0; index < count; index++) clients.push(await peer(t, broker, `studio ${index}`))
+  const large = generate(publish('large', 1, 1, { payload: Buffer.alloc(900_000) }))
+  for (const client of clients) await new Promise((resolve) => client.socket.write(large, resolve))
+  return clients
+}
+
+t.test('publishes that wait for the rate are bounded in bytes', async (t) => {
+  const broker = await openBroker(t, { limits: slow })
+  await spendRate(t, broker)
+  const clients = await waitingPublishes(t, broker, 100)
+  const cut = () =>
+    broker.lines.filter(({ msg, reason }) => msg === 'connection closed' && reason === 'overload')
+  while (cut().length < 100 - 64 * 1.2) await new Promise((resolve) => setImmediate(resolve))
+  t.ok(cut().length < 50, `${cut().length} of 100 give way`)
+  t.notOk(clients.at(-1)?.isClosed, 'the last one waits on')
+})
+
+t.test('a PUBLISH that waits goes with its connection', async (t) => {
+  const broker = await openBroker(t, { limits: slow })
+  await spendRate(t, broker)
+  for (let round = 0; round < 3; round++) {
+    await waitingPublishes(t, broker, 50)
+    broker.broker.disconnectUser(broker.everybody.username)
+    while (broker.broker.connectionCount() > 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  t.same(
+    broker.lines.filter(({ reason }) => reason === 'overload'),
+    [],
+    'it makes room for others',
+  )
+})
+
+t.test('of a client that may never publish nothing is kept that waits', async (t) => {
+  const broker = await openBroker(t, { limits: slow, access: { publishes: () => false } })
+  const sizes: number[] = []
+  await broker.broker.start(async ({ payload }) => sizes.push(payload.length) > 0)
+  await spendRate(t, broker)
+  const clients = await waitingPublishes(t, broker, 100)
+  while (sizes.length < 3) await new Promise((resolve) => setImmediate(resolve))
+  t.notOk(
+    clients.some(({ isClosed }) => isClosed),
+    'nothing has to give way',
+  )
+  t.same(sizes, [0, 0, 0], 'it is decided without its payload, and at the rate of the credential')
 })

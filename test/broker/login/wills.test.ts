@@ -1,4 +1,7 @@
+import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
+import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
+import { createFrameReader } from '../../../broker/connection/frames.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 
@@ -9,6 +12,95 @@ async function connect(t: Parameters<typeof rawClient>[0], broker: PlainBroker, 
   const { returnCode } = await client.connect({ ...fields })
   return { client, returnCode }
 }
+
+/** The connection of a client breaks, and the broker has noticed. */
+async function lose(broker: PlainBroker, { client }: Awaited<ReturnType<typeof connect>>, clientId: string) {
+  client.socket.destroy()
+  while (broker.broker.isConnected(clientId)) await new Promise((resolve) => setImmediate(resolve))
+}
+
+t.test('a will that is going to be denied is kept without its payload', async (t) => {
+  const mayPublish = (_principal: object, topic: string) => ({ allowed: topic === 'own' })
+  const broker = await startPlainBroker({ access: { mayPublish } })
+  t.teardown(broker.close)
+  const published: [topic: string, bytes: number][] = []
+  await broker.broker.start(async ({ topic, payload, alongside }) => {
+    published.push([topic, payload.length])
+    await broker.store.commit(alongside)
+    return true
+  })
+  const payload = Buffer.alloc(60_000)
+  const own = await connect(t, broker, { clientId: 'own', will: { ...will, topic: 'own', payload } })
+  const foreign = await connect(t, broker, {
+    clientId: 'foreign',
+    will: { ...will, topic: 'foreign', payload },
+  })
+  const stored: Record<string, boolean> = {}
+  for await (const [key, value] of broker.store.range('will/')) {
+    stored[key.split('/')[1] ?? ''] = value.length > payload.length
+  }
+  t.same(stored, { own: true, foreign: false })
+  await lose(broker, own, 'own')
+  await lose(broker, foreign, 'foreign')
+  while (published.length < 2) await new Promise((resolve) => setImmediate(resolve))
+  t.same(published.sort(), [
+    ['foreign', 0],
+    ['own', 60_000],
+  ])
+})
+
+t.test('the wills of the connected clients of a credential have a bound in bytes', async (t) => {
+  const broker = await startPlainBroker()
+  t.teardown(broker.close)
+  const large = { ...will, payload: Buffer.alloc(64_000) }
+  const code = async (clientId: string, fields: object) =>
+    (await connect(t, broker, { clientId, ...fields })).returnCode
+  const polite = await connect(t, broker, { clientId: 'polite', will: large })
+  let count = 1
+  const many = Array.from({ length: 250 }, (_, index) => code(`${index}`, { will: large }))
+  t.ok((await Promise.all(many)).every((returnCode) => returnCode === 0))
+  count += many.length
+  while ((await code(`${count}`, { will: large })) === 0 && count < 400) count++
+  const mebibytes = (count * 64_000) / 1024 / 1024
+  t.ok(mebibytes > 15 && mebibytes <= 16, `${mebibytes} MiB`)
+  t.equal(await code('one more', { will: large }), 3)
+  t.match(
+    broker.lines.findLast(({ msg }) => msg === 'log-in refused'),
+    { reason: 'too-many-wills' },
+  )
+  t.equal(await code('without a will', {}), 0)
+  polite.client.send({ cmd: 'disconnect' })
+  while (broker.broker.isConnected('polite')) await new Promise((resolve) => setImmediate(resolve))
+  t.equal(await code('after a farewell', { will: large }), 0, 'a will that is void takes no room')
+})
+
+t.test('Aedes learns that there is a will, and not what it says', async (t) => {
+  const username = 'encoder'
+  const password = Buffer.from([0, 255])
+  const reader = createFrameReader(() => 100_000)
+  const fields = {
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clientId: 'c',
+    clean: true,
+  } as const
+  const large = { topic: 'long topic', payload: Buffer.alloc(60_000), qos: 1, retain: true } as const
+  for (const one of [large, undefined]) {
+    reader.push(generate({ ...fields, keepalive: 60, username, password, ...(one && { will: one }) }))
+    const frame = reader.next()
+    const request = frame && judgeConnect(frame, 100)
+    if (!request || 'refusal' in request) throw new Error('it is not let in')
+    const bytes = encodeForAedes(frame, request)
+    t.ok(bytes.length < 100, `${bytes.length} bytes`)
+    const parse = parser()
+    parse.once('packet', (packet) => {
+      t.match(packet, { ...fields, keepalive: 0, username, password })
+      t.match('will' in packet ? packet.will : undefined, one && { qos: 1, retain: true })
+    })
+    parse.parse(bytes)
+  }
+})
 
 t.test('the will of a credential that is not valid any more is void', async (t) => {
   const valid = { now: true }

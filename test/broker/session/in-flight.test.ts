@@ -122,7 +122,10 @@ t.test('who waits for room goes on once enough has ended, in whatever way', asyn
 
 t.test('nobody waits on for a client that has gone, or behind a later one', async (t) => {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
-  const limits = { maxPacketBytes: 1024, maxConnectBytes: 1024, maxClientIdBytes: 64, outgoingBuffer: 1024 }
+  const limits = {
+    ...{ maxPacketBytes: 1024, maxConnectBytes: 1024, maxClientIdBytes: 64 },
+    ...{ outgoingBuffer: 1024, maxSubscriptions: 10 },
+  }
   const unexpected = () => {
     t.fail('nothing else happens')
   }
@@ -134,7 +137,10 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
     unsubscribe: async () => unexpected(),
     cut: unexpected,
     dropped: unexpected,
+    hold: createHalfReceived(1024, 1024).hold,
+    publishes: () => true,
     publishing: () => true,
+    requesting: () => true,
   })
   socket.push(generate({ cmd: 'connect', clientId: 'radio', protocolId: 'MQTT', clean: false }))
   await once(connection, 'readable')

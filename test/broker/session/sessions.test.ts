@@ -1,6 +1,17 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Principal } from '../../../acl/principal.ts'
-import { openBroker, type Peer, peer, publish, subscriber, texts } from '../../conformance/peers.ts'
+import {
+  openBroker,
+  type Peer,
+  peer,
+  publish,
+  subscribe,
+  subscriber,
+  texts,
+} from '../../conformance/peers.ts'
 import { startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 
@@ -246,4 +257,50 @@ t.test('credentials with the same permissions do not pass sessions on beyond the
   t.match(await connect('new', '3'), { returnCode: 0, sessionPresent: true }, 'as soon as there is room')
   t.same(counted(), [1, 2])
   await broker.close()
+})
+
+t.test('a stored filter that is not permitted any more is forgotten at the start', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'sessions-'))
+  t.teardown(() => rmSync(directory, { recursive: true, force: true }))
+  const before = await startPlainBroker({ directory })
+  const client = await subscriber(
+    t,
+    before,
+    'c',
+    { 'radio/a': 1, 'radio/a/b': 1, 'x/y': 0 },
+    { clean: false },
+  )
+  await leave(client, before)
+  await before.close()
+
+  const maySubscribe = (_principal: Principal, filter: string) =>
+    filter.split('/').length < 3
+      ? ({ allowed: true } as const)
+      : ({ allowed: false, reason: 'too deep' } as const)
+  const broker = await openBroker(t, { directory, access: { maySubscribe } })
+  t.same([...(broker.broker.sessions.get('c')?.subscriptions.keys() ?? [])], ['radio/a', 'x/y'])
+  t.match(
+    broker.lines.filter(({ msg }) => msg === 'subscription denied'),
+    [{ clientId: 'c', filter: 'radio/a/b', reason: 'too deep' }],
+  )
+  const publisher = await peer(t, broker, 'p')
+  for (const [index, topic] of ['radio/a/b', 'radio/a'].entries())
+    publisher.send(publish(topic, 1, index + 1))
+  await publisher.next('puback', 1)
+  const again = await peer(t, broker, 'c', { clean: false })
+  await again.next('publish')
+  t.same(texts(again), ['radio/a radio/a'])
+})
+
+t.test('denied filters without end have one line in the log', async (t) => {
+  const reason = 'not permitted'
+  const broker = await openBroker(t, { access: { maySubscribe: () => ({ allowed: false, reason }) } })
+  const client = await peer(t, broker, 'c')
+  for (let id = 1; id <= 1000; id++) subscribe(client, id, { x: 0 })
+  await client.next('suback', 999)
+  t.match(
+    broker.lines.filter(({ msg }) => msg === 'subscription denied'),
+    [{ filter: 'x', reason, denied: 1, times: 1 }],
+  )
+  t.match(await broker.metrics.registry.metrics(), /hub_subscriptions_denied_total 1000/)
 })

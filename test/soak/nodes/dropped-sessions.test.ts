@@ -97,6 +97,7 @@ async function openNodes(t: Test, count: number) {
           clock: Date.now,
           expiryMs: 3_600_000,
           maxPerCredential: 1_000,
+          mayHave: () => true,
         },
         routes: { ...routes, grantedElsewhere: 0 },
       })

@@ -1,0 +1,65 @@
+import { checkTopicFilter } from '../event/topic.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createRareWarning } from '../telemetry/rare-warning.ts'
+import type { Access } from './login/access.ts'
+import type { Session } from './session/session.ts'
+
+export type FilterRules = ReturnType<typeof createFilterRules>
+
+/** A filter that a session does not get. */
+export interface Denial {
+  filter: string
+  reason: string
+}
+
+type Holder = Pick<Session, 'clientId' | 'principal' | 'subscriptions'>
+
+/** Which filters a session may have. Denials are counted, and logged once a minute for each credential. */
+export function createFilterRules(parts: {
+  access: Pick<Access, 'maySubscribe'>
+  /** Filters of one session. */
+  maxSubscriptions: number
+  maxTopicLevels: number
+  log: Log
+  metrics: Metrics
+}) {
+  const { access, maxSubscriptions, maxTopicLevels, log, metrics } = parts
+  const warn = createRareWarning(log, 'subscription denied')
+
+  return {
+    denialOf,
+    report,
+
+    /** Whether a session that is read from the store keeps this filter. */
+    mayHave(session: Holder, filter: string): boolean {
+      const reason = denialOf(session, filter)
+      if (reason !== undefined) report(session, [{ filter, reason }])
+      return reason === undefined
+    },
+  }
+
+  /** Why a session may not have this filter, or undefined. */
+  function denialOf({ principal, subscriptions }: Holder, filter: string): string | undefined {
+    const malformed = checkTopicFilter(filter)
+    if (malformed !== undefined) return malformed
+    if (filter.split('/').length > maxTopicLevels) return `it has more than ${maxTopicLevels} levels`
+    const decision = access.maySubscribe(principal, filter)
+    if (!decision.allowed) return decision.reason
+    if (!subscriptions.has(filter) && subscriptions.size >= maxSubscriptions) {
+      return `the client has ${maxSubscriptions} subscriptions already`
+    }
+    return undefined
+  }
+
+  /** One line for a packet, however many filters it has. */
+  function report({ clientId, principal }: Holder, denials: readonly Denial[]): void {
+    const [first] = denials
+    if (!first) return
+    metrics.subscriptionsDenied.inc(denials.length)
+    const { username } = principal
+    const { reason } = first
+    const filter = first.filter.slice(0, 200)
+    warn(username, { clientId, username, filter, reason, denied: denials.length })
+  }
+}
