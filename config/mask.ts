@@ -21,7 +21,7 @@ const secretName = /password|passwd|secret|token|(?<!per)credential|authorizatio
 function maskUrl(text: string): string {
   return text
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*[:/].*@|^([a-z][a-z0-9+.-]*:\/\/).*@/is, '$1$2***@')
-    .replace(/([?&][^=&#]*(?:password|secret|token|key|sig)[^=&#]*=)[^&#]*/gi, `$1${masked}`)
+    .replace(/([?&][^=&#]*(?:pass|pw|secret|token|key|sig|auth|cred)[^=&#]*=)[^&#]*/gi, `$1${masked}`)
 }
 
 /** A value as a problem names it. */

@@ -351,7 +351,7 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
     plugins: [
       {
         type: 'dts',
-        url: 'https://u:geheim@dts.example/in?a=1&apikey=geheim&b=2',
+        url: 'https://u:geheim@dts.example/in?a=1&apikey=geheim&auth=geheim&pw=geheim&b=2',
         token: 'geheim',
         key: 'geheim',
       },
@@ -368,7 +368,12 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
   t.strictSame(shown, {
     ...config,
     plugins: [
-      { type: 'dts', url: 'https://***@dts.example/in?a=1&apikey=***&b=2', token: '***', key: '***' },
+      {
+        type: 'dts',
+        url: 'https://***@dts.example/in?a=1&apikey=***&auth=***&pw=***&b=2',
+        token: '***',
+        key: '***',
+      },
     ],
     smtp: { ...config.smtp, password: '***' },
     redisUrl: 'redis://***@redis:6379',
