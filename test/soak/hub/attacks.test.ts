@@ -163,7 +163,7 @@ t.test('thousands of filters, and thousands of SUBSCRIBE packets', async (t) => 
   const { granted } = await client.next('suback', 1)
   t.equal(granted.length, 100)
   t.equal(granted.filter((code) => code === 1).length, 50)
-  const greedy = await logIn(t, hub, login)
+  const greedy = await logIn(t, hub, login, { clientId: 'greedy' })
   greedy.client.send({ cmd: 'subscribe', messageId: 1, subscriptions: filters })
   await greedy.client.closed()
   t.match(
