@@ -101,7 +101,8 @@ export function createWebSocketDoor(parts: {
       log.warn({ remoteAddress, reason, detail }, 'connection closed')
       stream.destroy()
     }
-    const endForOthers = () => end('overload', 'its message was incomplete for longer than all others')
+    const endForOthers = () =>
+      end('overload', 'its message was incomplete, or not read, for longer than all others')
     const beforeAnswer = unanswered.hold(endForOthers)
     const afterwards = answered.hold(endForOthers)
     const free = () => {
