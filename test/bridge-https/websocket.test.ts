@@ -64,6 +64,16 @@ t.test('other upgrades are refused', async (t) => {
   t.equal(await outcome(t, hub, '/mqtt?x=1', ['mqtt']), 'mqtt')
 })
 
+t.test('upgrades without a place have one line in the log', async (t) => {
+  const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '1' })
+  await connect(t, hub, await hub.subscriber('radio/#'))
+  for (let count = 0; count < 20; count++) t.equal(await outcome(t, hub, '/mqtt', ['mqtt']), 503)
+  t.match(
+    hub.lines.filter(({ msg }) => msg === 'connection refused'),
+    [{ reason: 'max-connections-per-address', times: 1 }],
+  )
+})
+
 t.test('packets may be cut anywhere between frames, or share one', async (t) => {
   const hub = await startTestHub(t)
   const login = await hub.publisher([own])
