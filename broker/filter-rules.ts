@@ -31,11 +31,11 @@ export function createFilterRules(parts: {
     denialOf,
     report,
 
-    /** Whether a session that is read from the store keeps this filter. */
+    /** Whether a session that is read from the store keeps this filter. Its number was bounded by the node that granted it. */
     mayHave(session: Holder, filter: string): boolean {
-      const reason = denialOf(session, filter)
-      if (reason !== undefined) report(session, [{ filter, reason }])
-      return reason === undefined
+      const decision = access.maySubscribe(session.principal, filter)
+      if (!decision.allowed) report(session, [{ filter, reason: decision.reason }])
+      return decision.allowed
     },
   }
 
