@@ -3,6 +3,7 @@ import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { originOf } from './origin.ts'
@@ -61,6 +62,7 @@ export function guardServer(
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)
+  const warnOfRefused = createRareWarning(log, 'connection refused')
   const handshakeTurns = createTurns(1, turnsPerHandshake)
 
   const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
@@ -81,7 +83,7 @@ export function guardServer(
   server.on('connection', (socket: Socket) => {
     socket.on('error', () => socket.destroy())
     admit(socket).catch((error: unknown) => {
-      refuse(socket, 'proxy-header', error instanceof Error ? error.message : String(error))
+      refuse(socket, 'proxy-header', { detail: error instanceof Error ? error.message : String(error) })
     })
   })
 
@@ -118,7 +120,8 @@ export function guardServer(
     const own = socket.remoteAddress ?? 'unknown'
     const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
     if (socket.destroyed) return
-    if (!place.belongsTo(address)) return refuse(socket, 'max-connections-per-address')
+    if (!place.belongsTo(address))
+      return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })
     try {
       // The handshake costs nothing before, and a whole burst of ClientHellos may come in one turn.
@@ -148,9 +151,14 @@ export function guardServer(
     socket.destroy()
   }
 
-  function refuse(socket: Socket, reason: string, detail?: string): void {
+  function refuse(
+    socket: Socket,
+    reason: string,
+    about: { remoteAddress?: string; detail?: string } = {},
+  ): void {
     metrics.connectionsRefused.inc({ reason })
-    log.warn({ remoteAddress: socket.remoteAddress, reason, detail }, 'connection refused')
+    const { remoteAddress = socket.remoteAddress, detail } = about
+    warnOfRefused(`${reason} ${remoteAddress}`, { remoteAddress, reason, detail })
     socket.destroy()
   }
 
