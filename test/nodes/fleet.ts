@@ -54,6 +54,8 @@ export async function startFleet(
     let isRunning = true
 
     return {
+      ask,
+      ...withCredentials(ask),
       index,
       caPath: hub.caPath,
       get mqttPort() {
@@ -86,29 +88,36 @@ export async function startFleet(
         isRunning = true
       },
 
-      /** One `hubctl` command; throws the refusal. */
-      async ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
-        const answer = await call(hub.adminSocket, command, args, 'tester')
-        if ('error' in answer) throw new Error(answer.error.message)
-        return answer.result as Result
-      },
-      publisher(institutions: readonly string[]): Promise<Issued> {
-        return this.ask('credentials.add', { role: 'publisher', label: 'test', institutions })
-      },
-      subscriber(...filters: string[]): Promise<Issued> {
-        return this.ask('credentials.add', { role: 'subscriber', label: 'test', filters })
-      },
-      /** Resolves when this node knows so many credentials. */
-      async knows(credentials: number): Promise<void> {
-        await until(async () => (await this.ask<unknown[]>('credentials.list')).length >= credentials)
-      },
       /** The connected clients, as this node says. */
       async connected(clientId: string): Promise<{ connected: boolean; node: string | null } | undefined> {
         const sessions =
-          await this.ask<{ clientId: string; connected: boolean; node: string | null }[]>('sessions.list')
+          await ask<{ clientId: string; connected: boolean; node: string | null }[]>('sessions.list')
         return sessions.find((session) => session.clientId === clientId)
       },
     }
+
+    /** One `hubctl` command; throws the refusal. */
+    async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
+      const answer = await call(hub.adminSocket, command, args, 'tester')
+      if ('error' in answer) throw new Error(answer.error.message)
+      return answer.result as Result
+    }
+  }
+}
+
+/** What tests do with credentials through the node that `ask` asks. */
+export function withCredentials(
+  ask: <Result>(command: string, args?: Record<string, unknown>) => Promise<Result>,
+) {
+  return {
+    publisher: (institutions: readonly string[]): Promise<Issued> =>
+      ask('credentials.add', { role: 'publisher', label: 'test', institutions }),
+    subscriber: (...filters: string[]): Promise<Issued> =>
+      ask('credentials.add', { role: 'subscriber', label: 'test', filters }),
+    /** Resolves when this node knows so many credentials. */
+    async knows(credentials: number): Promise<void> {
+      await until(async () => (await ask<unknown[]>('credentials.list')).length >= credentials)
+    },
   }
 }
 
@@ -122,11 +131,17 @@ function clockAhead(ms: number): string {
   return `data:text/javascript,${encodeURIComponent(code)}`
 }
 
-/** Asks again and again until it holds. */
-export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = patienceMs): Promise<void> {
+/** Asks again and again until it holds; false when it does not in time. */
+export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: number): Promise<boolean> {
   const end = performance.now() + timeoutMs
   while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
+    if (performance.now() > end) return false
     await delay(20)
   }
+  return true
+}
+
+/** Asks again and again until it holds; throws when it does not in time. */
+export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = patienceMs): Promise<void> {
+  if (!(await comes(holds, timeoutMs))) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
 }

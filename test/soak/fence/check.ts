@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Livestream } from '../../../validator/feed/feed.ts'
+import { comes } from '../../nodes/fleet.ts'
 import type { Issued } from '../../start-hub.ts'
 import { enter } from './client.ts'
-import { type Backend, type ClusterNode, comes, startCluster } from './cluster.ts'
+import { type Backend, type ClusterNode, startCluster } from './cluster.ts'
 import { type Fault, makeFaults, planFaults, type StoreFaults } from './faults.ts'
-import { createHopper } from './hopper.ts'
-import { missing, outOfOrder, type Sent, sentAgain, unwanted } from './judge.ts'
+import { createHopper, type Hopper } from './hopper.ts'
+import { missing, outOfOrder, type Sent, sentAgain, trailOf, unwanted } from './judge.ts'
 import { createPublisher, markerOf, type Publisher } from './publishers.ts'
 import { createRandom, type Random } from './random.ts'
 import { createRevocations } from './revocations.ts'
@@ -14,18 +15,20 @@ import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer, type W
 
 export interface Verdict {
   faults: readonly Fault[]
-  /** What must hold, with what contradicts it. */
+  /** What the hub promises, and the observations that contradict it. */
   findings: { claim: string; problems: string[] }[]
   /**
-   * The same of what does not hold yet: a queue that is loaded again after a node was away sends what was
-   * acknowledged again. Readers of one journal have a place in it, and then this belongs to the findings.
+   * Promises that the hub does not keep yet. A node that was away loads queues again, and sends acknowledged messages
+   * once more. When sessions read from a place in one journal, this belongs to the findings.
    */
   notYet: { claim: string; problems: string[] }[]
+  /** What events and sessions of findings went through, milliseconds since the first fault could happen. */
+  trails: string[]
   /** Figures of the run. */
   summary: string
 }
 
-/** After the faults everything must be well again within this time, milliseconds. */
+/** The nodes have this time to recover from the last fault, milliseconds. */
 const settleMs = 45_000
 const hoppers = 12
 const mortals = 4
@@ -33,9 +36,9 @@ const settled = 3
 const revocable = 8
 
 /**
- * Three nodes with publishers, sessions that hop, webhooks and credentials that are revoked, and faults that follow
- * from the seed. When all faults are over and everything had time to settle it is judged what clients saw: it
- * knows nothing of what is inside of a node.
+ * Runs three nodes with publishers, sessions that hop, webhooks and credentials that are revoked, under faults that
+ * follow from the seed. After the last fault the nodes have time to settle. Then it judges what clients saw, and
+ * nothing else: it does not look into the nodes.
  */
 export async function check(
   t: Test,
@@ -51,7 +54,7 @@ export async function check(
     backend: Backend & { faults: StoreFaults }
     /** Variables of the nodes. */
     settings?: Record<string, string>
-    /** Of the faults only these happen. */
+    /** Chooses the faults that happen. */
     isWanted?: (fault: Fault) => boolean
   },
 ): Promise<Verdict> {
@@ -81,6 +84,7 @@ export async function check(
   )
 
   const faults = planFaults(seed, seconds, backend.faults.failOver !== undefined).filter(isWanted)
+  const began = performance.now()
   let isOver = false
   const running = Promise.all([
     ...publishers.all.map((publisher) => publisher.run(() => isOver)),
@@ -138,7 +142,25 @@ export async function check(
     `${webhooks.attempts.length} attempts at webhooks, ${revocations.revoked.length} revocations`,
     `${faults.length} faults, ${startedAgain(nodes)} nodes that started again by themselves`,
   ].join(', ')
-  return { faults, findings, notYet, summary }
+  const problems = findings.flatMap(({ problems }) => problems)
+  return { faults, findings, notYet, summary, trails: trailsOf(problems, sessions, sent, began) }
+}
+
+/** The trails behind problems that name a session and an event. */
+function trailsOf(
+  problems: readonly string[],
+  sessions: readonly Hopper[],
+  sent: readonly Sent[],
+  began: number,
+): string[] {
+  return problems.slice(0, 20).flatMap((problem) => {
+    const words = problem.split(' ')
+    const session = sessions.find(({ record }) => record.clientId === words[0])
+    const event = sent.find(({ marker }) => words.includes(marker))
+    if (!session || !event) return []
+    const steps = trailOf(session.record, session.steps, event)
+    return [problem, ...steps.map(({ at, what }) => `  ${Math.round(at - began)} ${what}`)]
+  })
 }
 
 /** Two for each institution, one at QoS 1 and one at QoS 2, each with livestreams of its own. */
@@ -177,7 +199,7 @@ async function probe(publishers: readonly Publisher[]): Promise<void> {
   )
 }
 
-/** Receivers are slow now and then, or out of order for a moment. */
+/** Makes a receiver slow or broken for a moment, again and again. */
 async function varyAnswers(
   webhooks: Webhooks,
   livestreams: readonly [Livestream, ...Livestream[]],
@@ -227,7 +249,7 @@ function webhookProblems(
   })
 }
 
-/** What a stranger is shown on each node, where it is not the newest event of the topic. */
+/** Topics for which a node shows a new client another event than the newest. */
 async function retainedProblems(
   nodes: readonly ClusterNode[],
   login: Issued,

@@ -7,6 +7,7 @@ import type { Issued } from '../../start-hub.ts'
 export type Client = Awaited<ReturnType<typeof enter>>
 
 export interface Door {
+  index: number
   mqttPort: number
   caPath: string
 }
@@ -22,9 +23,9 @@ export class Refused extends Error {
 }
 
 /**
- * One connection of an MQTT client over TLS. It decides nothing by itself: packet identifiers, DUP and sending
- * again are up to its owner; only received messages are acknowledged, behind `onMessage`. Every call rejects
- * when the connection ends or the answer takes longer than `timeoutMs`; then the connection is over.
+ * One connection of an MQTT client over TLS. Its owner chooses packet identifiers and DUP, and sends again. It
+ * acknowledges a received message after `onMessage`. A call rejects when the connection ends, or when the answer
+ * takes longer than `timeoutMs`; then it closes the connection.
  */
 export async function enter(
   door: Door,
@@ -77,6 +78,8 @@ export async function enter(
   }
 
   return {
+    /** Index of its node. */
+    node: door.index,
     sessionPresent: connack.sessionPresent,
     closed,
     get isOpen() {
@@ -126,7 +129,7 @@ export async function enter(
       await answered
     },
 
-    /** As it should be. */
+    /** With a DISCONNECT. */
     async leave(): Promise<void> {
       if (!isOpen) return
       send({ cmd: 'disconnect' })
@@ -135,7 +138,7 @@ export async function enter(
       socket.destroy()
     },
 
-    /** Without a word. */
+    /** Without a DISCONNECT. */
     cut: () => void socket.destroy(),
   }
 

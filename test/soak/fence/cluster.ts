@@ -3,18 +3,19 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { call } from '../../../cli/connection.ts'
+import { withCredentials } from '../../nodes/fleet.ts'
 import { freePort, type RedisServer, startRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
 import type { StoreFaults } from './faults.ts'
 import { startNetwork, type Way } from './network.ts'
 
 export type Cluster = Awaited<ReturnType<typeof startCluster>>
 export type ClusterNode = Cluster['nodes'][number]
 
-/** A store for nodes, which each of them reaches by a way of its own. */
+/** A store that each node reaches through a network of its own. */
 export interface Backend {
-  /** The variables of a node, and what can be done to its way. */
+  /** The variables of a node, and the network between the node and the store. */
   reach(home: string): Promise<{ env: Record<string, string>; way: Way }>
 }
 
@@ -77,8 +78,10 @@ export async function startCluster<B extends Backend>(
       mqttPort,
       httpsPort,
       way,
+      ask,
+      ...withCredentials(ask),
       caPath: hub.caPath,
-      /** Messages of its log, of all its lives. */
+      /** Messages of its log since its first start. */
       messages: () => [...earlier, ...hub.messages],
 
       /** Whether its process ended without having been killed. */
@@ -104,30 +107,20 @@ export async function startCluster<B extends Backend>(
       /** The process stands still, with all its connections open. */
       pause: () => process.kill(hub.pid, 'SIGSTOP'),
       resume: () => process.kill(hub.pid, 'SIGCONT'),
+    }
 
-      /** One `hubctl` command; throws the refusal, also when there is no answer in time. */
-      async ask<Result>(
-        command: string,
-        args: Record<string, unknown> = {},
-        timeoutMs = 20_000,
-      ): Promise<Result> {
-        const giveUp = new AbortController()
-        const late = delay(timeoutMs, { error: { message: 'no answer in time' } }, giveUp)
-        const answer = await Promise.race([call(hub.adminSocket, command, args, 'tester'), late])
-        giveUp.abort()
-        if ('error' in answer) throw new Error(answer.error.message)
-        return answer.result as Result
-      },
-      publisher(institutions: readonly string[]): Promise<Issued> {
-        return this.ask('credentials.add', { role: 'publisher', label: 'test', institutions })
-      },
-      subscriber(...filters: string[]): Promise<Issued> {
-        return this.ask('credentials.add', { role: 'subscriber', label: 'test', filters })
-      },
-      /** Resolves when this node knows so many credentials. */
-      async knows(credentials: number): Promise<void> {
-        await until(async () => (await this.ask<unknown[]>('credentials.list')).length >= credentials)
-      },
+    /** One `hubctl` command; throws the refusal, also when there is no answer in time. */
+    async function ask<Result>(
+      command: string,
+      args: Record<string, unknown> = {},
+      timeoutMs = 20_000,
+    ): Promise<Result> {
+      const giveUp = new AbortController()
+      const late = delay(timeoutMs, { error: { message: 'no answer in time' } }, giveUp)
+      const answer = await Promise.race([call(hub.adminSocket, command, args, 'tester'), late])
+      giveUp.abort()
+      if ('error' in answer) throw new Error(answer.error.message)
+      return answer.result as Result
     }
   }
 }
@@ -139,19 +132,4 @@ function isThere(pid: number): boolean {
   } catch {
     return false
   }
-}
-
-/** Asks again and again until it holds; false when it does not in time. */
-export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: number): Promise<boolean> {
-  const end = performance.now() + timeoutMs
-  while (!(await holds())) {
-    if (performance.now() > end) return false
-    await delay(20)
-  }
-  return true
-}
-
-/** The same; throws when it does not in time. */
-export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = 30_000): Promise<void> {
-  if (!(await comes(holds, timeoutMs))) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ClusterNode } from './cluster.ts'
 import { createRandom, type Random } from './random.ts'
 
-/** What happens to a node, or to the store of all nodes, for a while. */
+/** A fault of a node, or of the store of all nodes, that lasts for a while. */
 export interface Fault {
   /** Since the beginning, milliseconds. */
   at: number

@@ -1,18 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Livestream } from '../../../validator/feed/feed.ts'
 import { controlTopic, playingTopic } from '../../events.ts'
+import { until } from '../../nodes/fleet.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter } from './client.ts'
-import { type ClusterNode, until } from './cluster.ts'
-import type { FilterState, SessionRecord } from './judge.ts'
+import type { ClusterNode } from './cluster.ts'
+import type { FilterState, SessionRecord, Step } from './judge.ts'
 import { markerOf } from './publishers.ts'
 import type { Random } from './random.ts'
 
 export type Hopper = ReturnType<typeof createHopper>
 
 /**
- * The client of a persistent session. It goes from node to node, politely, without a word, or by taking over its
- * own connection; it stays away, and changes its filters; and if it is mortal it ends its session now and then.
+ * The client of a persistent session. It moves from node to node: with a DISCONNECT, without one, or while its old
+ * connection is open. It stays away for a while, and changes its filters. If it is mortal, it ends its session now and
+ * then.
  */
 export function createHopper(parts: {
   clientId: string
@@ -20,13 +22,13 @@ export function createHopper(parts: {
   livestreams: readonly [Livestream, ...Livestream[]]
   nodes: readonly [ClusterNode, ...ClusterNode[]]
   isMortal: boolean
-  /** It keeps a connection as long as it lasts. */
+  /** It never leaves a node by itself. */
   stays: boolean
   random: Random
 }) {
   const { clientId, login, livestreams, nodes, isMortal, stays, random } = parts
   const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
-  /** What a node said of the session that cannot be. */
+  /** Answers of nodes that contradict what the client was told before. */
   const wrong: string[] = []
   const own = livestreams[random.below(livestreams.length)] ?? livestreams[0]
   const ownFilter = controlTopic(own)
@@ -37,19 +39,21 @@ export function createHopper(parts: {
   ])
   const filters = ['radio/+/control', 'radio/+/data', ...others].filter((filter) => filter !== ownFilter)
   let presence: 'absent' | 'present' | 'unknown' = 'absent'
-  /** It asked for its end and got no answer: a node that was stopped may read that later. */
+  /** It asked a node to end its session and got no answer. A stopped node may read the request later. */
   let isEndUnanswered = false
   let client: Client | undefined
   const left: Client[] = []
   let connections = 0
-  /** Where it was, for whoever looks for the reason. */
-  const way: string[] = []
+  /** Its visits, for the report of a finding. */
+  const steps: Step[] = []
+  const step = (what: string) => steps.push({ at: performance.now(), what: `${clientId} ${what}` })
 
   return {
     record,
     wrong,
+    steps,
 
-    /** Until told otherwise. */
+    /** Acts until `isOver`. */
     async run(isOver: () => boolean): Promise<void> {
       while (!isOver()) {
         try {
@@ -61,7 +65,7 @@ export function createHopper(parts: {
       }
     },
 
-    /** Goes there and stays, with the filter that is always its own. */
+    /** Connects to this node and stays, with the filter that it never removes. */
     async visit(node: ClusterNode): Promise<void> {
       await until(async () => {
         try {
@@ -88,9 +92,13 @@ export function createHopper(parts: {
     const chance = random.between(0, stays ? 0.6 : 1)
     if (chance < 0.35) await subscribe(filter)
     else if (chance < 0.6) await unsubscribe(granted[random.below(granted.length)] ?? filter)
-    else if (chance < 0.7) await client?.leave()
-    else if (chance < 0.8) client?.cut()
-    else if (chance < 0.9) await comeIn(random.oneOf(nodes))
+    else if (chance < 0.7) {
+      step('leaves')
+      await client?.leave()
+    } else if (chance < 0.8) {
+      step('is cut off')
+      client?.cut()
+    } else if (chance < 0.9) await comeIn(random.oneOf(nodes))
   }
 
   async function comeIn(node: ClusterNode): Promise<void> {
@@ -105,7 +113,7 @@ export function createHopper(parts: {
     })
     presence = 'present'
     client = entered
-    way.push(`node ${node.index} at ${Math.round(performance.now())}`)
+    step(`is on node ${node.index}, connection ${connections}`)
     if (!entered.sessionPresent) noteAll('removed')
     if (before === 'present' && !entered.sessionPresent && !isEndUnanswered)
       complain('its session is gone', node)
@@ -120,7 +128,7 @@ export function createHopper(parts: {
       onSent: () => {
         const now = performance.now()
         record.endedAt.push(now)
-        way.push(`asks node ${node.index} for its end at ${Math.round(now)}`)
+        step(`asks node ${node.index} for its end`)
         presence = 'unknown'
         isEndUnanswered = true
         noteAll('unknown')
@@ -129,13 +137,13 @@ export function createHopper(parts: {
     presence = 'absent'
     isEndUnanswered = false
     noteAll('removed')
-    way.push(`it ended at ${Math.round(performance.now())}`)
+    step('ended')
     if (entered.sessionPresent) complain('a clean session is resumed', node)
     await entered.leave()
   }
 
   async function subscribe(filter: string): Promise<void> {
-    // Granted again, it remains granted all the time.
+    // A granted filter that is asked for again stays granted meanwhile.
     if (stateOf(filter) !== 'granted') note(filter, 'unknown')
     const code = await client?.subscribe(filter)
     note(filter, code === 1 ? 'granted' : 'removed')
@@ -169,7 +177,10 @@ export function createHopper(parts: {
   }
 
   function complain(about: string, node: ClusterNode): void {
-    const visits = way.slice(-5).join(', then ')
+    const visits = steps
+      .slice(-8)
+      .map(({ at, what }) => `${Math.round(at)} ${what}`)
+      .join(', then ')
     wrong.push(`${clientId}: ${about}, says node ${node.index}; ${visits}`)
   }
 }

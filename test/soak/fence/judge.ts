@@ -1,6 +1,5 @@
 /*
- * What must hold whatever happened, decided from what clients saw: moments are those of one clock, that of the
- * checker.
+ * Judges the hub by what clients saw. All moments are on one clock, that of the checker.
  */
 
 /** An event that was published. */
@@ -14,11 +13,19 @@ export interface Sent {
   /** How often it was sent until it was acknowledged. */
   attempts: number
   acknowledgedAt?: number
+  /** Its way to the nodes, to find the cause of a finding. */
+  trail?: Step[]
+}
+
+/** A step of a client, for the report of a finding. */
+export interface Step {
+  at: number
+  what: string
 }
 
 /**
- * From a moment on a filter is granted (SUBACK), removed (UNSUBACK, or the session ended), or neither is known:
- * it was asked for, and nothing was heard.
+ * The state of a filter from a moment on: granted (SUBACK), removed (UNSUBACK, or the session ended), or unknown, from
+ * the request until the answer.
  */
 export interface FilterState {
   at: number
@@ -26,17 +33,17 @@ export interface FilterState {
   state: 'granted' | 'removed' | 'unknown'
 }
 
-/** What a session was told, and what it got. */
+/** The answers and messages that a session got. */
 export interface SessionRecord {
   clientId: string
   /** In the order of time. */
   filters: FilterState[]
-  /** When its client asked for its end: what was not delivered by then need not be. */
+  /** When its client asked to end the session. Events that were published before are not owed any more. */
   endedAt: number[]
   received: { marker: string; at: number; isRetained: boolean; isDuplicate: boolean; connection: number }[]
 }
 
-/** Acknowledged events that a session should have got and did not, or what it owns newest of a topic. */
+/** Acknowledged events that a session should have got, and did not. */
 export function missing(session: SessionRecord, sent: readonly Sent[]): string[] {
   const got = new Set(session.received.map(({ marker }) => marker))
   return due(sent)
@@ -44,7 +51,7 @@ export function missing(session: SessionRecord, sent: readonly Sent[]): string[]
     .map(({ marker, topic }) => `${session.clientId} misses ${marker} of ${topic}`)
 }
 
-/** Control events all of them, track and data the newest of each topic. */
+/** The events that a session must get: all control events; of track and data the newest of each topic. */
 function due(sent: readonly Sent[]): Sent[] {
   const newest = new Map<string, Sent>()
   for (const event of sent) newest.set(event.topic, event)
@@ -91,6 +98,21 @@ export function sentAgain(session: SessionRecord, sent: readonly Sent[]): string
     seen.add(`${connection} ${marker}`)
     return isKnown && !isDuplicate ? [`${session.clientId} gets ${marker} again in one connection`] : []
   })
+}
+
+/** What an event and a session went through around the time of the event, for a person who looks for the cause. */
+export function trailOf(session: SessionRecord, steps: readonly Step[], event: Sent): Step[] {
+  const { sentAt, acknowledgedAt = sentAt, marker } = event
+  const own = filtersFor(session, event.topic)
+  const states = session.filters.filter(({ filter }) => own.includes(filter))
+  const got = session.received.filter((message) => message.marker === marker)
+  const all = [
+    ...(event.trail ?? []),
+    ...steps.filter(({ at }) => at > sentAt - 30_000 && at < acknowledgedAt + 30_000),
+    ...states.map(({ at, filter, state }) => ({ at, what: `${filter} ${state}` })),
+    ...got.map(({ at, connection }) => ({ at, what: `received in connection ${connection}` })),
+  ]
+  return all.sort((one, other) => one.at - other.at)
 }
 
 function filtersFor(session: SessionRecord, topic: string): string[] {

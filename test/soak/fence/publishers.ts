@@ -4,14 +4,14 @@ import { control, controlTopic, data, dataTopic, playing, playingTopic } from '.
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
-import type { Sent } from './judge.ts'
+import type { Sent, Step } from './judge.ts'
 import type { Random } from './random.ts'
 
 export type Publisher = ReturnType<typeof createPublisher>
 
 /**
- * Publishes for livestreams of its own, one event after the other, each again and again until it is
- * acknowledged: at QoS 1 from scratch, at QoS 2 as MQTT wants it, in a session that moves with it.
+ * Publishes for livestreams of its own, one event after the other. It sends each event again until a node acknowledges
+ * it: at QoS 1 as a new message, at QoS 2 as a repetition in the same session, also on another node.
  */
 export function createPublisher(parts: {
   name: string
@@ -33,7 +33,7 @@ export function createPublisher(parts: {
   return {
     livestreams,
     publish,
-    /** Until told otherwise. */
+    /** Publishes until `isOver`. */
     async run(isOver: () => boolean): Promise<void> {
       while (!isOver()) {
         if (random.happens(0.03)) onAir = livestreams.filter(() => random.happens(0.6))
@@ -53,22 +53,27 @@ export function createPublisher(parts: {
     const { payload, ...noted } = event
     const topic = `inbox/${livestream.institution.id}`
     const message = { topic, payload, qos, messageId: (number % 60_000) + 1 }
-    const entry: Sent = { ...noted, sentAt: performance.now(), attempts: 0 }
+    const trail: Step[] = []
+    const entry: Sent = { ...noted, sentAt: performance.now(), attempts: 0, trail }
+    const note = (what: string) => trail.push({ at: performance.now(), what: `${entry.marker} ${what}` })
     sent.push(entry)
     for (;;) {
       try {
         client = client?.isOpen ? client : await comeIn()
+        note(`goes to node ${client.node}`)
         const dup = qos === 2 && entry.attempts > 0 && client.sessionPresent
         const accepted = client.publish({ ...message, dup })
         entry.attempts++
         await accepted
         break
       } catch {
+        note('is not acknowledged')
         client?.cut()
         await delay(50)
       }
     }
     entry.acknowledgedAt = performance.now()
+    note('is acknowledged')
     if (qos === 2) await release(message.messageId)
   }
 

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { comes } from '../../nodes/fleet.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter, Refused } from './client.ts'
-import { type ClusterNode, comes } from './cluster.ts'
+import type { ClusterNode } from './cluster.ts'
 import type { Random } from './random.ts'
 
 /**

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { control, controlTopic, station } from '../../events.ts'
+import { comes, until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter } from '../fence/client.ts'
-import { type Cluster, type ClusterNode, comes, startBackend, startCluster, until } from '../fence/cluster.ts'
+import { type Cluster, type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
 
 /*
  * A node that was away comes back with sessions as it remembers them, while their clients have moved on: what

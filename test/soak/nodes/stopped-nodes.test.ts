@@ -1,8 +1,9 @@
 import t from 'tap'
 import { playing } from '../../events.ts'
+import { comes, until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { enter } from '../fence/client.ts'
-import { type ClusterNode, comes, startBackend, startCluster, until } from '../fence/cluster.ts'
+import { type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
 import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer } from '../fence/webhooks.ts'
 
 /*
