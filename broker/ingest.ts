@@ -20,10 +20,11 @@ export function createIngest(parts: {
   const { pipeline, maxTopicLevels, log, metrics } = parts
 
   return async (received) => {
-    const { principal, topic, payload } = received
+    const { principal, topic, payload, grantedSince } = received
     // It paid its first token when it was let in.
     const decided = (livestreams: number) => received.charge(costOf(payload.length, livestreams) - 1)
-    const arrival = { at: received.at, started: received.started, alongside: received.alongside, decided }
+    const { at, started, alongside } = received
+    const arrival = { at, started, alongside, grantedSince, decided }
     const decision = decide(principal, topic)
     if (decision.allowed) {
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []

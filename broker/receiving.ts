@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../acl/principal.ts'
 import type { createPublishRate } from '../listener/publish-rate.ts'
 import { createLock } from '../store/lock.ts'
+import { sequencesIn } from '../store/nodes/sequences.ts'
 import type { createRunningWork } from '../store/running-work.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -28,6 +29,8 @@ export interface Received {
   started: number
   /** Must be stored with the decision, or not at all. */
   alongside: readonly Change[]
+  /** Set: another node has distributed it; only sessions whose newest filter was granted since then get it now. */
+  grantedSince: number | undefined
   /** Charges the publish rate of the credential with what the event cost beyond one token. */
   charge(cost: number): void
 }
@@ -39,6 +42,11 @@ export type Receive = (received: Received) => Promise<boolean>
 
 /** Between two attempts to publish a will: nobody would send it again. Milliseconds. */
 const willRetryMs = 1_000
+/**
+ * A node that distributed an event may not have heard of the filters that other nodes granted so shortly before,
+ * milliseconds. It can hear nothing for as long as its own commits get through.
+ */
+const unheardMs = 60_000
 
 /**
  * What clients publish, until it may be acknowledged: each PUBLISH once, wills when their time has come.
@@ -191,7 +199,7 @@ export async function createReceiving(parts: {
       await store.commit(alongside)
       return true
     }
-    const now = { at: clock(), started: performance.now() }
+    const now = { at: clock(), started: performance.now(), grantedSince: undefined }
     return receive({ ...will, isWill: true, ...now, alongside, charge: chargeOf(will.principal) })
   }
 
@@ -214,23 +222,29 @@ export async function createReceiving(parts: {
     }
   }
 
-  /** QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. */
+  /**
+   * QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. Where another
+   * node has received the message, it may have ended before it served sessions whose filters it had not heard of.
+   */
   async function receiveOnce(link: Link, session: Session, publish: ArrivedPublish): Promise<void> {
     const { packetId } = publish
-    if (session.incoming.has(packetId)) return
+    const heardAt = session.incoming.get(packetId)
+    if (heardAt === 0) return
     const underway = session.processing.get(packetId)
     if (underway) return underway
-    if (session.incoming.size + session.processing.size >= incomingWindow) {
+    const isNew = heardAt === undefined
+    if (isNew && session.incoming.size + session.processing.size >= incomingWindow) {
       link.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
       throw new Error('too many QoS 2 messages not released')
     }
     // A clean session does not outlive its connection: there is nothing to store.
-    const alongside = session.clean ? [] : [incomingChange(session, packetId)]
-    const processing = receiveNow(link, session, publish, alongside)
+    const alongside = session.clean || !isNew ? [] : [incomingChange(session, packetId)]
+    const grantedSince = isNew ? undefined : heardAt - sequencesIn(unheardMs)
+    const processing = receiveNow(link, session, publish, alongside, grantedSince)
     session.processing.set(packetId, processing)
     try {
       await processing
-      session.incoming.add(packetId)
+      session.incoming.set(packetId, 0)
     } finally {
       session.processing.delete(packetId)
     }
@@ -241,9 +255,10 @@ export async function createReceiving(parts: {
     { principal, clientId }: Session,
     { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
+    grantedSince?: number,
   ): Promise<void> {
     const charge = chargeOf(principal)
-    const from = { principal, clientId, isWill: false, at: clock(), started, alongside, charge }
+    const from = { principal, clientId, isWill: false, at: clock(), started, alongside, grantedSince, charge }
     if (await receive({ topic, payload, qos, retain, ...from })) return
     link.connection.cut('error', 'publish not stored')
     throw new Error('publish not stored')

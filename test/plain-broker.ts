@@ -8,7 +8,7 @@ import { type BrokerLimits, createBroker } from '../broker/broker.ts'
 import type { Access } from '../broker/login/access.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import { createCalls } from '../store/nodes/calls.ts'
-import { createOnlyNode } from '../store/nodes/nodes.ts'
+import { createOnlyNode, type Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 
@@ -29,7 +29,8 @@ export const openAccess: Access = {
 
 /**
  * `broker/` alone on plain loopback TCP: what is published goes to whoever subscribed, as in any broker.
- * `wrapStore` puts something between the broker and its store; `directory` continues an earlier one.
+ * `wrapStore` puts something between the broker and its store; `directory` continues an earlier one; `node` makes it
+ * one of several nodes.
  */
 export async function startPlainBroker(
   options: {
@@ -39,20 +40,22 @@ export async function startPlainBroker(
     logLevel?: string
     directory?: string
     wrapStore?: (store: Store) => Store
+    /** One of several nodes, with the store that they share. */
+    node?: { store: Store; nodes: Nodes }
     clock?: () => number
     monotonic?: () => number
   } = {},
 ) {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'plain-broker-'))
-  const files = await openEmbeddedStore(join(directory, 'store'))
-  const store = options.wrapStore?.(files) ?? files
+  const own = options.node?.store ?? (await openEmbeddedStore(join(directory, 'store')))
+  const store = options.wrapStore?.(own) ?? own
   const metrics = createMetrics()
   const lines: Record<string, unknown>[] = []
   const write = (line: string) => {
     lines.push(JSON.parse(line))
     if (options.logLevel) process.stdout.write(line)
   }
-  const nodes = createOnlyNode('test')
+  const nodes = options.node?.nodes ?? createOnlyNode('test')
   const broker = await createBroker({
     ...{ store, nodes, calls: createCalls({ store, nodes }) },
     access: { ...openAccess, ...options.access },
@@ -77,12 +80,13 @@ export async function startPlainBroker(
     log: pino({ level: options.logLevel ?? 'debug' }, { write }),
     metrics,
   })
-  await broker.start(async ({ topic, payload, qos, retain, alongside }) => {
+  await broker.start(async ({ topic, payload, qos, retain, alongside, grantedSince }) => {
     const retained = retain && payload.length > 0 ? { retained: { slot: '', time: Date.now() } } : {}
     try {
       // [MQTT-3.3.1-10]: an empty retained message removes the one before it.
       if (retain && payload.length === 0) await broker.retained.clear(topic)
-      await broker.distribute([{ topic, payload, qos, ...retained, queue: { keep: 'every' } }], alongside)
+      const message = { topic, payload, qos, ...retained, queue: { keep: 'every' as const } }
+      await broker.distribute([message], alongside, undefined, grantedSince)
       return true
     } catch {
       return false

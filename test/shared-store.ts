@@ -22,6 +22,8 @@ export type TestStore = WatchedStore & Reach & { start(): void }
 export interface Reach {
   /** Commits are rejected, those under way as well, with or without having been applied, and nothing is heard. */
   cut(fate?: 'lost' | 'applied'): void
+  /** Commits are applied, and wait for their place in what is heard; nothing is heard. */
+  lag(): void
   /** Everything that was missed is heard. */
   restore(): void
 }
@@ -73,6 +75,7 @@ export function createSharedSpace() {
     return {
       ...store,
       cut: opened.cut,
+      lag: opened.lag,
       restore: opened.restore,
       start: () => store.startWatching((reason) => t.error(reason)),
     }
@@ -91,8 +94,9 @@ export function createSharedSpace() {
     let fence: Membership | undefined
     let isFenced = false
     let reach: 'whole' | 'lost' | 'applied' = 'whole'
+    let isLagging = false
     const wake = () => {
-      if (listener && reach === 'whole') reading ??= read()
+      if (listener && reach === 'whole' && !isLagging) reading ??= read()
     }
 
     return {
@@ -157,8 +161,13 @@ export function createSharedSpace() {
         unanswered.clear()
       },
 
+      lag() {
+        isLagging = true
+      },
+
       restore() {
         reach = 'whole'
+        isLagging = false
         wake()
       },
     }
@@ -214,7 +223,7 @@ export function createSharedSpace() {
     async function read(): Promise<void> {
       await nextTurn()
       for (let entry = log[position]; entry; entry = log[position]) {
-        if (reach !== 'whole') break
+        if (reach !== 'whole' || isLagging) break
         position++
         if (entry.writer !== writer) {
           if (entry.told.length > 0 && !isClosed) tell(entry.told)

@@ -76,22 +76,24 @@ export function createDistribution(parts: {
      * Stores the messages (retained values, queues of persistent sessions) and `alongside` in one commit, and
      * delivers: to those for whom nothing is stored while it is on its way to the disk, to the others when it is
      * safe. Resolves when every connected subscriber has been written to; rejects when it is not certain that
-     * everybody has it, mostly because nothing was stored. `stored`: see `Distribute`.
+     * everybody has it, mostly because nothing was stored. `stored`, `grantedSince`: see `Distribute`.
      */
     async distribute(
       messages: readonly Message[],
       alongside: readonly Change[] = [],
       stored: () => void = () => undefined,
+      grantedSince?: number,
     ): Promise<void> {
+      if (grantedSince !== undefined) {
+        await queueMissed(messages, alongside, grantedSince)
+        stored()
+        return
+      }
       const now = clock()
-      const plannedAt = moments.next()
       const { grantedElsewhere } = routes
       const changes: Change[] = [...alongside]
-      const batch = messages.map((message): Delivery => {
-        const publish = preparePublish(message.topic, message.payload)
-        const planned = planQueues(message, changes)
-        return { message, publish, planned, plannedAt, isShown: false, takeBack: undefined, isLive: false }
-      })
+      const plannedAt = moments.next()
+      const batch = messages.map((message) => planDelivery(message, plannedAt, changes))
       changes.push(...retained.changes(messages, now))
       if (isShared && messages.length > 0) changes.push({ tell: channel, value: encodeMessages(messages) })
       const underway = () => {
@@ -126,6 +128,17 @@ export function createDistribution(parts: {
     sent: async (): Promise<void> => live.ended(),
   }
 
+  function planDelivery(
+    message: Message,
+    plannedAt: number,
+    changes: Change[],
+    isMeant?: (session: Session) => boolean,
+  ): Delivery {
+    const publish = preparePublish(message.topic, message.payload)
+    const planned = planQueues(message, changes, isMeant)
+    return { message, publish, planned, plannedAt, isShown: false, takeBack: undefined, isLive: false }
+  }
+
   /**
    * Takes the message into the queues of the persistent sessions that are subscribed to it now. Who subscribes
    * while it is being stored finds it among the retained ones, because its SUBACK waits for a later commit.
@@ -155,13 +168,31 @@ export function createDistribution(parts: {
   /** For sessions that were subscribed on another node before the commit, which this node heard of only then. */
   async function queueLate(batch: readonly Delivery[], grantedBefore: number): Promise<void> {
     const changes: Change[] = []
-    const late = batch.map((delivery): Delivery => {
-      const isLate = (session: Session) =>
-        session.grantedElsewhere > grantedBefore && !session.owner && !delivery.planned.has(session)
-      return { ...delivery, planned: planQueues(delivery.message, changes, isLate) }
+    const late = batch.map(({ message, planned, plannedAt }) => {
+      const isLate = (session: Session) => session.grantedElsewhere > grantedBefore && !planned.has(session)
+      return planDelivery(message, plannedAt, changes, isLate)
     })
-    await commit(changes, late)
-    for (const { planned, publish } of late) {
+    await queueOnly(late, changes)
+  }
+
+  /** For sessions that the node which distributed the messages may not have heard of. */
+  async function queueMissed(
+    messages: readonly Message[],
+    alongside: readonly Change[],
+    grantedSince: number,
+  ): Promise<void> {
+    const changes = [...alongside]
+    const isMissed = (session: Session) => session.grantedAt >= grantedSince
+    const plannedAt = moments.next()
+    await queueOnly(
+      messages.map((message) => planDelivery(message, plannedAt, changes, isMissed)),
+      changes,
+    )
+  }
+
+  async function queueOnly(batch: readonly Delivery[], changes: Change[]): Promise<void> {
+    await commit(changes, batch)
+    for (const { planned, publish } of batch) {
       for (const plan of planned.values()) outbox.sendPlanned(plan, publish)
     }
   }

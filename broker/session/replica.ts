@@ -47,7 +47,9 @@ export function followSessions(parts: {
     const packetId = Number(keyOf(change).split('/')[2])
     if (!session || 'tell' in change) return
     if ('del' in change) session.incoming.delete(packetId)
-    else if (change.value.toString() === identityOf(session)) session.incoming.add(packetId)
+    else if (change.value.toString() === identityOf(session)) {
+      session.incoming.set(packetId, outbox.nextSequence())
+    }
   })
 
   store.watch?.(recordPrefix, (change) => {
@@ -61,8 +63,11 @@ export function followSessions(parts: {
   function stored(value: Buffer): void {
     const record = readRecord(value)
     const session = sessions.get(record.clientId)
-    // Where it was first, our log-in is refused, and looks again.
-    if (session && sessions.isClaiming(session)) return
+    // Where it was first, our log-in is refused, and looks again. Events are queued for its filters from now on.
+    if (session && sessions.isClaiming(session)) {
+      if (record.createdAt === session.createdAt) sessions.adoptFilters(session, record)
+      return
+    }
     if (session?.owner) {
       session.storedVersion = record.version
       // An attempt of this node that was given up.
@@ -87,7 +92,7 @@ export function followSessions(parts: {
     sessions.forget(session)
   }
 
-  /** The node that queued it may not have heard yet that the client here has unsubscribed [MQTT-3.10.4-2]. */
+  /** The node that queued it may not have heard yet that the client has unsubscribed [MQTT-3.10.4-2]. */
   function isWanted(session: Session, topic: string): boolean {
     // Its filters are known for certain only here, and only when its log-in is stored.
     if (!session.owner || sessions.isClaiming(session)) return true

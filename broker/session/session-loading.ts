@@ -9,6 +9,7 @@ export async function loadSessions(parts: {
   store: Store
   outbox: Outbox
   nodes: Nodes
+  /** Milliseconds since the epoch. */
   now: number
   adopt: (record: SessionRecord) => Session
   get: (clientId: string) => Session | undefined
@@ -26,11 +27,12 @@ export async function loadSessions(parts: {
   }
   await Promise.all(ending)
   const forgotten: Change[] = []
+  const heardAt = nodes.isShared ? outbox.nextSequence() : 0
   for await (const [key, value] of store.range(incomingPrefix)) {
     const [, clientId = '', packetId = ''] = key.split('/')
     const session = get(decodeURIComponent(clientId))
     // Of an earlier session with the same client id, whose end overtook the message.
-    if (session && value.toString() === identityOf(session)) session.incoming.add(Number(packetId))
+    if (session && value.toString() === identityOf(session)) session.incoming.set(Number(packetId), heardAt)
     else forgotten.push({ del: key })
   }
   // Where there are other nodes they may be writing what is missing here.

@@ -29,6 +29,7 @@ export function createSessionMemory(parts: {
       const before = session.subscriptions.get(filter)
       if (before === qos) return
       if (before !== undefined) routesOf(session, before).remove(filter, session)
+      session.grantedAt = sequences.next()
       session.subscriptions.set(filter, qos)
       routesOf(session, qos).add(filter, session, qos)
     },
@@ -53,10 +54,12 @@ export function createSessionMemory(parts: {
       session.storedVersion = record.version
       sequences.heard(record.version)
       register.add(session)
-      adoptFilters(session, new Map(record.subscriptions))
+      adoptFilters(session, record)
       if (session !== known && !session.clean) outbox.resume(session)
       return session
     },
+
+    adoptFilters,
 
     /** Another node has removed it from the store. */
     forget(session: Session): void {
@@ -86,10 +89,13 @@ export function createSessionMemory(parts: {
     leaveRoutes(session)
     const queued = outbox.clear(session)
     if (clean) return []
-    return [...queued, ...[...incoming].map((packetId) => ({ del: incomingKey(clientId, packetId) }))]
+    return [...queued, ...[...incoming.keys()].map((packetId) => ({ del: incomingKey(clientId, packetId) }))]
   }
 
-  function adoptFilters(session: Session, filters: ReadonlyMap<string, Qos>): void {
+  /** Takes over the filters that another node has granted to a session. */
+  function adoptFilters(session: Session, { subscriptions, grantedAt }: SessionRecord): void {
+    const filters = new Map(subscriptions)
+    session.grantedAt = grantedAt
     for (const [filter, qos] of [...session.subscriptions]) {
       if (filters.get(filter) !== qos) unsubscribe(session, filter)
     }

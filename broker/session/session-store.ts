@@ -24,6 +24,7 @@ export interface SessionRecord {
   offlineAt?: number
   /** Of a persistent session. */
   subscriptions: [filter: string, qos: Qos][]
+  grantedAt: number
 }
 
 /**
@@ -56,10 +57,10 @@ export function attemptRemoval({ clientId, version }: Session, isShared: boolean
 }
 
 function recordOf(session: Session): SessionRecord {
-  const { clientId, clean, permission, principal, createdAt, version, node, disconnectedAt, offlineAt } =
-    session
+  const { clientId, clean, permission, principal, createdAt, grantedAt } = session
+  const { version, node, disconnectedAt, offlineAt } = session
   return {
-    ...{ clientId, clean, permission, principal, createdAt, version },
+    ...{ clientId, clean, permission, principal, createdAt, grantedAt, version },
     ...(node !== undefined && { node }),
     ...(disconnectedAt !== undefined && { disconnectedAt }),
     ...(offlineAt !== undefined && { offlineAt }),
@@ -70,7 +71,7 @@ function recordOf(session: Session): SessionRecord {
 /** Records of earlier releases were of persistent sessions only. */
 export function readRecord(value: Buffer): SessionRecord {
   const { claimedAt = 0, ...record } = JSON.parse(value.toString())
-  return { clean: false, version: claimedAt, ...record }
+  return { clean: false, version: claimedAt, grantedAt: 0, ...record }
 }
 
 export function recordKey(clientId: string): string {

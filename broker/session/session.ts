@@ -17,6 +17,8 @@ export interface Session {
   readonly subscriptions: Map<string, Qos>
   /** Which of the filters that other nodes granted was the last of its own, counted over all sessions. */
   grantedElsewhere: number
+  /** When its newest filter was granted, as a sequence (`store/nodes/sequences.ts`). */
+  grantedAt: number
   /** The node its client is connected to; undefined: offline. */
   node: string | undefined
   /** Number of its record as this node last wrote or heard it: each record has a higher one than the one before. */
@@ -41,8 +43,11 @@ export interface Session {
   readonly latest: Map<string, QueueEntry>
   /** Number of `queue` entries not sent yet. */
   waiting: number
-  /** Packet identifiers of QoS 2 messages received and not released. */
-  readonly incoming: Set<number>
+  /**
+   * QoS 2 messages received and not released, by packet identifier: when this node heard that another node has
+   * received it, as a sequence. 0: this node has seen to it that every session gets it.
+   */
+  readonly incoming: Map<number, number>
   /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
   readonly processing: Map<number, Promise<void>>
   lastPacketId: number
@@ -77,6 +82,7 @@ export function createSession(of: {
     principal: of.principal,
     subscriptions: new Map(),
     grantedElsewhere: 0,
+    grantedAt: 0,
     node: undefined,
     version: 0,
     storedVersion: undefined,
@@ -87,7 +93,7 @@ export function createSession(of: {
     queue: new Map(),
     latest: new Map(),
     waiting: 0,
-    incoming: new Set(),
+    incoming: new Map(),
     processing: new Map(),
     flushing: undefined,
     dropped: 0,

@@ -61,10 +61,7 @@ export async function openSessions(parts: {
   /** Their log-in is on its way into the store: it decides who has them. */
   const claiming = new Set<Session>()
   const owed = createOwed(settle)
-  await loadSessions({
-    ...{ store, outbox, nodes, adopt, now: clock() },
-    get: sessions.get,
-  })
+  await loadSessions({ store, outbox, nodes, adopt, now: clock(), get: sessions.get })
 
   return {
     get: sessions.get,
@@ -125,6 +122,7 @@ export async function openSessions(parts: {
     },
 
     adopt,
+    adoptFilters: sessions.adoptFilters,
     forget: sessions.forget,
 
     isClaiming: (session: Session): boolean => claiming.has(session),

@@ -29,7 +29,12 @@ export function padded(sequence: number): string {
   return String(sequence).padStart(16, '0')
 }
 
+/** How far sequences are apart that are made `ms` milliseconds one after the other. */
+export function sequencesIn(ms: number): number {
+  return ms * perNode * maxNodes
+}
+
 /** When a sequence was made, milliseconds since the epoch. */
 export function sequenceTime(sequence: number): number {
-  return Math.floor(sequence / (perNode * maxNodes))
+  return Math.floor(sequence / sequencesIn(1))
 }
