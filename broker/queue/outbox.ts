@@ -60,17 +60,20 @@ export async function openOutbox(parts: {
       sequences.heard(sequence)
       bodies.keep(sequence, publish, bytes)
     },
+
+    /** Removes an entry that another node has stored for a session, and should not have. */
+    refuse(clientId: string, sequence: number): void {
+      finished.add(queues.refuse(clientId, sequence))
+    },
+
     bodyRemoved(sequence: number): void {
       bodies.forget(sequence)
       queues.bodyRemoved(sequence)
     },
 
-    /** Another node has stored an entry. `isWanted`: the session is subscribed to its topic. */
-    adoptStored(session: Session, entry: QueueEntry, isWanted: boolean): void {
-      if (!queues.adoptStored(session, entry)) return
-      const adopted = session.queue.get(entry.sequence)
-      if (!isWanted && adopted) finished.add(queues.remove(session, adopted))
-      else if (session.connection) void flush(session)
+    /** Another node has stored an entry. */
+    adoptStored(session: Session, entry: QueueEntry): void {
+      if (queues.adoptStored(session, entry) && session.connection) void flush(session)
     },
 
     /** Sends what was planned, now that it is stored. */

@@ -135,6 +135,12 @@ export async function openQueues(parts: {
       if (known && forget(session, known).length > 0) abandoned.add(sequence)
     },
 
+    /** The change that removes an entry that was never taken in. Entries that follow may refer to its body. */
+    refuse(clientId: string, sequence: number): Change[] {
+      abandoned.add(sequence)
+      return [{ del: queueKey(clientId, sequence) }]
+    },
+
     keepStray,
     strayRemoved: takeIn,
     bodyRemoved: (sequence: number): void => void abandoned.delete(sequence),
@@ -216,7 +222,7 @@ export async function openQueues(parts: {
     const known = session.queue.get(stored.sequence)
     // Who has the client gives the identifiers: one that comes from elsewhere is of the time before.
     if (known && session.connection) return false
-    const packetId = session.connection ? undefined : stored.packetId
+    const { packetId } = stored
     const entry = known ?? { ...stored, packetId: undefined, released: false }
     if (!known) adopt(session, entry)
     if (packetId !== undefined) {

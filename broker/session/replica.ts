@@ -4,8 +4,9 @@ import type { Store } from '../../store/store.ts'
 import { keyOf } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Outbox } from '../queue/outbox.ts'
+import type { QueueEntry } from '../queue/queue-entry.ts'
 import { placeOfEntry, readBodyOf, readEntry } from '../queue/queue-store.ts'
-import { detach, type Session } from './session.ts'
+import { detach, isElsewhere, type Session } from './session.ts'
 import { clientIdOf, identityOf, incomingPrefix, readRecord, recordPrefix } from './session-store.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -38,8 +39,9 @@ export function followSessions(parts: {
       return
     }
     const entry = readEntry(change.value)
-    if (session) outbox.adoptStored(session, entry, isWanted(session, entry.topic))
-    else outbox.keepStray(clientId, entry)
+    if (!session) outbox.keepStray(clientId, entry)
+    else if (!isWanted(session, entry)) outbox.refuse(clientId, sequence)
+    else outbox.adoptStored(session, isHeldElsewhere(session) ? entry : unsent(entry))
   })
 
   store.watch?.(incomingPrefix, (change) => {
@@ -93,10 +95,17 @@ export function followSessions(parts: {
   }
 
   /** The node that queued it may not have heard yet that the client has unsubscribed [MQTT-3.10.4-2]. */
-  function isWanted(session: Session, topic: string): boolean {
-    // Its filters are known for certain only here, and only when its log-in is stored.
-    if (!session.owner || sessions.isClaiming(session)) return true
+  function isWanted(session: Session, { sequence, topic }: QueueEntry): boolean {
+    // The node of the client knows its filters first, also those that are not stored yet.
+    if (session.queue.has(sequence) || isHeldElsewhere(session)) return true
+    // A filter that was removed here applies until that is stored.
+    if (session.version !== session.storedVersion) return true
     return [...session.subscriptions.keys()].some((filter) => filterMatches(filter, topic))
+  }
+
+  /** Another node has the client, or had it until this one takes it over. */
+  function isHeldElsewhere(session: Session): boolean {
+    return isElsewhere(session) || sessions.isClaiming(session)
   }
 
   /** The others took this node for dead. */
@@ -114,6 +123,11 @@ export function followSessions(parts: {
   function settle(work: Promise<unknown>): void {
     work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
+}
+
+/** A node that does not have the client can have sent nothing: it has not heard that the client is gone. */
+function unsent(entry: QueueEntry): QueueEntry {
+  return { ...entry, packetId: undefined, released: false }
 }
 
 function numberIn(key: string): number {

@@ -66,6 +66,83 @@ t.test('an event reaches a session that comes to a lagging node with a filter of
   t.same(texts(mover), ['t t', 'other other'])
 })
 
+for (const how of ['is offline', 'is offline, and was connected there', 'is connected elsewhere'] as const) {
+  t.test(`a session that has unsubscribed and ${how} gets nothing that a lagging node queues`, async (t) => {
+    const { start } = openHub(t)
+    const [a, b] = [await start('a'), await start('b')]
+    const wasThere = how.endsWith('there')
+    const first = await subscriber(t, wasThere ? a : b, 'leaver', { t: 1, kept: 1 }, persistent)
+    const publisher = await peer(t, a, 'studio')
+    await settled(a.store, b.store)
+
+    a.store.cut('applied')
+    const leaver = wasThere ? await peer(t, b, 'leaver', persistent) : first
+    leaver.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['t'] })
+    await leaver.next('unsuback')
+    if (how !== 'is connected elsewhere') {
+      await leave(leaver)
+      await isOffline(b, 'leaver')
+    }
+    publisher.send(publish('t', 1))
+    await publisher.closed()
+    await settled(b.store)
+    const after = how === 'is connected elsewhere' ? leaver : await peer(t, b, 'leaver', persistent)
+    await publishes(after, await peer(t, b, 'studio at b'), 'kept')
+    t.same(texts(after), ['kept kept'])
+  })
+}
+
+t.test('an entry that is refused leaves the message to the other sessions that have it', async (t) => {
+  const { start } = openHub(t)
+  const [a, b] = [await start('a'), await start('b')]
+  const leaver = await subscriber(t, b, 'leaver', { t: 1 }, persistent)
+  const stays = await subscriber(t, b, 'stays', { t: 1 }, persistent)
+  const publisher = await peer(t, a, 'studio')
+  await settled(a.store, b.store)
+
+  a.store.cut('applied')
+  for (const client of [stays, leaver]) {
+    if (client === leaver) {
+      client.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['t'] })
+      await client.next('unsuback')
+    }
+    await leave(client)
+  }
+  await isOffline(b, 'leaver')
+  await isOffline(b, 'stays')
+  publisher.send(publish('t', 1))
+  await publisher.closed()
+  await until(async () => (await count(b, 'queue/leaver/')) === 0)
+  t.equal(await count(b, 'queue/stays/'), 1)
+  // It has nothing in memory.
+  const after = await peer(t, await start('c'), 'stays', persistent)
+  t.match(await after.next('publish'), { topic: 't' })
+})
+
+for (const [what, isAway] of [
+  ['that is not stored yet', 'lag'],
+  ['that could not be stored', 'cut'],
+] as const) {
+  t.test(`an event that was acknowledged before an UNSUBSCRIBE ${what} reaches the session`, async (t) => {
+    const { start } = openHub(t)
+    const [a, b] = [await start('a'), await start('b')]
+    const leaver = await subscriber(t, b, 'leaver', { t: 1, kept: 1 }, persistent)
+    const publisher = await peer(t, a, 'studio')
+    await settled(a.store, b.store)
+
+    b.store[isAway]()
+    publisher.send(publish('t', 1))
+    await publisher.next('puback')
+    leaver.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['t'] })
+    if (isAway === 'lag') await leaver.settled()
+    else await leaver.closed()
+    b.store.restore()
+    const after = isAway === 'lag' ? leaver : await peer(t, b, 'leaver', persistent)
+    await publishes(after, publisher, 'kept')
+    t.same(texts(after), ['t t', 'kept kept'])
+  })
+}
+
 /** Nodes that share a store in memory, and a clock. */
 function openHub(t: Test) {
   const space = createSharedSpace()
@@ -112,6 +189,12 @@ async function isOffline({ broker, store }: Node, clientId: string): Promise<voi
 function isClaiming({ broker }: Node, clientId: string): boolean {
   const session = broker.sessions.get(clientId)
   return session !== undefined && broker.sessions.isClaiming(session)
+}
+
+async function count({ store }: Node, prefix: string): Promise<number> {
+  let found = 0
+  for await (const _ of store.range(prefix)) found++
+  return found
 }
 
 async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
