@@ -11,7 +11,7 @@ import { createLoginLimit } from '../connection/limits.ts'
 import type { Link, Links } from '../connection/link.ts'
 import { connackCode } from '../connection/wire.ts'
 import type { Outbox } from '../queue/outbox.ts'
-import { ForeignSession, isElsewhere, type Session, TooManySessions } from '../session/session.ts'
+import { ClientGone, ForeignSession, isElsewhere, type Session, TooManySessions } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Access } from './access.ts'
 import { createWillRoom, type createWills } from './wills.ts'
@@ -102,6 +102,7 @@ export function createAdmission(parts: {
         await begin(link, clientId, principal)
         isIn = !connection.destroyed
       } catch (error) {
+        if (error instanceof ClientGone) return connackCode.serverUnavailable
         if (error instanceof TooManySessions) return refuseOneMore(link, principal)
         if (!(error instanceof ForeignSession)) throw error
         return refuse(link, 'client-id', connackCode.identifierRejected, username)
@@ -155,7 +156,10 @@ export function createAdmission(parts: {
     link.logInDone()
     link.willGone()
     try {
-      if (session) await sessions.release(session, connection)
+      // A session that its client was never told of would come up later, and be taken for one that it knows.
+      const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
+      if (session && isUnknown) await sessions.drop(session)
+      else if (session) await sessions.release(session, connection)
       const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'
       if (willKey && isVoid) await store.commit([{ del: willKey }])
     } catch (error) {

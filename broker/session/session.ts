@@ -139,5 +139,8 @@ export function markSent(session: Session, entry: QueueEntry): number {
 /** Another node has let somebody in under this client id who has other permissions. */
 export class ForeignSession extends Error {}
 
+/** The client has closed the connection that logs in. It may have another session by now, on another node. */
+export class ClientGone extends Error {}
+
 /** The credential has as many persistent sessions as it may have. */
 export class TooManySessions extends Error {}

@@ -9,6 +9,7 @@ import type { HubTime } from './hub-time.ts'
 import { createOwed } from './owed.ts'
 import { createRecordCommits } from './record-commits.ts'
 import {
+  ClientGone,
   createSession,
   detach,
   ForeignSession,
@@ -84,6 +85,7 @@ export async function openSessions(parts: {
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
       for (let claims = 1; ; claims++) {
+        if (owner.destroyed) throw new ClientGone()
         // Another node may have let somebody in meanwhile.
         if (!admits(clientId, principal)) throw new ForeignSession()
         if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()

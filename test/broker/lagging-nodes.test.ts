@@ -4,6 +4,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createMembership } from '../../store/nodes/membership.ts'
 import { openBroker, type Peer, peer, publish, subscriber, texts } from '../conformance/peers.ts'
+import { rawClient } from '../raw-client.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
 /* A node that has not heard yet what the others did decides from an old memory. */
@@ -64,6 +65,41 @@ t.test('an event reaches a session that comes to a lagging node with a filter of
   const mover = await coming
   await publishes(mover, await peer(t, b, 'studio at b'), 'other')
   t.same(texts(mover), ['t t', 'other other'])
+})
+
+t.test('a log-in that its client gave up does not end the session that the client has since', async (t) => {
+  const { start } = openHub(t)
+  const [a, b] = [await start('a'), await start('b')]
+  await leave(await subscriber(t, b, 'mover', { t: 1 }, persistent))
+  await isOffline(b, 'mover')
+  await settled(b.store, a.store)
+
+  a.store.lag()
+  await leave(await peer(t, b, 'mover', persistent))
+  await isOffline(b, 'mover')
+  const given = await beginLogIn(t, a, 'mover', { clean: true })
+  given.socket.destroy()
+  await until(() => a.broker.connectionCount() === 0)
+  a.store.restore()
+  await until(() => !isClaiming(a, 'mover'))
+  await settled(a.store, b.store)
+
+  const again = await rawClient(t, b.port)
+  t.match(await again.connect({ clientId: 'mover', clean: false }), { sessionPresent: true })
+})
+
+t.test('a session that began with a log-in its client gave up is not kept', async (t) => {
+  const { start } = openHub(t)
+  const [a, b] = [await start('a'), await start('b')]
+  a.store.lag()
+  const given = await beginLogIn(t, a, 'mover', { clean: false })
+  given.socket.destroy()
+  await until(() => a.broker.connectionCount() === 0)
+  a.store.restore()
+  await until(() => a.broker.sessions.get('mover') === undefined)
+  await settled(a.store, b.store)
+  const again = await rawClient(t, b.port)
+  t.match(await again.connect({ clientId: 'mover', clean: false }), { sessionPresent: false })
 })
 
 for (const how of ['is offline', 'is offline, and was connected there', 'is connected elsewhere'] as const) {
@@ -171,6 +207,15 @@ function openHub(t: Test) {
 async function publishes(listener: Peer, publisher: Peer, topic: string): Promise<void> {
   publisher.send(publish(topic, 1))
   await until(() => texts(listener).includes(`${topic} ${topic}`))
+}
+
+/** A client whose log-in is on its way into the store. */
+async function beginLogIn(t: Test, node: Node, clientId: string, { clean }: { clean: boolean }) {
+  const client = await rawClient(t, node.port)
+  const protocol = { protocolId: 'MQTT', protocolVersion: 4, keepalive: 0 } as const
+  client.send({ cmd: 'connect', clientId, clean, ...protocol })
+  await until(() => isClaiming(node, clientId))
+  return client
 }
 
 async function leave(client: Peer): Promise<void> {
