@@ -143,7 +143,11 @@ export async function check(
     `${faults.length} faults, ${startedAgain(nodes)} nodes that started again by themselves`,
   ].join(', ')
   const problems = findings.flatMap(({ problems }) => problems)
-  return { faults, findings, notYet, summary, trails: trailsOf(problems, sessions, sent, began) }
+  const trails = [
+    `the first fault could happen at ${Math.round(began)}`,
+    ...trailsOf(problems, sessions, sent, began),
+  ]
+  return { faults, findings, notYet, summary, trails }
 }
 
 /** The trails behind problems that name a session and an event. */

@@ -108,6 +108,7 @@ export function createHopper(parts: {
     const entered = await enter(node, {
       ...{ login, clientId, clean: false, timeoutMs: random.between(2_500, 8_000), onMessage: receiver() },
       onSent: () => {
+        step(`asks node ${node.index} for its session`)
         if (before === 'absent') presence = 'unknown'
       },
     })
