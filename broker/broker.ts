@@ -91,6 +91,7 @@ export async function createBroker(parts: {
     stored: createSubscriptions<Session>(),
     live: createSubscriptions<Session>(),
     grantedElsewhere: 0,
+    removedElsewhere: 0,
   }
   const sequences = createSequences(clock, nodes.slot)
   const { queueLimit, sessionExpiryMs: expiryMs } = limits

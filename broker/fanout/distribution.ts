@@ -40,6 +40,8 @@ export interface Routes {
   live: ReturnType<typeof createSubscriptions<Session>>
   /** How many filters other nodes have granted. */
   grantedElsewhere: number
+  /** How many filters other nodes have removed. */
+  removedElsewhere: number
 }
 
 /**
@@ -200,6 +202,7 @@ export function createDistribution(parts: {
   async function commit(changes: Change[], batch: readonly Delivery[], underway?: () => void): Promise<void> {
     if (changes.length === 0) return
     const finished = outbox.finished.take()
+    const { removedElsewhere } = routes
     try {
       await store.commit([...finished, ...changes], underway)
     } catch (error) {
@@ -208,6 +211,17 @@ export function createDistribution(parts: {
       // Should the store not be readable either, the next event of the topic takes its place.
       await Promise.allSettled(batch.map(({ takeBack }) => takeBack?.()))
       throw error
+    }
+    if (routes.removedElsewhere > removedElsewhere) for (const delivery of batch) withdraw(delivery)
+  }
+
+  /** From sessions whose filter was removed on another node before the commit, which this node heard of only then. */
+  function withdraw({ message, planned }: Delivery): void {
+    const holders = routes.stored.match(message.topic)
+    for (const [session, plan] of planned) {
+      if (session.owner || holders.has(session)) continue
+      planned.delete(session)
+      outbox.withdraw(plan)
     }
   }
 

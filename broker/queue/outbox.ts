@@ -90,6 +90,12 @@ export async function openOutbox(parts: {
       session.connection.deliver(publish, entry.qos, flags, entry.packetId)
     },
 
+    /** Takes out what was planned and stored, and should not be sent. */
+    withdraw({ session, entry }: Planned): void {
+      queues.stored(entry)
+      finished.add(queues.remove(session, entry))
+    },
+
     /** PUBACK, PUBREC or PUBCOMP of a client. */
     acknowledge,
 

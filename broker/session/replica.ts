@@ -1,5 +1,6 @@
 import { filterMatches } from '../../event/topic.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
+import { slotIn } from '../../store/nodes/sequences.ts'
 import type { Store } from '../../store/store.ts'
 import { keyOf } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -96,8 +97,10 @@ export function followSessions(parts: {
 
   /** The node that queued it may not have heard yet that the client has unsubscribed [MQTT-3.10.4-2]. */
   function isWanted(session: Session, { sequence, topic }: QueueEntry): boolean {
+    if (session.queue.has(sequence) || sessions.isClaiming(session)) return true
     // The node of the client knows its filters first, also those that are not stored yet.
-    if (session.queue.has(sequence) || isHeldElsewhere(session)) return true
+    const { node } = session
+    if (isElsewhere(session) && node !== undefined && nodes.slotOf(node) === slotIn(sequence)) return true
     // A filter that was removed here applies until that is stored.
     if (session.version !== session.storedVersion) return true
     return [...session.subscriptions.keys()].some((filter) => filterMatches(filter, topic))

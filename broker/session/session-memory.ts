@@ -97,7 +97,9 @@ export function createSessionMemory(parts: {
     const filters = new Map(subscriptions)
     session.grantedAt = grantedAt
     for (const [filter, qos] of [...session.subscriptions]) {
-      if (filters.get(filter) !== qos) unsubscribe(session, filter)
+      if (filters.get(filter) === qos) continue
+      routes.removedElsewhere++
+      unsubscribe(session, filter)
     }
     for (const [filter, qos] of filters) {
       if (session.subscriptions.has(filter) || !mayHave(session, filter)) continue

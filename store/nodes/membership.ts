@@ -67,6 +67,7 @@ export async function createMembership(parts: {
     isShared: true,
     slot: () => own ?? 0,
     isLiving: (node) => memberOf(node) !== undefined,
+    slotOf: (node) => memberOf(node)?.[0],
     living: () => [...members].sort(([a], [b]) => a - b).map(([, { node }]) => node),
     nameOf: (node) => memberOf(node)?.[1].name ?? node,
     isLeader: () => isFirst(() => true),

@@ -9,6 +9,8 @@ export interface Nodes {
   /** A number below `maxNodes` that no other living node has. */
   slot(): number
   isLiving(node: string): boolean
+  /** The slot of a living node. */
+  slotOf(node: string): number | undefined
   /** Ids, this one included, by slot. */
   living(): readonly string[]
   nameOf(node: string): string
@@ -37,6 +39,7 @@ export function createOnlyNode(name: string): Nodes {
     isShared: false,
     slot: () => 0,
     isLiving: (node) => node === self,
+    slotOf: (node) => (node === self ? 0 : undefined),
     living: () => [self],
     nameOf: () => name,
     isLeader: () => true,

@@ -34,6 +34,11 @@ export function sequencesIn(ms: number): number {
   return ms * perNode * maxNodes
 }
 
+/** The slot of the node that made a sequence. */
+export function slotIn(sequence: number): number {
+  return sequence % maxNodes
+}
+
 /** When a sequence was made, milliseconds since the epoch. */
 export function sequenceTime(sequence: number): number {
   return Math.floor(sequence / sequencesIn(1))

@@ -128,6 +128,30 @@ for (const how of ['is offline', 'is offline, and was connected there', 'is conn
   })
 }
 
+for (const there of ['the lagging node', 'a third node'] as const) {
+  t.test(`a session that comes to ${there} gets nothing that the lagging node queued`, async (t) => {
+    const { start } = openHub(t)
+    const [a, b, c] = [await start('a'), await start('b'), await start('c')]
+    const leaver = await subscriber(t, b, 'leaver', { t: 1, kept: 1 }, persistent)
+    const publisher = await peer(t, a, 'studio')
+    await settled(a.store, b.store)
+
+    a.store.lag()
+    leaver.send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['t'] })
+    await leaver.next('unsuback')
+    await settled(b.store)
+    b.store.cut()
+    publisher.send(publish('t', 1))
+    await publisher.settled()
+    a.store.restore()
+    await publisher.next('puback')
+    await settled(a.store, c.store)
+    const after = await peer(t, there === 'a third node' ? c : a, 'leaver', persistent)
+    await publishes(after, publisher, 'kept')
+    t.same(texts(after), ['kept kept'])
+  })
+}
+
 t.test('an entry that is refused leaves the message to the other sessions that have it', async (t) => {
   const { start } = openHub(t)
   const [a, b] = [await start('a'), await start('b')]

@@ -110,6 +110,7 @@ t.test('who subscribes on another node meanwhile is not late: the event was reta
     stored: createSubscriptions<Session>(),
     live: createSubscriptions<Session>(),
     grantedElsewhere: 0,
+    removedElsewhere: 0,
   }
   const sessionOf = (fields: object) => ({ permission: '', ...fields }) as Session
   for (let index = 0; index < 1_000; index++) {

@@ -99,7 +99,7 @@ async function openNodes(t: Test, count: number) {
           maxPerCredential: 1_000,
           mayHave: () => true,
         },
-        routes: { ...routes, grantedElsewhere: 0 },
+        routes: { ...routes, grantedElsewhere: 0, removedElsewhere: 0 },
       })
       followSessions({ store, sessions, outbox, nodes, log })
       store.start()
