@@ -7,8 +7,8 @@ import { startSentinelBackend } from './sentinel.ts'
 
 /*
  * FENCE_SEED, FENCE_COUNT and FENCE_SECONDS run other and more seeds, for longer. FENCE_FAULTS names the kinds of
- * faults that happen, for example kill,stop. FENCE_STORE=sentinel lets replicas
- * take the place of Redis; FENCE_REPLICAS says for how many of them nodes wait.
+ * faults that happen, for example kill,stop. FENCE_STORE=sentinel lets replicas take the place of Redis;
+ * FENCE_REPLICAS says for how many of them nodes wait.
  */
 const first = Number(process.env.FENCE_SEED ?? 1)
 const count = Number(process.env.FENCE_COUNT ?? 2)
