@@ -18,11 +18,35 @@ interface Answered {
 
 export type RequestLog = ReturnType<typeof createRequestLog>
 
-/** One line and one count for every answer of the HTTPS port, whoever gave it. */
+const minuteMs = 60_000
+/** Lines a minute about requests of strangers that were refused: they can make as many as they like. */
+const refusedPerMinute = 600
+
+/**
+ * One count for every answer of the HTTPS port, whoever gave it, and one line; of refused requests without a user at
+ * most 600 a minute. `leftOut` of a line is the number of those without a line before it.
+ */
 export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics }) {
+  let minute = 0
+  let lines = 0
+  let leftOut = 0
+
   return ({ url, ...answered }: Answered, level: 'debug' | 'info' = 'info'): void => {
-    const { route, status } = answered
+    const { route, status, userId } = answered
     metrics.httpsRequests.inc({ route: route ?? 'none', status })
-    log[level]({ ...answered, path: url?.split('?')[0]?.slice(0, 200) ?? null }, 'request')
+    if (status >= 400 && userId === undefined && !hasLine()) {
+      leftOut++
+      return
+    }
+    const path = url?.split('?')[0]?.slice(0, 200) ?? null
+    log[level]({ ...answered, path, ...(leftOut > 0 && { leftOut }) }, 'request')
+    leftOut = 0
+  }
+
+  function hasLine(): boolean {
+    const now = Math.floor(performance.now() / minuteMs)
+    if (now !== minute) lines = 0
+    minute = now
+    return ++lines <= refusedPerMinute
   }
 }

@@ -62,8 +62,8 @@ const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
 const largeBytes = 16 * 1024
-/** A SUBSCRIBE or UNSUBSCRIBE of more filters takes as much: a filter costs some microseconds. */
-const manyFilters = 50
+/** So does a SUBSCRIBE or UNSUBSCRIBE of more filters: one costs some microseconds. */
+const manyFilters = 10
 /** Other packets cost some hundred microseconds: of all connections, so many are taken in a turn. */
 const smallPerTurn = 64
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
@@ -216,6 +216,7 @@ export async function createBroker(parts: {
 
     /** Takes over a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
+      const isOver = () => !connection.isOpen
       const connection = new MqttConnection(socket, remoteAddress, limits, {
         collect: (isBeforeLogIn, end) => (isBeforeLogIn ? beforeLogIn : afterwards).collect(end),
         acknowledged: (type, packetId) => {
@@ -240,11 +241,12 @@ export async function createBroker(parts: {
           const turns = bytes <= largeBytes ? smallPackets : largePackets
           // In its turn, so that what the event before it cost has been charged by then.
           const pay = () => publishRate.enter(username, () => resume('rate'))
-          return turns.enter(() => pay() && resume('turn')) && pay()
+          return turns.enter(() => pay() && resume('turn'), { asker: username, isOver }) && pay()
         },
         requesting(filters, resume) {
+          const asker = connection.principal?.username ?? ''
           const turns = filters <= manyFilters ? smallPackets : largePackets
-          return turns.enter(() => void resume('turn'))
+          return turns.enter(() => void resume('turn'), { asker, isOver })
         },
       })
       const link = links.add(connection)

@@ -3,6 +3,7 @@ import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { costOf } from '../validator/cost.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import type { Receive, Received } from './receiving.ts'
@@ -18,6 +19,7 @@ export function createIngest(parts: {
   metrics: Metrics
 }): Receive {
   const { pipeline, maxTopicLevels, log, metrics } = parts
+  const warnOfDenied = createRareWarning(log, 'publish denied and dropped')
 
   return async (received) => {
     const { principal, topic, payload, grantedSince } = received
@@ -58,9 +60,6 @@ export function createIngest(parts: {
   function logDenied({ principal, clientId, topic, isWill }: Received, code: string, reason: string): void {
     metrics.publishesDenied.inc({ code })
     const { username } = principal
-    log.warn(
-      { username, clientId, topic: topic.slice(0, 200), isWill, code, reason },
-      'publish denied and dropped',
-    )
+    warnOfDenied(username, { username, clientId, topic: topic.slice(0, 200), isWill, code, reason })
   }
 }

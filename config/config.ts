@@ -326,8 +326,8 @@ function hasProtocol(value: string, protocol: string): boolean {
 /** The platform's fetch takes no user and password in a URL. */
 function isFeedUrl(value: string): boolean {
   if (!hasProtocol(value, 'https:')) return false
-  const { username, password } = new URL(value)
-  return username === '' && password === ''
+  const { username, password, hostname } = new URL(value)
+  return username === '' && password === '' && hostname.length <= 253
 }
 
 function isRedisUrl(value: string): boolean {

@@ -17,11 +17,16 @@ export function mask(name: string, value: unknown): unknown {
 // Not every `key`: `tlsKey` is the path of one.
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
-/** Works on broken URLs too: they are shown when they are refused. Rather a letter too many than a password. */
+/**
+ * Works on broken URLs too: they are shown when they are refused. Rather a letter too many than a password: the names of
+ * parameters stay, their values go.
+ */
 function maskUrl(text: string): string {
   return text
     .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*[:/].*@|^([a-z][a-z0-9+.-]*:\/\/).*@/is, '$1$2***@')
-    .replace(/([?&][^=&#]*(?:pass|pw|secret|token|key|sig|auth|cred)[^=&#]*=)[^&#]*/gi, `$1${masked}`)
+    .replace(/([?&;][^=&;#]*=)[^&;#]*/g, `$1${masked}`)
+    .replace(/(:\/\/.*?\?)[^=&;#]+(?=#|$)/s, `$1${masked}`)
+    .replace(/(:\/\/.*?#).+/s, `$1${masked}`)
 }
 
 /** A value as a problem names it. */

@@ -64,6 +64,8 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors: ErrorItem[] = []
   const levels: Level[] = []
   let values = 0
+  /** No more than there are values, unless it is no JSON. */
+  let keys = 0
   let index = 0
   while (index < text.length) {
     const level = levels.at(-1)
@@ -94,6 +96,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
         if (level?.keys !== undefined && text[skipSpace(text, end)] === ':') {
           level.at = spelledKey(text.slice(index, end))
           checkKey(level.at, level.keys)
+          keys++
         } else {
           values++
         }
@@ -115,7 +118,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
         index = word.lastIndex
     }
     if (errors.length >= maxErrors) return { errors, isComplete: false }
-    if (values > maxValues) {
+    if (Math.max(values, keys) > maxValues) {
       const error = errorItem('payload.json', '.', `more than ${maxValues} values`)
       return { errors: [...errors, error], isComplete: false }
     }

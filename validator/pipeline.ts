@@ -165,14 +165,15 @@ export function createPipeline(parts: {
     metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
     if (report.dryRun) return report
     for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
-    if (report.outcome !== 'published') {
+    if (report.outcome === 'published') {
+      const isLate = metrics.recordBudget(performance.now() - arrival.started)
+      if (isLate) log.warn({ id: report.id, event: report.event }, 'event took longer than 220 ms')
+    } else if (institutions.length > 0) {
       const { outcome, event, services, errors } = report
       log.info(
         { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
         'event refused',
       )
-    } else if (metrics.recordBudget(performance.now() - arrival.started)) {
-      log.warn({ id: report.id, event: report.event }, 'event took longer than 220 ms')
     }
     return report
   }

@@ -53,6 +53,8 @@ export class MqttConnection extends Duplex {
   #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   readonly #fitsTurn = countPerTurn(packetsPerTurn)
+  // A function made where the packet is read would keep the whole packet for as long as its PUBLISH waits.
+  readonly #publishNow = (publish: PublishFrame) => this.#publish(publish)
   #connackSeen = false
   #lastHeard = performance.now()
   /** When the last bytes came in. */
@@ -288,7 +290,7 @@ export class MqttConnection extends Duplex {
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
       case packetType.publish:
-        this.#waiting.publish(frame, (publish) => this.#publish(publish))
+        this.#waiting.publish(frame, this.#publishNow)
         return
       case packetType.subscribe:
         this.#waiting.request(frame, () => this.#answer(frame, this.#events.subscribe))

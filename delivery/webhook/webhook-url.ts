@@ -42,11 +42,20 @@ export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean })
   const { protocol, username, password, port } = url
   if (protocol !== 'https:') return `expected https, not ${protocol.slice(0, 20)}`
   if (username !== '' || password !== '') return 'expected no user name and password in it'
+  const host = hostOf(url)
+  if (!isHostName(host)) return 'expected a host name of at most 253 characters, 63 between dots'
   if (allowPrivate) return undefined
   // Below 1024 are the ports of mail, shells, file servers and the like.
   if (port !== '' && Number(port) < 1024) return `expected port 443 or one above 1023, not ${port}`
-  const host = hostOf(url)
   return isIP(host) !== 0 && !isPublicAddress(host) ? 'the address is not a public one' : undefined
+}
+
+/**
+ * Whether a name or address can be one of DNS (RFC 1035 §2.3.4). OpenSSL refuses a longer one as the server name of a
+ * handshake, and Node then ends the TLS connection of somebody else with that error.
+ */
+function isHostName(host: string): boolean {
+  return host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)
 }
 
 /** The host as an address or a name; the parser has written every spelling of an IPv4 address as four numbers. */
@@ -60,8 +69,11 @@ export function isPublicAddress(address: string): boolean {
   // `process` turns an IPv4 address in IPv6 clothes into what it is.
   const processed = ipaddr.process(address)
   const isAssigned = processed instanceof ipaddr.IPv4 || processed.match(globalUnicast, 3)
-  return isAssigned && processed.range() === 'unicast'
+  return isAssigned && processed.range() === 'unicast' && processed.toString() !== platformAddress
 }
+
+/** The host agent of Azure, for every virtual machine there. */
+const platformAddress = '168.63.129.16'
 
 /** All of IPv6 that is given out (RFC 4291 §2.4): what is not would be public by what nobody says of it. */
 const globalUnicast = ipaddr.IPv6.parse('2000::')

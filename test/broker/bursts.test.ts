@@ -71,6 +71,38 @@ t.test('of all connections one SUBSCRIBE with many filters is decided in a turn'
   t.ok(most <= 1000, `at most ${most} filters in one turn`)
 })
 
+t.test('a client does not wait for the many connections of another credential', async (t) => {
+  const order: string[] = []
+  const broker = await startPlainBroker({
+    access: {
+      authenticate: (username) => ({ role: 'subscriber', username, filters: ['#'] }),
+      maySubscribe: ({ username }) => {
+        order.push(username)
+        return { allowed: true }
+      },
+    },
+  })
+  t.teardown(broker.close)
+  const logIn = async (username: string, clientId: string) => {
+    const client = await rawClient(t, broker.port)
+    await client.connect({ clientId, username, password: Buffer.from('x') })
+    return client
+  }
+  const greedy = await Promise.all(Array.from({ length: 50 }, (_, index) => logIn('greedy', `app ${index}`)))
+  const modest = await logIn('modest', 'radio')
+  const subscriptions = Array.from({ length: 500 }, (_, index) => ({
+    topic: `radio/${index}`,
+    qos: 0 as const,
+  }))
+  const many = generate({ cmd: 'subscribe', messageId: 1, subscriptions })
+  for (const client of greedy) client.send(many, many)
+  await greedy[0]?.next('suback')
+  modest.send(many)
+  await Promise.all([modest.next('suback'), ...greedy.map((client) => client.next('suback', 1))])
+  const before = order.lastIndexOf('modest') - 500
+  t.ok(before < 25_000, `${before} of 50,000 filters of the other came first`)
+})
+
 t.test('the time of an event begins with its last byte, also where it waits for a turn', async (t) => {
   const broker = await startPlainBroker()
   t.teardown(broker.close)

@@ -346,6 +346,17 @@ t.test('the passwords of redis are masked', async (t) => {
   t.notMatch(problemsOf({ HUB_CONFIG: file(t, { redis: { password: ['geheim'] } }) }).join(), /geheim/)
 })
 
+t.test('of a URL no value is shown that may be a secret', async (t) => {
+  const table: [url: string, shown: string][] = [
+    ['https://feed.example/all', 'https://feed.example/all'],
+    ['https://feed.example/all?code=geheim&page=1', 'https://feed.example/all?code=***&page=***'],
+    ['https://feed.example/all?geheim', 'https://feed.example/all?***'],
+    ['https://feed.example/all?a=1;jwt=geheim', 'https://feed.example/all?a=***;jwt=***'],
+    ['https://feed.example/all?a=1#token=geheim', 'https://feed.example/all?a=***#***'],
+  ]
+  for (const [url, shown] of table) t.equal(maskedConfig(configOf({ HUB_FEED: url })).feed, shown, url)
+})
+
 t.test('secrets are masked in what hubctl config shows, everything else is not', async (t) => {
   const HUB_CONFIG = file(t, {
     plugins: [
@@ -370,7 +381,7 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
     plugins: [
       {
         type: 'dts',
-        url: 'https://***@dts.example/in?a=1&apikey=***&auth=***&pw=***&b=2',
+        url: 'https://***@dts.example/in?a=***&apikey=***&auth=***&pw=***&b=***',
         token: '***',
         key: '***',
       },

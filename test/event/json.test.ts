@@ -46,6 +46,11 @@ t.test('what is refused, and where', async (t) => {
     [`{"a":[1e999,${'1,'.repeat(9_996)}1]}`, ['.a.0', /out of range/]],
     [`{"a":[${'1,'.repeat(9_999)}1]}`, ['.', /more than 10000 values/]],
     [`{"a":[${'{},'.repeat(9_998)}{"b":""}]}`, ['.', /more than 10000 values/]],
+    // No JSON, and looked through no further than JSON would be.
+    [
+      `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":`).join('')}`,
+      ['.', /more than 10000 values/],
+    ],
     [`{${'"a":null,'.repeat(9_998)}"b":true}`, ['.a', /"a" occurs twice/]],
     [nested(65), [`.a${'.0'.repeat(63)}`, /deeper than 64/]],
   ]

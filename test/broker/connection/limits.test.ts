@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { generate } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { connect, connectPublisher } from '../../clients.ts'
@@ -145,6 +147,9 @@ t.test('a CONNECT that drips is cut off when its time is over', async (t) => {
   t.pass('however long it goes on')
 })
 
+setFlagsFromString('--expose-gc')
+const collectGarbage: () => void = runInNewContext('gc')
+
 /** Two events at once, and then one every second. */
 const slow = { publishRate: 1 }
 
@@ -196,6 +201,9 @@ t.test('of a client that may never publish nothing is kept that waits', async (t
   await spendRate(t, broker)
   const clients = await waitingPublishes(t, broker, 100)
   while (sizes.length < 3) await new Promise((resolve) => setImmediate(resolve))
+  collectGarbage()
+  const kept = process.memoryUsage().arrayBuffers
+  t.ok(kept < 45_000_000, `${kept} bytes are kept of 90,000,000`)
   t.notOk(
     clients.some(({ isClosed }) => isClosed),
     'nothing has to give way',

@@ -20,6 +20,7 @@ t.test('public https URLs are taken', async (t) => {
     'https://unresolved.example/',
     'https://bücher.example/',
     'https://public.example./',
+    `https://${'long.'.repeat(48)}example/`,
   ]) {
     t.equal(await check(url), undefined, url)
   }
@@ -43,6 +44,10 @@ t.test('everything else is not, whatever its spelling', async (t) => {
     'https://db.internal/',
     'https://router.home.arpa/',
     'https://intranet/',
+    `https://${'a'.repeat(64)}.example/`,
+    `https://${'long.'.repeat(50)}example/`,
+    'https://a..example/',
+    'https://168.63.129.16/',
     'https://127.0.0.1/',
     'https://127.1/',
     'https://2130706433/',
@@ -82,7 +87,12 @@ t.test('where private addresses are allowed it must still be https', async (t) =
   for (const url of ['https://localhost:9443/', 'https://127.0.0.1/', 'https://private.example/']) {
     t.equal(await check(url, true), undefined, url)
   }
-  for (const url of ['http://localhost/', 'https://user:secret@localhost/', 'x'])
+  for (const url of [
+    'http://localhost/',
+    'https://user:secret@localhost/',
+    `https://${'a'.repeat(300)}/`,
+    'x',
+  ])
     t.ok(await check(url, true), url)
 })
 
