@@ -96,8 +96,11 @@ export function followSessions(parts: {
   }
 
   /** The node that queued it may not have heard yet that the client has unsubscribed [MQTT-3.10.4-2]. */
-  function isWanted(session: Session, { sequence, topic }: QueueEntry): boolean {
-    if (session.queue.has(sequence) || sessions.isClaiming(session)) return true
+  function isWanted(session: Session, entry: QueueEntry): boolean {
+    const { sequence, topic } = entry
+    // One of an earlier session with this client id is kept apart.
+    if (session.queue.has(sequence) || entry.session !== session.createdAt) return true
+    if (sessions.isClaiming(session)) return true
     // The node of the client knows its filters first, also those that are not stored yet.
     const { node } = session
     if (isElsewhere(session) && node !== undefined && nodes.slotOf(node) === slotIn(sequence)) return true

@@ -77,6 +77,7 @@ async function openNodes(t: Test, count: number) {
         self: `${slot}`,
         isShared: true,
         isLiving: () => true,
+        slotOf: Number,
         isLeader: () => slot === 0,
       }
       const routes = { stored: createSubscriptions<Session>(), live: createSubscriptions<Session>() }
@@ -133,6 +134,7 @@ t.test(
         const owner = {} as MqttConnection
         const { session } = await other.sessions.claim('gone', false, player, owner)
         other.sessions.subscribe(session, message.topic, 1)
+        await other.sessions.storeSubscriptions(session)
         await settled(...nodes.map(({ store }) => store))
         await node.queue()
         await other.sessions.release(session, owner)
@@ -159,6 +161,7 @@ t.test(
     const owner = { isOpen: true, paced: async () => {}, deliver() {}, cut() {} } as unknown as MqttConnection
     const { session } = await a.sessions.claim('gone', false, player, owner)
     a.sessions.subscribe(session, message.topic, 1)
+    await a.sessions.storeSubscriptions(session)
     await heard()
     // By the other node, so that this one has the bodies at hand, and sends before it hears of the take-over.
     for (const _ of [1, 2]) await b.queue()
