@@ -127,15 +127,19 @@ t.test('the slot of a node that is gone is free', async (t) => {
   t.equal(b.nodes.isLeader(), false)
 })
 
-t.test('a node that starts again says that its former self is gone', async (t) => {
-  const directory = t.testdir()
+/** A node that is cut off and starts again beside another one. It has not joined yet. */
+async function startedAgain(t: Test) {
   const space = createSharedSpace()
-  const idFile = join(directory, 'id')
+  const idFile = join(t.testdir(), 'id')
   const [former, other] = [await openNode(t, space, { idFile }), await openNode(t, space)]
   await former.nodes.join()
   await other.nodes.join()
   former.store.cut()
-  const again = await openNode(t, space, { idFile })
+  return { former, other, again: await openNode(t, space, { idFile }) }
+}
+
+t.test('a node that starts again says that its former self is gone', async (t) => {
+  const { former, other, again } = await startedAgain(t)
   await again.nodes.join()
   await settled(other.store)
   t.equal(again.nodes.slot(), 0, 'its slot is free for it')
@@ -144,14 +148,7 @@ t.test('a node that starts again says that its former self is gone', async (t) =
 })
 
 t.test('a node that starts again while the others bury its former self joins all the same', async (t) => {
-  const directory = t.testdir()
-  const space = createSharedSpace()
-  const idFile = join(directory, 'id')
-  const [former, other] = [await openNode(t, space, { idFile }), await openNode(t, space)]
-  await former.nodes.join()
-  await other.nodes.join()
-  former.store.cut()
-  const again = await openNode(t, space, { idFile })
+  const { other, again } = await startedAgain(t)
   // It has not heard of it when it joins.
   await Promise.all([other.store.commit([{ del: 'member/00' }]), again.nodes.join()])
   await settled(again.store, other.store)
