@@ -38,6 +38,10 @@ export const httpsErrors = {
     path: '.headers.content-length',
     message: 'The body is not as long as the header says',
   },
+  'request.upgrade': {
+    path: '.headers.upgrade',
+    message: 'The only upgrade is to WebSocket with the sub-protocol mqtt, by GET /mqtt',
+  },
   'request.form': { path: '.', message: 'The request is not well-formed HTTP' },
 } as const satisfies Record<string, Omit<ErrorItem, 'errorCode'>>
 

@@ -6,7 +6,7 @@ import { createHalfReceived } from '../listener/half-received.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
-import type { ErrorStatus } from './answer.ts'
+import { type ErrorStatus, httpsError } from './answer.ts'
 import type { RawAnswer } from './raw-answer.ts'
 
 /** Where MQTT over WebSocket is served (design.md §3). */
@@ -73,7 +73,8 @@ export function createWebSocketDoor(parts: {
       socket.on('error', () => socket.destroy())
       const status = whyNot(request) ?? noPlace(socket, remoteAddress)
       if (status !== undefined) {
-        answerRaw(socket, status, { request, remoteAddress })
+        const errors = status === 400 ? [httpsError('request.upgrade')] : []
+        answerRaw(socket, status, { request, remoteAddress, errors })
         return
       }
       taken()
@@ -142,7 +143,7 @@ export function createWebSocketDoor(parts: {
   }
 
   function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
-    if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
+    if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 400
     if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
     const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
     return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]

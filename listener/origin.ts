@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 export interface Origin {
   /** What one subscriber line has: an IPv4 address, or an IPv6 /64. */
   address: string
-  /** What one provider hands out together: the IPv4 /24, or the IPv6 /64. */
+  /** What one provider hands out together: the IPv4 /24, or the IPv6 /48. */
   network: string
 }
 
@@ -14,9 +14,11 @@ export function originOf(text: string): Origin {
   // `process` turns an IPv4 address in IPv6 clothes into what it is.
   const parsed = ipaddr.process(text)
   if (parsed instanceof ipaddr.IPv6) {
-    const parts = parsed.parts.slice(0, 4).map((part) => part.toString(16))
-    const network = `${parts.join(':')}::/64`
-    return { address: network, network }
+    const parts = parsed.parts.map((part) => part.toString(16))
+    return {
+      address: `${parts.slice(0, 4).join(':')}::/64`,
+      network: `${parts.slice(0, 3).join(':')}::/48`,
+    }
   }
   return { address: parsed.toString(), network: `${parsed.octets.slice(0, 3).join('.')}.0/24` }
 }

@@ -7,56 +7,83 @@ export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 /** How well a place is known: somebody has logged in from the address, from its network, or never. */
 export type Familiarity = 'address' | 'network' | 'strange'
 
-/** Addresses that are kept; the oldest go. */
-const maxAddresses = 10_000
+/** Places that are kept; the oldest go. One account must not push out the places of all others. */
+const usualLimits = { all: 10_000, perAccount: 50 }
 const dayMs = 86_400_000
-/** Whoever has not been there for so long comes as a stranger. */
+/** A place without a log-in for so long is forgotten with the next place that is stored. */
 const keepMs = 90 * dayMs
 
 /**
- * From where people have logged in, stored: what strangers do elsewhere must not keep them out. It says nothing
- * about accounts, so that nobody learns of one by being treated better.
+ * The places from which accounts have logged in, stored: failures of strangers elsewhere must not keep owners out.
+ * An account is a key without a space.
  */
-export async function createFamiliar(parts: { store: Store; clock: () => number; limit?: number }) {
-  const { store, clock, limit = maxAddresses } = parts
-  const collection = await createCollection<{ at: number }>(store, 'familiar-address')
-  /** How many of its addresses are known. */
-  const networks = new Map<string, number>()
-  for (const [address] of collection.entries()) count(address, 1)
-  collection.onChanged((address, before, after) => {
-    if ((before === undefined) !== (after === undefined)) count(address, after ? 1 : -1)
-  })
+export async function createFamiliar(parts: {
+  store: Store
+  clock: () => number
+  limits?: typeof usualLimits
+}) {
+  const { store, clock, limits = usualLimits } = parts
+  const collection = await createCollection<{ at: number }>(store, 'familiar-place')
+  /** When each account last logged in at each of its places, the oldest first. */
+  const places = new Map<string, number>()
+  /** Number of places of each address, network, account, and account in a network. */
+  const counts = new Map<string, number>()
+  for (const [key, { at }] of [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)) show(key, at)
+  collection.onChanged((key, _before, after) => (after ? show(key, after.at) : drop(key)))
 
   return {
+    /** How well the place is known, whichever account logged in. */
     of({ address, network }: Origin): Familiarity {
-      const known = collection.get(address)
-      if (known && clock() - known.at < keepMs) return 'address'
-      return networks.has(network) ? 'network' : 'strange'
+      if (counts.has(address)) return 'address'
+      return counts.has(network) ? 'network' : 'strange'
     },
 
-    /** Somebody has logged in from there. Stored once a day. */
-    async remember({ address }: Origin): Promise<void> {
-      const known = collection.get(address)
-      if (known && clock() - known.at < dayMs) return
-      await collection.put(address, { at: clock() })
-      if (!known) count(address, 1)
-      await forget()
+    /** Whether this account has logged in from that network. */
+    knows: (account: string, { network }: Origin): boolean => counts.has(`${account} ${network}`),
+
+    /** The account has logged in from there. Stored once a day. */
+    async remember(account: string, { address }: Origin): Promise<void> {
+      const key = `${account} ${address}`
+      const now = clock()
+      if (now - (places.get(key) ?? -Infinity) < dayMs) return
+      await collection.put(key, { at: now })
+      show(key, now)
+      for (const old of surplus(account, now)) {
+        drop(old)
+        await collection.delete(old)
+      }
     },
   }
 
-  async function forget(): Promise<void> {
-    const oldest = [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)
-    const surplus = oldest.length - limit
-    for (const [index, [address, { at }]] of oldest.entries()) {
-      if (index >= surplus && clock() - at < keepMs) return
-      if (await collection.delete(address)) count(address, -1)
+  function* surplus(account: string, now: number): Generator<string> {
+    if ((counts.get(account) ?? 0) > limits.perAccount) {
+      for (const key of places.keys()) {
+        if ((counts.get(account) ?? 0) <= limits.perAccount) break
+        if (key.startsWith(`${account} `)) yield key
+      }
+    }
+    for (const [key, at] of places) {
+      if (places.size <= limits.all && now - at < keepMs) return
+      yield key
     }
   }
 
-  function count(address: string, change: number): void {
-    const { network } = originOf(address.replace(/\/64$/, ''))
-    const left = (networks.get(network) ?? 0) + change
-    if (left > 0) networks.set(network, left)
-    else networks.delete(network)
+  function show(key: string, at: number): void {
+    if (!places.delete(key)) count(key, 1)
+    places.set(key, at)
+  }
+
+  function drop(key: string): void {
+    if (places.delete(key)) count(key, -1)
+  }
+
+  function count(key: string, change: number): void {
+    const [account = '', place = ''] = key.split(' ')
+    const { network } = originOf(place.replace(/\/64$/, ''))
+    for (const counted of [place, network, account, `${account} ${network}`]) {
+      const left = (counts.get(counted) ?? 0) + change
+      if (left > 0) counts.set(counted, left)
+      else counts.delete(counted)
+    }
   }
 }

@@ -15,8 +15,8 @@ export type LogInResult =
   | { refused: 'throttled'; retryAfter: number }
 
 const windowSeconds = 60
-/** Mails per account and hour. More would be a nuisance made by strangers. */
-const mailsPerHour = 3
+/** Mails per account and hour: asked for by strangers, or in one known network; and in all known networks. */
+const mailsPerHour = { perPlace: 3, known: 10 }
 
 /** A limit, and what it counts of this attempt. */
 type Count = readonly [limiter: Limiter, key: string]
@@ -30,7 +30,7 @@ export function createLogIn(parts: {
   /** Where other nodes hear of failures; absent: there are none. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
-  /** From where people have logged in before; absent: everybody is a stranger. */
+  /** From where accounts have logged in before; absent: everybody is a stranger. */
   familiar?: Familiar
   /** Failures per address and minute, half as many per account from there; 0: no limit. */
   failures: number
@@ -42,9 +42,10 @@ export function createLogIn(parts: {
   const perNetwork = limiter('login-network', 5 * failures)
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
-  /** Over all places nobody has logged in from: many of them together must not guess without end. */
+  /** Over all networks the account has not logged in from: many of them together must not guess without end. */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
-  const mails = limiter('reset-mail', mailsPerHour, 3600)
+  const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
+  const mailsOfKnown = limiter('reset-mail-known', mailsPerHour.known, 3600)
 
   return {
     async logIn(email: string, password: string, from: string): Promise<LogInResult> {
@@ -54,7 +55,7 @@ export function createLogIn(parts: {
         ...countsOf(origin),
         [perAccountAndAddress, `${account} ${origin.address}`],
         [perAccountAndNetwork, `${account} ${origin.network}`],
-        ...(familiarity(origin) === 'strange' ? [[perAccountOfStrangers, account] as const] : []),
+        ...(isKnown(account, origin) ? [] : [[perAccountOfStrangers, account] as const]),
       ]
       return attempt(counts, origin, () => users.authenticate(email, password, askerOf(origin)))
     },
@@ -74,9 +75,14 @@ export function createLogIn(parts: {
       keep(asked)
       // What strangers ask for must not use up what its owner may.
       const account = keyOf(email)
-      const place = familiarity(origin) === 'strange' ? '' : ` ${origin.network}`
-      if ((await mails.take(account + place)) !== undefined) return { mailNow: false }
-      mails.tellOthers(account + place)
+      const counts: Count[] = isKnown(account, origin)
+        ? [
+            [mails, `${account} ${origin.network}`],
+            [mailsOfKnown, account],
+          ]
+        : [[mails, account]]
+      if ((await takeAll(counts)) !== undefined) return { mailNow: false }
+      tellOthers(counts)
       return { mailNow: true }
     },
   }
@@ -88,12 +94,12 @@ export function createLogIn(parts: {
     ]
   }
 
-  function familiarity(origin: Origin) {
-    return familiar?.of(origin) ?? 'strange'
+  function isKnown(account: string, origin: Origin): boolean {
+    return familiar?.knows(account, origin) ?? false
   }
 
   function askerOf(origin: Origin): Asker {
-    return { from: origin.address, familiarity: familiarity(origin) }
+    return { from: origin.address, familiarity: familiar?.of(origin) ?? 'strange' }
   }
 
   async function attempt(
@@ -115,31 +121,40 @@ export function createLogIn(parts: {
     }
     await giveBack(counts)
     // A log-in needs no store, and so does not wait for this.
-    familiar?.remember(origin).catch(() => undefined)
+    familiar?.remember(keyOf(user.email), origin).catch(() => undefined)
     return { user }
   }
 
-  /** One point of each, or of none: then the seconds until there is one. */
   async function take(counts: readonly Count[]): Promise<number | undefined> {
-    if (failures === 0) return undefined
-    for (const [index, [limiter, key]] of counts.entries()) {
-      const wait = await limiter.take(key)
-      if (wait === undefined) continue
-      await giveBack(counts.slice(0, index))
-      return wait
-    }
-    return undefined
+    return failures === 0 ? undefined : takeAll(counts)
   }
 
   async function giveBack(counts: readonly Count[]): Promise<void> {
-    if (failures === 0) return
-    for (const [limiter, key] of counts) await limiter.giveBack(key)
+    if (failures > 0) await giveAllBack(counts)
   }
 
   function keep(counts: readonly Count[]): void {
-    if (failures === 0) return
-    for (const [limiter, key] of counts) limiter.tellOthers(key)
+    if (failures > 0) tellOthers(counts)
   }
+}
+
+/** One point of each, or of none: then the seconds until there is one. */
+async function takeAll(counts: readonly Count[]): Promise<number | undefined> {
+  for (const [index, [limiter, key]] of counts.entries()) {
+    const wait = await limiter.take(key)
+    if (wait === undefined) continue
+    await giveAllBack(counts.slice(0, index))
+    return wait
+  }
+  return undefined
+}
+
+async function giveAllBack(counts: readonly Count[]): Promise<void> {
+  for (const [limiter, key] of counts) await limiter.giveBack(key)
+}
+
+function tellOthers(counts: readonly Count[]): void {
+  for (const [limiter, key] of counts) limiter.tellOthers(key)
 }
 
 /** Of fixed length, so that nobody fills the memory with addresses. */

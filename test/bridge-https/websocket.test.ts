@@ -5,6 +5,7 @@ import { WebSocket } from 'ws'
 import { connect, connectPublisher, closed as disconnected } from '../clients.ts'
 import { institutions, playing, playingTopic, station } from '../events.ts'
 import { type Issued, startTestHub, type TestHub } from '../start-hub.ts'
+import { exchange } from './raw.ts'
 
 const [own = ''] = institutions
 
@@ -58,10 +59,29 @@ t.test('other upgrades are refused', async (t) => {
   t.equal(await outcome(t, hub, '/mqtt', []), 400, 'no sub-protocol [MQTT-6.0.0-3]')
   t.equal(await outcome(t, hub, '/mqtt', ['mqttv3.1']), 400)
   t.equal(await outcome(t, hub, '/mqtt', ['chat', 'superchat']), 400)
-  t.equal(await outcome(t, hub, '/other', ['mqtt']), 404)
-  t.equal(await outcome(t, hub, '/mqtt/', ['mqtt']), 404)
+  t.equal(await outcome(t, hub, '/other', ['mqtt']), 400)
+  t.equal(await outcome(t, hub, '/mqtt/', ['mqtt']), 400)
   t.equal(await outcome(t, hub, '/mqtt', ['chat', 'mqtt']), 'mqtt', 'one of several')
   t.equal(await outcome(t, hub, '/mqtt?x=1', ['mqtt']), 'mqtt')
+})
+
+t.test('an upgrade that is not there is refused as such, not as a path that is not there', async (t) => {
+  const hub = await startTestHub(t)
+  for (const [start, upgrade] of [
+    ['GET /health', 'h2c'],
+    ['GET /health', 'websocket'],
+    ['POST /events/de.org.hub.v1.radio.track.playing', 'h2c'],
+    ['POST /mqtt', 'websocket'],
+    ['GET /mqtt', 'h2c'],
+  ] as const) {
+    const request = `${start} HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`
+    const answer = await exchange(t, hub, request)
+    t.match(answer, /^HTTP\/1\.1 400 /, `${start} ${upgrade}`)
+    t.match(JSON.parse(answer.slice(answer.indexOf('\r\n\r\n'))), {
+      message: 'Invalid input',
+      errors: [{ path: '.headers.upgrade', errorCode: 'request.upgrade', message: /WebSocket .* \/mqtt/ }],
+    })
+  }
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {

@@ -17,11 +17,21 @@ const crid =
  * escaped. Nobody may have a livestream that reads like somebody else's.
  */
 export function foldExternalId(externalId: string): string {
-  return unescaped(externalId)
-    .normalize('NFKC')
-    .replace(/[\s\p{C}\p{Default_Ignorable_Code_Point}]/gu, '')
-    .toLowerCase()
+  const visible = externalId.replace(escapedCharacter, unescaped).normalize('NFKC').replace(hidden, '')
+  // Upper case makes one of ß and ss, of σ and ς, of ı and i; the first lower case makes ß of ẞ.
+  return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC')
 }
+
+/** How earlier versions folded. Topics that they stored are found only by this. */
+export function formerFold(externalId: string): string {
+  return unescaped(externalId).normalize('NFKC').replace(hidden, '').toLowerCase()
+}
+
+const hidden = /[\s\p{C}\p{Default_Ignorable_Code_Point}]/gu
+
+/** One character in UTF-8, each byte escaped. */
+const escapedCharacter =
+  /%[0-7][\da-f]|%[cd][\da-f]%[89ab][\da-f]|%e[\da-f](?:%[89ab][\da-f]){2}|%f[0-7](?:%[89ab][\da-f]){3}/gi
 
 function unescaped(text: string): string {
   try {

@@ -38,3 +38,17 @@ t.test('names that are taken for one', async (t) => {
   t.not(foldExternalId('crid://a.example/stadt-a'), name)
   t.equal(foldExternalId('crid://a/100%'), 'crid://a/100%', 'not escaped')
 })
+
+t.test('names that differ in what writing hides', async (t) => {
+  for (const [name, ...alikes] of [
+    ['crid://a.example/café', 'crid://a.example/cafe%E2%80%8D%CC%81', 'crid://a.example/cafe\u200d\u0301'],
+    ['crid://a.example/οδος', 'crid://a.example/ΟΔΟΣ', 'crid://a.example/οδοσ'],
+    ['crid://a.example/strasse', 'crid://a.example/Straße', 'crid://a.example/STRAẞE'],
+    ['crid://a.example/index', 'crid://a.example/INDEX', 'crid://a.example/ındex'],
+    ['crid://a.example/50%ä', 'crid://a.example/50%%C3%A4', 'crid://a.example/5%30%ä'],
+    ['crid://a.example/%ffä', 'crid://a.example/%FF%C3%A4', 'crid://a.example/%ff%c3%84'],
+  ] as const) {
+    for (const alike of alikes) t.equal(foldExternalId(alike), foldExternalId(name), alike)
+  }
+  t.not(foldExternalId('crid://a/%2541'), foldExternalId('crid://a/A'), 'unescaped once')
+})
