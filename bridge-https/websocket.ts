@@ -143,8 +143,9 @@ export function createWebSocketDoor(parts: {
   }
 
   function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
-    if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 400
+    // What offers another upgrade to a route that is there must not be told that it is not.
     if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
+    if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
     const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
     return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
   }

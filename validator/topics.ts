@@ -1,6 +1,6 @@
 import { crc64 } from '../event/crc64.ts'
 import type { Change, Store } from '../store/store.ts'
-import { foldExternalId, formerFold } from './feed/external-id.ts'
+import { foldExternalId } from './feed/external-id.ts'
 
 export type Topics = Awaited<ReturnType<typeof createTopics>>
 
@@ -56,7 +56,7 @@ export async function createTopics(store: Store) {
      * it, the first other than `asker`. `unknown`: there is a topic, and it does not say. Undefined: nobody's.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
-      const codes = [externalId, foldExternalId(externalId), formerFold(externalId)].map(crc64)
+      const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
       const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
       const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
       // An external id can be made to have the checksum of another one, so the first owner is not always the only one.

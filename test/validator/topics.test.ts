@@ -87,21 +87,6 @@ t.test('topics of an earlier release tell whose they are, or that nobody knows',
   }
 })
 
-t.test('what an earlier release stored of how a name reads still blocks', async (t) => {
-  const memory = createMemoryStore()
-  const topic = {
-    id: deriveLivestreamId('Livestream', 'crid://a.example/Straße'),
-    institutionId: ours,
-    folded: crc64('crid://a.example/straße'),
-    createdAt: '',
-  }
-  await memory.store.commit([{ put: `topic/${topic.id}`, value: JSON.stringify(topic) }])
-  const topics = await createTopics(memory.store)
-  for (const name of ['crid://A.example/Straße', 'crid://a.example/stra%C3%9Fe']) {
-    t.equal(topics.ownerOf(deriveLivestreamId('Livestream', name), name, theirs), ours, name)
-  }
-})
-
 t.test('of two nodes that make a topic at once the earlier has it, on both', async (t) => {
   for (const [why, times] of [
     ['the first stored', [1_000, 2_000]],

@@ -22,11 +22,6 @@ export function foldExternalId(externalId: string): string {
   return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC')
 }
 
-/** How earlier versions folded. Topics that they stored are found only by this. */
-export function formerFold(externalId: string): string {
-  return unescaped(externalId).normalize('NFKC').replace(hidden, '').toLowerCase()
-}
-
 const hidden = /[\s\p{C}\p{Default_Ignorable_Code_Point}]/gu
 
 /** One character in UTF-8, each byte escaped. */

@@ -250,7 +250,10 @@ t.test('what is not proper HTTP gets the envelope as well', async (t) => {
     ),
     /^HTTP\/1\.1 400 .*\{"message":"Invalid input"/s,
   )
-  t.match(await raw(`GET /x HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`), envelope(404))
+  t.match(
+    await raw(`GET /x HTTP/1.1\r\n${host}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`),
+    envelope(400, 'request.upgrade'),
+  )
   t.match(await raw(`CONNECT example.com:443 HTTP/1.1\r\n${host}\r\n`), envelope(404))
   t.match(
     await raw(
