@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { builtinModules, isBuiltin } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import t from 'tap'
@@ -123,6 +123,15 @@ t.test('every folder has its sentence in CONTRIBUTING, and every sentence its fo
   const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'deploy/', 'docs/']
   const others = assemblers.map((name) => (name.endsWith('.ts') ? name : `${name}/`))
   t.strictSame(rows.sort(), [...wanted, ...others].sort())
+})
+
+t.test('every path that CONTRIBUTING names exists', async (t) => {
+  const paths = namesIn(contributing).filter((name) => /^[\w-]+(\/|\.(ts|md)$)/.test(name) && name !== 'dist/')
+  t.ok(paths.length > 100)
+  t.strictSame(
+    paths.filter((path) => !existsSync(join(root, path))),
+    [],
+  )
 })
 
 t.test('the house stays small enough to be seen', async (t) => {
@@ -287,7 +296,7 @@ function sourceFiles(directory: string): string[] {
 
 /** What is in back quotes. */
 function namesIn(text: string): string[] {
-  return [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+  return [...text.matchAll(/`([^`\n]+)`/g)].map(([, name = '']) => name)
 }
 
 function readSource(absolute: string): SourceFile {
