@@ -238,7 +238,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   if (keyword === 'additionalProperties') {
     const known = Object.keys(parentSchema?.properties ?? {}).map((key) => label(key).split(' ')[0] ?? key)
     // Without its value: nobody knows whether that is a secret.
-    return `${label([...place, params.additionalProperty].join('.'))}: unknown, expected ${expectedName(params.additionalProperty, known)}`
+    return `${label([...place, params.additionalProperty].join('.'))}: unknown, ${insteadOf(params.additionalProperty, known)}`
   }
   if (keyword === 'required') {
     const expected = parentSchema?.properties?.[params.missingProperty]?.description
@@ -249,10 +249,12 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
 }
 
 /** What may stand in place of an unknown name. A list as long as all settings would be read by nobody. */
-function expectedName(name: string, known: readonly string[]): string {
+function insteadOf(name: string, known: readonly string[]): string {
   const inFile = Object.keys(fileSettings).find((key) => variableName(key) === name)
-  if (inFile !== undefined && !(inFile in settings)) return `${inFile} in the file that HUB_CONFIG names`
-  return known.length > shortList ? `${nearest(name, known)}, the nearest` : `one of ${known.join(', ')}`
+  if (inFile !== undefined && !(inFile in settings)) return `expected ${inFile} in the file that HUB_CONFIG names`
+  if (known.length <= shortList) return `expected one of ${known.join(', ')}`
+  const meant = nearest(name, known)
+  return meant === undefined ? 'expected a setting that docs/operators.md lists' : `did you mean ${meant}?`
 }
 
 const shortList = 10

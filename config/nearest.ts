@@ -1,13 +1,26 @@
-/** Of some names the one that was probably meant: in the fewest letters different, written in any style. */
+/**
+ * Of some names the one that was probably meant, written in any style: one that has all the words, or differs in
+ * few letters. None where nothing is near.
+ */
 export function nearest(name: string, known: readonly string[]): string | undefined {
-  const asked = plain(name)
-  const ranked = known.map((one) => ({ one, distance: distance(asked, plain(one)) }))
-  return ranked.sort((a, b) => a.distance - b.distance)[0]?.one
+  const words = wordsOf(name)
+  const asked = words.join('')
+  const ranked = known
+    .map((one) => ({
+      one,
+      hasWords: words.length > 0 && words.every((word) => wordsOf(one).some((other) => other.startsWith(word))),
+      distance: distance(asked, wordsOf(one).join('')),
+    }))
+    .filter((rank) => rank.hasWords || rank.distance <= asked.length / 3)
+  ranked.sort((a, b) => Number(b.hasWords) - Number(a.hasWords) || a.distance - b.distance)
+  return ranked[0]?.one
 }
 
-/** `HUB_MQTT_PORT` and `mqttPort` are the same name. What is longer than any setting needs no exact answer. */
-function plain(name: string): string {
-  return name.slice(0, 64).replace(/^HUB_/i, '').replace(/[_-]/g, '').toLowerCase()
+/** `HUB_MQTT_PORT` and `mqttPort` have the same words. Beyond the length of any setting the rest does not matter. */
+function wordsOf(name: string): string[] {
+  const short = name.slice(0, 64).replace(/^HUB_/i, '')
+  const words = short.replace(/([a-z])([A-Z])/g, '$1_$2').split(/[_-]/)
+  return words.filter(Boolean).map((word) => word.toLowerCase())
 }
 
 /** Letters to add, remove or replace (Levenshtein). */
