@@ -251,7 +251,8 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
 /** What may stand in place of an unknown name. A list as long as all settings would be read by nobody. */
 function insteadOf(name: string, known: readonly string[]): string {
   const inFile = Object.keys(fileSettings).find((key) => variableName(key) === name)
-  if (inFile !== undefined && !(inFile in settings)) return `expected ${inFile} in the file that HUB_CONFIG names`
+  if (inFile !== undefined && !(inFile in settings))
+    return `expected ${inFile} in the file that HUB_CONFIG names`
   if (known.length <= shortList) return `expected one of ${known.join(', ')}`
   const meant = nearest(name, known)
   return meant === undefined ? 'expected a setting that docs/operators.md lists' : `did you mean ${meant}?`

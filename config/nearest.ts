@@ -8,7 +8,8 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   const ranked = known
     .map((one) => ({
       one,
-      hasWords: words.length > 0 && words.every((word) => wordsOf(one).some((other) => other.startsWith(word))),
+      hasWords:
+        words.length > 0 && words.every((word) => wordsOf(one).some((other) => other.startsWith(word))),
       distance: distance(asked, wordsOf(one).join('')),
     }))
     .filter((rank) => rank.hasWords || rank.distance <= asked.length / 3)

@@ -126,7 +126,9 @@ t.test('every folder has its sentence in CONTRIBUTING, and every sentence its fo
 })
 
 t.test('every path that CONTRIBUTING names exists', async (t) => {
-  const paths = namesIn(contributing).filter((name) => /^[\w-]+(\/|\.(ts|md)$)/.test(name) && name !== 'dist/')
+  const paths = namesIn(contributing).filter(
+    (name) => /^[\w-]+(\/|\.(ts|md)$)/.test(name) && name !== 'dist/',
+  )
   t.ok(paths.length > 100)
   t.strictSame(
     paths.filter((path) => !existsSync(join(root, path))),
