@@ -80,7 +80,7 @@ function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caP
     `LOGIN=$(api ${baseUrl}/auth/login -d "{\\"email\\":\\"$(node -p "($ADDED).email")\\",${password}}")`,
     'TOKEN=$(node -p "($LOGIN).token")',
     '',
-    '# An event (the first one of a livestream only makes its topic: send it again), and the topics',
+    '# An event (send it again if the answer says TOPIC_CREATED: nothing came before it), and the topics',
     `api ${baseUrl}/events/${eventName} ${bearer} -d ${eventArgument(services)}`,
     `api ${baseUrl}/topics ${bearer}`,
   ]
