@@ -95,6 +95,10 @@ function createProgram(
 
 function build(parent: Commander, name: string, command: Command): Commander {
   const built = quiet(parent.command(name)).description(command.summary).allowExcessArguments(false)
+  built.exitOverride((error) => {
+    if (error.code !== 'commander.missingArgument') throw error
+    throw usage(`${describe(error)} (hubctl ${command.words} --help)`)
+  })
   for (const parameter of command.parameters ?? []) built.argument(parameter)
   for (const { flags, summary, required = false, many = false } of command.options ?? []) {
     const option = new Option(flags, summary).makeOptionMandatory(required)

@@ -189,7 +189,7 @@ t.test('wrong usage is refused before the node is asked', async (t) => {
     [['status', '--socket'], /argument missing/],
     [['status', '--socket', ''], /--socket must be a path/],
     [['status', '--socket', `/${'x'.repeat(107)}`], /longer than 107 bytes/],
-    [['credentials', 'show'], /missing required argument 'username'/],
+    [['credentials', 'show'], /missing required argument 'username' \(hubctl credentials show --help\)/],
     [['credentials', 'add', '--label', 'x'], /--role/],
     [['credentials', 'add', '--role', 'publisher', '--institution', A], /--label/],
     [['credentials', 'add', '--role', 'admin', '--label', 'x'], /role must be publisher or subscriber/],
