@@ -215,7 +215,7 @@ async function startReceiverOf(
   const program = startProgram(t, command, {
     cwd: home,
     env: {
-      ...{ HUB: `https://localhost:${hub.httpsPort}`, PORT: '0' },
+      ...{ HUB: `https://localhost:${hub.httpsPort}`, HOOK_PORT: '0' },
       ...{ CERT: 'receiver-certs/server.pem', KEY: 'receiver-certs/server-key.pem' },
       ...{ NODE_EXTRA_CA_CERTS: hub.caPath, SSL_CERT_FILE: hub.caPath, PYTHONUTF8: '1' },
     },
