@@ -132,9 +132,12 @@ export async function createFeedSource(options: {
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) {
-      const kept =
-        itemsBefore > 0 ? 'the last good one stays' : 'every event is blocked until there is a good one'
-      log.error({ source: shown(source), problem: found, kept: itemsBefore }, `feed refused, ${kept}`)
+      log.error(
+        { source: shown(source), problem: found, kept: itemsBefore },
+        itemsBefore > 0
+          ? 'feed refused, the last good one stays'
+          : 'feed refused, every event is blocked until there is a good one',
+      )
     }
     problem = found
     if (lastGood && !isConfigured(lastGood)) {
