@@ -7,7 +7,7 @@ import { sampleFeedPath } from '../../../config/config.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, institutions, playing, playingTopic, station } from '../../events.ts'
-import { startFleet, until } from '../../nodes/fleet.ts'
+import { startFleet, until, withCredentials } from '../../nodes/fleet.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
@@ -32,6 +32,7 @@ async function start(t: Test) {
       asked.add(command)
       return ask(command, args)
     }
+    Object.assign(node, withCredentials(node.ask))
   }
   return { a, b, feed, receiver, asked }
 }
