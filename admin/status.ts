@@ -55,7 +55,7 @@ type StoreCheck = ReturnType<typeof createStoreCheck>
  * many load balancers ask.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
-  // No wall clock: set back, it would repeat an old answer until it has caught up.
+  // Monotonic: a wall clock that is set back would keep an old answer alive.
   const { store, state, now = () => performance.now() } = parts
   const { driver } = store
   let probe: { at: number; problem: Promise<string | undefined> } | undefined

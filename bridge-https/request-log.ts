@@ -19,12 +19,12 @@ interface Answered {
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 const minuteMs = 60_000
-/** Lines a minute about requests of strangers that were refused: they can make as many as they like. */
+/** Log lines a minute for refused requests of strangers, who can make as many as they like. */
 const refusedPerMinute = 600
 
 /**
- * One count for every answer of the HTTPS port, whoever gave it, and one line; of refused requests without a user at
- * most 600 a minute. `leftOut` of a line is the number of those without a line before it.
+ * Counts and logs every answer of the HTTPS port. Refused requests without a user get at most 600 lines a minute;
+ * `leftOut` is the number of those that got none before this line.
  */
 export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics }) {
   let minute = 0

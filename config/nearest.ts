@@ -1,6 +1,6 @@
 /**
- * Of some names the one that was probably meant, written in any style: one that has all the words, or differs in
- * few letters. None where nothing is near.
+ * The name that was probably meant, in whatever style it was written: it has all the words, or differs in few letters.
+ * Undefined where nothing is near.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const words = wordsOf(name)

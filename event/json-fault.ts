@@ -1,4 +1,4 @@
-/** What stops a text from being JSON and where, in no words of the text: any of them may be a password. Undefined for JSON. */
+/** Tells what stops a text from being JSON, and where; undefined for JSON. No word of the text: any may be a password. */
 export function jsonFault(text: string): string | undefined {
   const fault = firstFault(text)
   if (fault === undefined) return undefined

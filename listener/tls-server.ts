@@ -15,8 +15,8 @@ import { createTurns } from './turns.ts'
 const handshakeTimeout = 10_000
 /**
  * One handshake begins in so many turns of the event loop: each costs one to two milliseconds. Node accepts one connection in
- * a turn. Handshakes are slower, so that whoever waits does so here, where addresses take turns, and not in the
- * queue of the system.
+ * a turn. Handshakes begin more slowly, so that clients wait here, where addresses take turns, and not in the queue of
+ * the system.
  */
 const turnsPerHandshake = 2
 /**

@@ -9,8 +9,8 @@ interface About {
 }
 
 /**
- * Lets so many through in one turn of the event loop, and the others in the next ones, asker by asker and those of one
- * asker in the order of the calls: what comes in a burst, and costs a millisecond each, must not hold up everything else.
+ * Lets `perTurn` calls through in one turn of the event loop, and the others in later turns. Askers take turns, and the
+ * calls of one asker keep their order. So a burst of calls that cost a millisecond each holds up nothing else.
  */
 export function createTurns(perTurn: number, everyTurns = 1) {
   const fitsTurn = countPerTurn(perTurn, everyTurns)

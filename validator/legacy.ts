@@ -212,15 +212,15 @@ interface Judged {
   verdicts: readonly Verdict[]
   /** The livestreams of the services that are not blocked. */
   ids: ReadonlySet<string>
-  /** Of them those without a topic. */
+  /** Those of `ids` that have no topic. */
   fresh: ReadonlySet<string>
-  /** Of them the others, that the event goes to. */
+  /** Those of `ids` that have a topic: the event goes to them. */
   published: readonly string[]
   /** The services as the hub knows them. */
   completed: readonly Service[]
 }
 
-/** What a publisher is told. Nothing has an `id` in a dry run. */
+/** The answer to the publisher. In a dry run nothing has an `id`. */
 function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
   const { verdicts, fresh, published, completed } = judged
   const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))

@@ -12,11 +12,11 @@ export interface Mark {
  * others makes the hub forget its own marks, not theirs.
  */
 export function createMarks(parts: {
-  /** Above so many the institution with the most forgets its oldest. */
+  /** Above this number the institution with the most marks forgets its oldest. */
   limit: number
-  /** It says nothing any more. */
+  /** Whether a mark is too old to count. */
   isOld: (mark: Mark) => boolean
-  /** It must stay for the moment. */
+  /** Whether a mark must stay for now. */
   isBusy: (mark: Mark) => boolean
 }) {
   const { limit, isOld, isBusy } = parts

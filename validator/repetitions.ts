@@ -10,7 +10,7 @@ const rememberMs = 3_600_000
 const maxRemembered = 100_000
 /** So many old ones go with each new one: more than come. */
 const forgottenAtOnce = 2
-/** For an event that other nodes, or an earlier repetition, changed the marks of meanwhile: by then it is known how. */
+/** Decisions about one event whose marks change meanwhile, through other nodes or an earlier repetition. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
 

@@ -48,7 +48,7 @@ interface RouteBase {
   /** The handler judges the bytes itself, by the rules of the schema and more. */
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
-  /** Parameters of the query, none of which is needed. A route that has some refuses all others. */
+  /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, { description: string; enum: readonly string[] }>
   /** Statuses of success, and errors beyond those that follow from the rest of the route. */
   answers: Record<number, Described>

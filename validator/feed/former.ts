@@ -6,7 +6,7 @@ interface Former extends Livestream {
   droppedAt: number
 }
 
-/** Names from before of one livestream. One that is older is nobody's any more. */
+/** Former names that are kept of one livestream. An older one belongs to nobody. */
 const maxNames = 20
 
 /**
@@ -83,7 +83,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
   }
 }
 
-/** The keys of the oldest names of each livestream, above so many. */
+/** The keys of the oldest names of each livestream, above `maxNames`. */
 function excessNames(formers: readonly [key: string, former: Former][]): string[] {
   const counts = new Map<string, number>()
   const newestFirst = formers
