@@ -14,12 +14,6 @@ import { createTurns } from './turns.ts'
 /** Time for the ClientHello, and from then on for the handshake, milliseconds. */
 const handshakeTimeout = 10_000
 /**
- * One handshake begins in so many turns of the event loop: each costs one to two milliseconds. Node accepts one connection in
- * a turn. Handshakes begin more slowly, so that clients wait here, where addresses take turns, and not in the queue of
- * the system.
- */
-const turnsPerHandshake = 2
-/**
  * TLS as all doors speak it. OpenSSL's usual groups include finite fields, of which a stranger's handshake takes the node
  * 180 milliseconds; these take one to six.
  */
@@ -51,13 +45,18 @@ export function guardServer(
   parts: {
     certificates: Certificates
     bounds: ConnectionBounds
+    /**
+     * One handshake, which costs one to two milliseconds, begins in so many turns of the event loop. Node accepts one
+     * connection in a turn: above 1 clients wait here, where addresses take turns, and not in the queue of the system.
+     */
+    turnsPerHandshake: number
     /** A load balancer in front tells the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
     log: Log
     metrics: Metrics
   },
 ) {
-  const { certificates, bounds, proxyProtocol, log, metrics } = parts
+  const { certificates, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
   /** By the ends of the socket. */
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()

@@ -19,7 +19,7 @@ export async function listenMqtt(parts: {
 }) {
   const { host, port, certificates, accept, log } = parts
   const server = createServer(tlsOptions(certificates))
-  const guard = guardServer(server, parts)
+  const guard = guardServer(server, { ...parts, turnsPerHandshake: 2 })
   server.on('secureConnection', (socket) => accept(socket, guard.addressOf(socket)))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
