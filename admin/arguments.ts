@@ -14,6 +14,12 @@ export function unknown(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
+/** Refuses what was asked of a thing that is not there, or of a node that did not answer. */
+export function carriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
+  if (outcome === false) throw unknown(what, name)
+  if (outcome !== true) throw refusal(outcome.error)
+}
+
 /** An argument that is a text; empty only where that means something. */
 export function text(args: Args, name: string): string {
   const value = args[name]

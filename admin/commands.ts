@@ -1,7 +1,7 @@
 import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { type EventClass, isEventClass } from '../event/kind.ts'
-import { accepted, optionalNumber, text, texts, unknown } from './arguments.ts'
+import { accepted, carriedOut, optionalNumber, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
@@ -23,12 +23,12 @@ export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
   clients: {
     list(): Awaitable<unknown>
     exists(clientId: string): boolean
-    disconnect(clientId: string): Awaitable<boolean>
+    disconnect(clientId: string): Awaitable<boolean | { error: string }>
   }
   sessions: {
     list(): Awaitable<unknown>
     exists(clientId: string): boolean
-    drop(clientId: string): Awaitable<boolean>
+    drop(clientId: string): Awaitable<boolean | { error: string }>
     /** How many a credential has that outlive their connections. */
     persistentOf(username: string): number
   }
@@ -131,7 +131,7 @@ export function createCommands(parts: CommandParts): Commands {
       if (!clients.exists(clientId)) throw unknown('connected client', clientId)
       await audit.change(who, 'clients.disconnect', async (first) => {
         await first(clientId, null)
-        if (!(await clients.disconnect(clientId))) throw unknown('connected client', clientId)
+        carriedOut(await clients.disconnect(clientId), 'connected client', clientId)
       })
       return { clientId, disconnected: true }
     },
@@ -142,7 +142,7 @@ export function createCommands(parts: CommandParts): Commands {
       if (!sessions.exists(clientId)) throw unknown('session', clientId)
       await audit.change(who, 'sessions.drop', async (first) => {
         await first(clientId, null)
-        if (!(await sessions.drop(clientId))) throw unknown('session', clientId)
+        carriedOut(await sessions.drop(clientId), 'session', clientId)
       })
       return { clientId, dropped: true }
     },

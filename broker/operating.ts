@@ -21,6 +21,9 @@ interface SessionFigures {
   inFlight?: number
 }
 
+/** Whether there was something to act on; or why nobody knows. */
+type Outcome = boolean | { error: string }
+
 /** What operators see of clients, sessions and retained messages, and do with them: on whichever node those are. */
 export function createOperating(parts: {
   sessions: Sessions
@@ -75,20 +78,22 @@ export function createOperating(parts: {
     hasSession: (clientId: string): boolean => sessions.get(clientId) !== undefined,
 
     /** Closes the connection of a client id. False when it is not connected. */
-    async disconnect(clientId: string): Promise<boolean> {
+    async disconnect(clientId: string): Promise<Outcome> {
       const node = nodeOf(sessions.get(clientId))
-      return node === undefined
-        ? disconnectHere(clientId)
-        : (await calls.ask(node, 'disconnect', clientId)) === true
+      return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
     },
 
     /** Forgets a session and closes its connection. False when there is none. */
-    async dropSession(clientId: string): Promise<boolean> {
+    async dropSession(clientId: string): Promise<Outcome> {
       const node = nodeOf(sessions.get(clientId))
-      return node === undefined
-        ? dropHere(clientId)
-        : (await calls.ask(node, 'drop-session', clientId)) === true
+      return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
     },
+  }
+
+  async function askNode(node: string, name: string, clientId: string): Promise<Outcome> {
+    const answer = await calls.ask(node, name, clientId)
+    if (answer === undefined) return { error: `the node ${nodes.nameOf(node)} did not answer: try again` }
+    return answer === true
   }
 
   /** The other node that has its client. */

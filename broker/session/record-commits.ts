@@ -1,3 +1,4 @@
+import { ConditionFailed } from '../../store/store.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -24,4 +25,16 @@ export function createRecordCommits(commit: (session: Session) => Promise<void>)
     current.then(over, over)
     return current
   }
+}
+
+/** Each in a commit of its own, so that one that is refused keeps back no other. Rejects with the first failure. */
+export async function eachOf(
+  all: readonly Session[],
+  work: (session: Session) => Promise<void>,
+): Promise<void> {
+  const results = await Promise.allSettled(all.map(work))
+  const isFailure = (result: PromiseSettledResult<void>) =>
+    result.status === 'rejected' && !(result.reason instanceof ConditionFailed)
+  const failed = results.find(isFailure)
+  if (failed?.status === 'rejected') throw failed.reason
 }

@@ -7,7 +7,7 @@ import type { Routes } from '../fanout/distribution.ts'
 import type { Outbox } from '../queue/outbox.ts'
 import type { HubTime } from './hub-time.ts'
 import { createOwed } from './owed.ts'
-import { createRecordCommits } from './record-commits.ts'
+import { createRecordCommits, eachOf } from './record-commits.ts'
 import {
   ClientGone,
   createSession,
@@ -31,8 +31,8 @@ import {
 
 export type Sessions = Awaited<ReturnType<typeof openSessions>>
 
-/** How often a log-in looks again because other nodes had the session in between. */
-const maxClaims = 5
+/** How often a log-in or a removal looks again because the session was stored in between. */
+const maxTries = 5
 
 /**
  * All sessions: of connected clients, and of offline ones that asked to be remembered.
@@ -84,7 +84,7 @@ export async function openSessions(parts: {
       principal: Principal,
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
-      for (let claims = 1; ; claims++) {
+      for (let tries = 1; ; tries++) {
         if (owner.destroyed) throw new ClientGone()
         // Another node may have let somebody in meanwhile.
         if (!admits(clientId, principal)) throw new ForeignSession()
@@ -94,7 +94,7 @@ export async function openSessions(parts: {
           if (!existing || !isResumed(existing, clean)) return await begin(clientId, clean, principal, owner)
           return await resume(existing, principal, owner)
         } catch (error) {
-          if (!(error instanceof ConditionFailed) || claims >= maxClaims) throw error
+          if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         }
       }
     },
@@ -120,7 +120,17 @@ export async function openSessions(parts: {
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
     async drop(session: Session): Promise<void> {
-      await commitRemoval(session, remove(session))
+      for (let tries = 1; ; tries++) {
+        try {
+          return await commitRemoval(session, remove(session))
+        } catch (error) {
+          // Its record was stored meanwhile, and the session is back from there.
+          const stored = sessions.get(session.clientId)
+          if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
+          if (!stored) return
+          session = stored
+        }
+      }
     },
 
     adopt,
@@ -325,15 +335,6 @@ export async function openSessions(parts: {
       owed.add(clientId)
     } else if (stored) await outbox.reload(adopt(readRecord(stored)))
     else if (session) sessions.forget(session)
-  }
-
-  /** Each in a commit of its own, so that one that is refused keeps back no other. Rejects with the first failure. */
-  async function eachOf(all: readonly Session[], work: (session: Session) => Promise<void>): Promise<void> {
-    const results = await Promise.allSettled(all.map(work))
-    const isFailure = (result: PromiseSettledResult<void>) =>
-      result.status === 'rejected' && !(result.reason instanceof ConditionFailed)
-    const failed = results.find(isFailure)
-    if (failed?.status === 'rejected') throw failed.reason
   }
 
   function changesOf(session: Session): Change[] {

@@ -122,6 +122,20 @@ async function openNodes(t: Test, count: number) {
   )
 }
 
+t.test('a session that is dropped while its record is being stored is gone', async (t) => {
+  const [node, other] = await openNodes(t, 2)
+  if (!node || !other) return
+  const owner = {} as MqttConnection
+  const { session } = await node.sessions.claim('gone', false, player, owner)
+  node.sessions.subscribe(session, message.topic, 1)
+  const leaving = node.sessions.release(session, owner)
+  await node.sessions.drop(session)
+  await leaving
+  await settled(node.store, other.store)
+  t.equal(await node.store.get('session/gone'), undefined)
+  for (const { sessions } of [node, other]) t.equal(sessions.get('gone'), undefined)
+})
+
 t.test(
   'of a session that is dropped while messages are queued for it nothing stays in the store',
   async (t) => {

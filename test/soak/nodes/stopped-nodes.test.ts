@@ -57,3 +57,23 @@ t.test(
     }
   },
 )
+
+t.test(
+  'what a node that stands still was asked to do is not reported as done',
+  { skip: withoutRedis },
+  async (t) => {
+    const { a, b } = await startCluster(t, await startBackend(t), { count: 2 })
+    const login = await a.subscriber('radio/#')
+    await b.knows(1)
+    await enter(b, { login, clientId: 'radio', clean: false })
+    await until(async () => (await a.ask<unknown[]>('clients.list')).length === 1)
+
+    b.pause()
+    const asked = ['clients.disconnect', 'sessions.drop'].map((command) =>
+      t.rejects(a.ask(command, { clientId: 'radio' }), { message: /did not answer: try again$/ }, command),
+    )
+    await Promise.all(asked)
+    b.resume()
+    await until(async () => (await a.ask<unknown[]>('sessions.list')).length === 0)
+  },
+)
