@@ -49,10 +49,13 @@ export function readPayload(
     stream.once('error', cut)
     stream.once('close', cut)
 
-    /** Reads no further; the connection ends with the answer. */
+    /**
+     * Reads no further; the connection ends with the answer. What was read together with the last piece is thrown away:
+     * a stream that pauses at once keeps all of it, thousands of pieces with some hundred bytes for each.
+     */
     function giveUp({ headers, ...answer }: Answer): void {
-      stream.removeAllListeners('data')
-      stream.pause()
+      stream.removeAllListeners('data').on('data', () => undefined)
+      setImmediate(() => stream.pause())
       finish({ refused: { ...answer, headers: { ...headers, connection: 'close' } } })
     }
 
