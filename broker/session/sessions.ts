@@ -120,15 +120,13 @@ export async function openSessions(parts: {
 
     /** Forgets a session and everything queued for it. The caller closes its connection. */
     async drop(session: Session): Promise<void> {
-      for (let tries = 1; ; tries++) {
+      for (let tries = 1, current: Session | undefined = session; current; tries++) {
         try {
-          return await commitRemoval(session, remove(session))
+          return await commitRemoval(current, remove(current))
         } catch (error) {
-          // Its record was stored meanwhile, and the session is back from there.
-          const stored = sessions.get(session.clientId)
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-          if (!stored) return
-          session = stored
+          // Its record was stored meanwhile, and the session is back from there.
+          current = sessions.get(session.clientId)
         }
       }
     },
