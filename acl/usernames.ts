@@ -14,7 +14,7 @@ export async function createUsernames(store: Store, exists: (username: string) =
   return {
     given: (username: string): void => void given.add(username),
 
-    /** The name of a new credential, and what is to be stored with it. */
+    /** A name for a new credential, and the changes that reserve it. */
     next({ role, label }: Permissions, now: number): { username: string; changes: readonly Change[] } {
       const prefix = role === 'publisher' ? 'pub' : 'sub'
       for (let time = now; ; time += 1000) {

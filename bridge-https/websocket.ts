@@ -88,8 +88,8 @@ export function createWebSocketDoor(parts: {
   }
 
   /**
-   * Bounds what is kept of a message until it is complete, and read by the broker: before the CONNACK no more than a
-   * CONNECT needs.
+   * Limits the size of a message while it arrives and waits for the broker. Before the CONNACK the limit is that of a
+   * CONNECT.
    */
   function boundMessages(
     socket: Duplex,

@@ -44,7 +44,7 @@ export function createTurns(perTurn: number, everyTurns = 1) {
   }
 }
 
-/** Counts what is done in so many turns of the event loop: the answer is false when it would be more than `most`. */
+/** Allows `most` things within `turns` turns of the event loop: the function it returns says whether one more may happen. */
 export function countPerTurn(most: number, turns = 1): () => boolean {
   let first = -turns
   let count = 0

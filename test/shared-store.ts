@@ -22,7 +22,7 @@ export type TestStore = WatchedStore & Reach & { start(): void }
 export interface Reach {
   /** Commits are rejected, those under way as well, with or without having been applied, and nothing is heard. */
   cut(fate?: 'lost' | 'applied'): void
-  /** Commits are applied, and wait for their place in what is heard; nothing is heard. */
+  /** The store applies commits of this node, but tells it nothing: the commits do not resolve. */
   lag(): void
   /** Everything that was missed is heard. */
   restore(): void

@@ -12,7 +12,7 @@ export interface WorkItem {
   body: number
   /** Milliseconds since the epoch. */
   enqueuedAt: number
-  /** Of what was replayed: when its event was accepted, milliseconds since the epoch. */
+  /** When its event was accepted, milliseconds since the epoch; only of an item that was replayed. */
   acceptedAt?: number
   /** Deliveries that were tried. */
   tries: number

@@ -52,7 +52,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     first.send({ cmd: 'disconnect' })
     await first.closed()
     const owner = await raw(t, b, stranger, { clientId: 'moved', clean: true })
-    // As far as its node knows, the client id is still that of the first.
+    // Its node still takes the client id for that of the first client.
     const second = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
     const { username, password } = subscriber
     const answer = second.connect({ username, password: Buffer.from(password), clientId: 'moved' })
