@@ -14,7 +14,7 @@ export function unknown(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
-/** Refuses what was asked of a thing that is not there, or of a node that did not answer. */
+/** Throws a refusal if there is no such thing, or if its node did not answer. */
 export function carriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
   if (outcome === false) throw unknown(what, name)
   if (outcome !== true) throw refusal(outcome.error)

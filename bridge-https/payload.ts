@@ -50,8 +50,8 @@ export function readPayload(
     stream.once('close', cut)
 
     /**
-     * Reads no further; the connection ends with the answer. What was read together with the last piece is thrown away:
-     * a stream that pauses at once keeps all of it, thousands of pieces with some hundred bytes for each.
+     * Stops reading; the connection ends with the answer. The parser has thousands of pieces more from the same read.
+     * A paused stream would keep them all, so the stream drops them and pauses afterwards.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.removeAllListeners('data').on('data', () => undefined)

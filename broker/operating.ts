@@ -21,7 +21,7 @@ interface SessionFigures {
   inFlight?: number
 }
 
-/** Whether there was something to act on; or why nobody knows. */
+/** True: done. False: there is no such client or session. Or the reason why that is not known. */
 type Outcome = boolean | { error: string }
 
 /** What operators see of clients, sessions and retained messages, and do with them: on whichever node those are. */
