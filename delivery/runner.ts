@@ -206,7 +206,7 @@ export function createRunner(parts: {
     const gate = lane.failures > 0 ? failing : healthy
     const leave = once(await gate.enter(target.endpoint, target.owner))
     try {
-      await new Promise<void>((resolve) => starts.enter(resolve) && resolve())
+      await new Promise<void>((resolve) => starts.enter(resolve, { asker: target.owner }) && resolve())
       stopping.signal.throwIfAborted()
       // It may have been removed while we waited for our place, or its queue closed.
       const now = nextOf(name, lane)

@@ -313,6 +313,20 @@ t.test('the slow queues of one owner do not keep those of another waiting', asyn
   t.equal(one.delivered.at(-1), '2')
 })
 
+t.test('deliveries of one owner that are about to begin do not hold up those of another', async (t) => {
+  const one = await startRunner(
+    t,
+    () => answers.ok,
+    undefined,
+    undefined,
+    (queue) => queue.replace(/ .*/, ''),
+  )
+  const busy = Array.from({ length: 200 }, (_, index) => `busy ${index}`)
+  await Promise.all([one.append('1', ...busy), one.append('2', 'healthy')])
+  await one.tried(busy.length + 1)
+  t.ok(one.delivered.indexOf('2') < 20, `it was delivery ${one.delivered.indexOf('2')}`)
+})
+
 t.test('the first of many failing queues do not keep a healthy one waiting', async (t) => {
   const one = await startRunner(t, (_item, queue, signal) => {
     if (queue === 'healthy') return answers.ok
