@@ -94,12 +94,13 @@ export async function besiege(
       livestream,
     })
     await delay(warmSeconds * 1000)
+    await attacker.ask('prepare', { name, target })
     if (plan.pushes) {
+      // After the attacker is prepared: a busy machine would leave the webhook a backlog from that time.
       const url = await pair.ask('receive', { cert, key, host: pairHost })
       const token = await logIn(node, livestream.institution.id, ['subscribe'])
       await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })
     }
-    await attacker.ask('prepare', { name, target })
     const { bytes: bytesAtFirst } = await node.usage({ collected: true })
     const countersAtFirst = await countersOf(node)
     await pair.ask('begin', { name: 'alone' })
