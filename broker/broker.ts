@@ -60,6 +60,8 @@ const sweepIntervalMs = 30_000
 /** Bytes of packets that are unfinished or wait, of all connections, and pieces of each: before log-in and afterwards. */
 const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
+/** Pieces of a few bytes that a credential may send: so many for each of its events, and at least so many a second. */
+const tinyPieces = { perEvent: 8, perSecond: 1024 }
 /** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
 const largeBytes = 16 * 1024
 /** So does a SUBSCRIBE or UNSUBSCRIBE of more filters: one costs some microseconds. */
@@ -117,6 +119,9 @@ export async function createBroker(parts: {
   const links = createLinks()
   const { incomingWindow } = limits
   const publishRate = createPublishRate(limits.publishRate, store)
+  const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * limits.publishRate)
+  // Who lets credentials publish as fast as they like bounds this no more than that.
+  const pieceRate = createPublishRate(limits.publishRate === 0 ? 0 : tinyRate)
   const smallPackets = createTurns(smallPerTurn)
   const largePackets = createTurns(1)
   const running = createRunningWork()
@@ -218,7 +223,11 @@ export async function createBroker(parts: {
     accept(socket: Duplex, remoteAddress: string): void {
       const isOver = () => !connection.isOpen
       const connection = new MqttConnection(socket, remoteAddress, limits, {
-        collect: (isBeforeLogIn, end) => (isBeforeLogIn ? beforeLogIn : afterwards).collect(end),
+        collect(isBeforeLogIn, end) {
+          if (isBeforeLogIn) return beforeLogIn.collect(end)
+          const username = connection.principal?.username ?? ''
+          return afterwards.collect(end, () => pieceRate.take(username, performance.now()) === 0)
+        },
         acknowledged: (type, packetId) => {
           if (link.session?.owner === connection) outbox.acknowledge(link.session, type, packetId)
         },

@@ -31,8 +31,11 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
   return {
     hold,
 
-    /** Collects bytes of something that is on its way. `end` is called when it has to end for the sake of others. */
-    collect(end: () => void) {
+    /**
+     * Collects bytes of something that is on its way. `end` is called when it has to end for the sake of others.
+     * `mayBeTiny` is asked for each piece that is smaller than usual.
+     */
+    collect(end: () => void, mayBeTiny: () => boolean = always) {
       const place = hold(end)
       let buffer: Buffer = empty
       let length = 0
@@ -58,6 +61,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
           piece.copy(buffer, length)
           length = needed
           pieces++
+          if (piece.length < usualPieceBytes && !mayBeTiny()) return false
           return !isTooFine(pieces, length, freePieces)
         },
 
@@ -99,3 +103,4 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
 }
 
 const empty = Buffer.alloc(0)
+const always = () => true

@@ -240,7 +240,7 @@ export class MqttConnection extends Duplex {
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
       // Before log-in there is no answer on its way, and more of the same would have to be read.
-      if (this.#state === 'new') this.#socket.destroy()
+      if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
     if (this.#hasMore()) this.#socket.pause()

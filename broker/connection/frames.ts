@@ -88,7 +88,7 @@ export function createFrameReader(
     }
     const missing = expected === 0 ? chunk.length : expected - packet.length
     if (!packet.add(chunk.subarray(0, missing), expected)) {
-      throw new ProtocolViolation(`packet in pieces that are too small: ${packet.length} bytes so far`)
+      throw new ProtocolViolation(`packet in pieces that are too small: ${packet.length} bytes so far`, true)
     }
     keepRest(chunk, missing)
     if (expected === 0 || packet.length < expected) return undefined
@@ -116,7 +116,15 @@ function collectAlone(): Collected {
 }
 
 /** A packet after which the connection must be closed. */
-export class ProtocolViolation extends Error {}
+export class ProtocolViolation extends Error {
+  /** It costs far more than it brings: what comes behind it must not be read either. */
+  readonly isCostly: boolean
+
+  constructor(message: string, isCostly = false) {
+    super(message)
+    this.isCostly = isCostly
+  }
+}
 
 const empty = Buffer.alloc(0)
 /** Type and remaining length (MQTT 3.1.1 §2.2). */
