@@ -17,8 +17,8 @@ const subProtocol = 'mqtt'
 
 /** A WebSocket message of this size is always taken: it may hold several MQTT packets. */
 const usualMessageBytes = 1024 * 1024
-/** The most that one read from the network brings, bytes. */
-const readBytes = 64 * 1024
+/** The most that one read brings, bytes: a TLS record. */
+const readBytes = 16 * 1024
 /** Frames of one message, and reads that bring one frame. */
 const maxPieces = 1024
 /** What a piece costs beside its bytes. */
