@@ -32,7 +32,7 @@ export interface Outcome {
   lost: number
   /** By how much the counters of the node grew, by name and labels. */
   counters: Record<string, number>
-  /** Of the pair's process, p99, milliseconds. */
+  /** For how long the pair's own process stood still beside the attack, at most, milliseconds. */
   ownDelay: number
   /** How its memory was bounded. */
   bound: Bound['by'] | undefined

@@ -126,7 +126,7 @@ export const commands = {
     return {
       events: phases('receivedAt'),
       ...(pushed && { pushes: phases('pushedAt') }),
-      ownDelay: ownDelay.percentile(99) / 1e6,
+      ownDelay: ownDelay.max / 1e6,
     }
   },
 }

@@ -6,13 +6,20 @@ import { type Sample, type Scenario, single } from '../scenario.ts'
 const mebibyte = 1024 * 1024
 /** What an attack may do to the node and to others at most. */
 const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
+/** A process that has nearly nothing to do stands still for so long only where the machine does, milliseconds. */
+const disturbedMs = 50
+const tries = 3
+
+type Options = Parameters<Scenario['measure']>[0]
 
 export const attacks: Scenario = {
   about:
     'What an attack does to others: a publisher at QoS 1 and a subscriber at QoS 0 over TLS, 20 events a second, first ' +
     `alone, then beside the attack. Within the measure: p99 at most ${measure.p99} ms, memory grows by less than ` +
     `${measure.growth / mebibyte} MiB, nothing is lost, the node survives; a push of another institution takes less than a ` +
-    'second. Of several runs most must be so, and in none may anything be lost. Every attack meets a fresh node on the embedded store, with the limits it has unless told otherwise. ' +
+    'second. Of several runs most must be so, and in none may anything be lost. A run in which the pair itself stood still ' +
+    `for more than ${disturbedMs} ms is made again, up to ${tries} times: that was the machine. ` +
+    'Every attack meets a fresh node on the embedded store, with the limits it has unless told otherwise. ' +
     'Attacker and pair are processes of their own on one half of the cores, the node has the other half. Memory is the ' +
     'resident memory of the node, what it kept is without garbage. --memory 1024 bounds it: with a cgroup where systemd ' +
     'makes one, else the node has the heap of such a cgroup and its resident memory is watched. --floods 1 adds floods ' +
@@ -52,8 +59,7 @@ export const attacks: Scenario = {
     const names = only.length > 0 ? (only as AttackName[]) : usual
     for (let run = 1; run <= single(options, 'runs'); run++) {
       for (const name of names) {
-        const outcome = await besiege(name, siegeOf(options))
-        say(`${name}: ${describe(outcome)}`)
+        const outcome = await undisturbed(name, options, say)
         samples.push({ case: name, system: 'hub', run, figures: figuresOf(outcome) })
       }
     }
@@ -72,11 +78,24 @@ export const attacks: Scenario = {
   },
 }
 
-function hasFloods(options: Parameters<Scenario['measure']>[0]): boolean {
+async function undisturbed(
+  name: AttackName,
+  options: Options,
+  say: (line: string) => void,
+): Promise<Outcome> {
+  for (let run = 1; ; run++) {
+    const outcome = await besiege(name, siegeOf(options))
+    say(`${name}: ${describe(outcome)}`)
+    if (outcome.ownDelay <= disturbedMs || outcome.lost > 0 || run === tries) return outcome
+    say(`${name}: the machine stood still for ${Math.round(outcome.ownDelay)} ms, once more`)
+  }
+}
+
+function hasFloods(options: Options): boolean {
   return single(options, 'floods') > 0
 }
 
-function siegeOf(options: Parameters<Scenario['measure']>[0]): Parameters<typeof besiege>[1] {
+function siegeOf(options: Options): Parameters<typeof besiege>[1] {
   const [connections, addresses] = [single(options, 'connections'), single(options, 'addresses')]
   return {
     alone: single(options, 'alone'),
