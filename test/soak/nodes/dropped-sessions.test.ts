@@ -12,6 +12,7 @@ import { openSessions } from '../../../broker/session/sessions.ts'
 import { createSubscriptions } from '../../../broker/session/subscriptions.ts'
 import { createOnlyNode, type Nodes } from '../../../store/nodes/nodes.ts'
 import { createSequences } from '../../../store/nodes/sequences.ts'
+import { ConditionFailed } from '../../../store/store.ts'
 import { createMetrics } from '../../../telemetry/metrics.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, institutions, station } from '../../events.ts'
@@ -134,6 +135,19 @@ t.test('a session that is dropped while its record is being stored is gone', asy
   await settled(node.store, other.store)
   t.equal(await node.store.get('session/gone'), undefined)
   for (const { sessions } of [node, other]) t.equal(sessions.get('gone'), undefined)
+})
+
+t.test('a session that a client has on another node by now is not dropped', async (t) => {
+  const [node, other] = await openNodes(t, 2)
+  if (!node || !other) return
+  const { session } = await node.sessions.claim('taken', false, player, {} as MqttConnection)
+  await settled(node.store, other.store)
+  const claimed = other.sessions.claim('taken', false, player, {} as MqttConnection)
+  await t.rejects(node.sessions.drop(session), ConditionFailed)
+  t.match(await claimed, { resumed: true })
+  await settled(node.store, other.store)
+  t.ok(await other.store.get('session/taken'))
+  for (const { sessions } of [node, other]) t.ok(sessions.get('taken'))
 })
 
 t.test(
