@@ -120,7 +120,7 @@ export async function createBroker(parts: {
   const { incomingWindow } = limits
   const publishRate = createPublishRate(limits.publishRate, store)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * limits.publishRate)
-  // Who lets credentials publish as fast as they like bounds this no more than that.
+  // Without a publish rate there is no rate of pieces either.
   const pieceRate = createPublishRate(limits.publishRate === 0 ? 0 : tinyRate)
   const smallPackets = createTurns(smallPerTurn)
   const largePackets = createTurns(1)

@@ -111,7 +111,7 @@ export const commands = {
   /** Publishes no more and waits for what is missing; by phase. `pushed`: webhooks are awaited as well. */
   async finish({ pushed }: { pushed: boolean }) {
     clearTimeout(timer)
-    // Nobody waits for warm ones: the webhook is younger than they are.
+    // Events of the phase `warm` are not awaited: they were published before the webhook was subscribed.
     const isMissing = ({ phase, acknowledged, receivedAt, pushedAt }: Journey) =>
       phase !== 'warm' && (!acknowledged || receivedAt === undefined || (pushed && pushedAt === undefined))
     const deadline = performance.now() + patienceMs

@@ -239,7 +239,7 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Before log-in there is no answer on its way, and more of the same would have to be read.
+      // Before log-in no answer is on its way. To read on, for the end of the stream, would cost more of the same.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }

@@ -125,7 +125,7 @@ export async function openSessions(parts: {
           return await commitRemoval(current, remove(current))
         } catch (error) {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-          // Its record was stored meanwhile, and the session is back from there; unless somebody has logged in with it.
+          // Its record was stored meanwhile, so the session is back. Who has logged in with it by now keeps it.
           current = sessions.get(session.clientId)
           if (current?.owner || (current?.node ?? nodes.self) !== nodes.self) throw error
         }
