@@ -1,18 +1,15 @@
-import 'reflect-metadata' // before x509, which needs it
 import {
   createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
   randomBytes,
-  webcrypto,
   X509Certificate,
 } from 'node:crypto'
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
-import * as x509 from '@peculiar/x509'
 
 const dayMs = 24 * 3600 * 1000
 /** Longest validity that all TLS clients accept for a server certificate is 398 days. */
@@ -57,7 +54,10 @@ export async function ensureDevelopmentCertificates(
   const caKey = await ensureKey(path('ca-key.pem'))
   const ca = await ensureCa(files.ca, caKey, now)
   const serverKey = await ensureKey(files.key)
-  await replaceFile(files.cert, await makeServerCertificate({ ca, caKey, serverKey, names, now }), 0o644)
+  const { issueServerCertificate } = await import('./issue.ts')
+  const validity = { notBefore: validFrom(now), notAfter: new Date(now.getTime() + serverDays * dayMs) }
+  const cert = await issueServerCertificate({ ca, caKey, serverKey, names, ...validity })
+  await replaceFile(files.cert, cert, 0o644)
   return files
 }
 
@@ -153,71 +153,12 @@ async function makeCaCertificate(caKey: string, now: Date): Promise<string> {
     .update(publicKeyOf(caKey) ?? '')
     .digest('hex')
     .slice(0, 8)
-  const name = `CN=${caName} ${mark}`
-  const publicKey = await importPublicKey(caKey)
-  const { keyCertSign, cRLSign } = x509.KeyUsageFlags
-  return issue({
-    ...{ subject: name, issuer: name, notBefore: validFrom(now), notAfter, publicKey },
-    signingKey: await importSigningKey(caKey),
-    extensions: [
-      new x509.BasicConstraintsExtension(true, 0, true),
-      new x509.KeyUsagesExtension(keyCertSign | cRLSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(publicKey),
-    ],
-  })
-}
-
-async function makeServerCertificate(parts: {
-  ca: string
-  caKey: string
-  serverKey: string
-  names: readonly string[]
-  now: Date
-}): Promise<string> {
-  const { ca, caKey, serverKey, names, now } = parts
-  const publicKey = await importPublicKey(serverKey)
-  const altNames = names.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value }))
-  return issue({
-    ...{ subject: 'CN=localhost', issuer: new x509.X509Certificate(ca).subject },
-    ...{ notBefore: validFrom(now), notAfter: new Date(now.getTime() + serverDays * dayMs), publicKey },
-    signingKey: await importSigningKey(caKey),
-    extensions: [
-      new x509.BasicConstraintsExtension(false, undefined, true),
-      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-      new x509.SubjectAlternativeNameExtension(altNames),
-      // RFC 5280 §4.2.1: strict clients (Python from 3.13 on) refuse a chain without key identifiers.
-      await x509.SubjectKeyIdentifierExtension.create(publicKey),
-      await x509.AuthorityKeyIdentifierExtension.create(await importPublicKey(caKey)),
-    ],
-  })
+  const { issueCaCertificate } = await import('./issue.ts')
+  return issueCaCertificate({ name: `CN=${caName} ${mark}`, caKey, notBefore: validFrom(now), notAfter })
 }
 
 function validFrom(now: Date): Date {
   return new Date(now.getTime() - clockDifferenceMs)
-}
-
-async function issue(parts: x509.X509CertificateCreateParams): Promise<string> {
-  // Positive and without leading zero, as DER wants it.
-  const serialNumber = `4${randomBytes(15).toString('hex').slice(1)}`
-  const certificate = await x509.X509CertificateGenerator.create(
-    { serialNumber, signingAlgorithm, ...parts },
-    webcrypto,
-  )
-  return `${certificate.toString('pem')}\n`
-}
-
-const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' }
-const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' }
-
-function importSigningKey(pem: string) {
-  const der = createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' })
-  return webcrypto.subtle.importKey('pkcs8', der, keyAlgorithm, false, ['sign'])
-}
-
-function importPublicKey(privateKey: string) {
-  const der = createPublicKey(privateKey).export({ type: 'spki', format: 'der' })
-  return webcrypto.subtle.importKey('spki', der, keyAlgorithm, true, ['verify'])
 }
 
 /** A name that can stand in a certificate: container host names may hold anything. */
