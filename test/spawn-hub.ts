@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
+import { shareCertificates } from './certificates.ts'
 import { compiledServer } from './compiled-server.ts'
 
 /** A node as a process of its own, so that it can be killed. Ends with the test. */
@@ -13,6 +14,7 @@ export async function spawnHub(
   { openFiles }: { openFiles?: number } = {},
 ) {
   const node = [process.execPath, await compiledServer()]
+  await shareCertificates(join(home, 'certs'))
   // The shell becomes the node.
   const [program = '', ...args] =
     openFiles === undefined ? node : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$1"`, ...node]

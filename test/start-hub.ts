@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { call } from '../cli/connection.ts'
 import { loadConfig } from '../config/config.ts'
 import { startHub } from '../hub.ts'
+import { shareCertificates } from './certificates.ts'
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>
 
@@ -33,7 +34,9 @@ export async function startTestHub(t: Test, env: Record<string, string> = {}, di
   if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
-  const hub = await startHub(loaded.config, log, { certsDir: join(home, 'certs') })
+  const certsDir = join(home, 'certs')
+  await shareCertificates(certsDir)
+  const hub = await startHub(loaded.config, log, { certsDir })
   let closing: Promise<void> | undefined
   const close = () => {
     closing ??= hub.close()
