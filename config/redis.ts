@@ -1,4 +1,5 @@
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../event/type.ts'
 import { flag, text, whole } from './shape.ts'
 
 const address = Type.Object(

@@ -1,4 +1,5 @@
-import Type, { type TUnsafe } from 'typebox'
+import type { TUnsafe } from 'typebox'
+import { Type } from '../event/type.ts'
 
 /*
  * The shapes that values of settings have. The description of one is what a problem says was expected.

@@ -1,5 +1,6 @@
-import Type, { type Static, type TObject, type TSchema, type TUnsafe } from 'typebox'
+import type { Static, TObject, TSchema, TUnsafe } from 'typebox'
 import { eventKinds } from './kind.ts'
+import { Type } from './type.ts'
 import { serviceTypes, urnPattern } from './urn.ts'
 
 /*

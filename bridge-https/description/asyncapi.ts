@@ -1,7 +1,7 @@
-import Type from 'typebox'
 import { eventClasses, eventKinds } from '../../event/kind.ts'
 import { eventSchemas } from '../../event/schema.ts'
 import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
+import { Type } from '../../event/type.ts'
 import { websocketPath } from '../websocket.ts'
 import { components, portable } from './openapi.ts'
 

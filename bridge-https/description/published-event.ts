@@ -1,5 +1,6 @@
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import { Service, TrackEvent } from '../../event/schema.ts'
+import { Type } from '../../event/type.ts'
 import { published } from './examples.ts'
 
 /*

@@ -1,5 +1,6 @@
-import Type, { type Static, type TSchema } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
+import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'

@@ -1,6 +1,6 @@
-import Type from 'typebox'
 import type { Attempt } from '../../delivery/queue/work-item.ts'
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { Type } from '../../event/type.ts'
 import { refuse, refuseUntil } from '../answer.ts'
 import { PlainError, TestAnswer } from '../description/schemas.ts'
 import type { GuardedRoute } from './route.ts'

@@ -1,6 +1,6 @@
-import Type from 'typebox'
 import type { Standings } from '../../delivery/webhook/standing.ts'
 import type { PushSubscription, PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { Type } from '../../event/type.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { httpsError, refuse } from '../answer.ts'
 import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from '../description/schemas.ts'

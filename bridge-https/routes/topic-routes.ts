@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../event/type.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { refuse } from '../answer.ts'
