@@ -45,5 +45,6 @@ const ajv = new Ajv({
   verbose: true,
   ownProperties: true,
   strict: true,
+  code: { optimize: false }, // half of the time to compile, and a check is no slower
   formats: { email: emailPattern },
 })

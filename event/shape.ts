@@ -263,10 +263,17 @@ const ajvOptions: Options = {
     instant: (text: string) => parseInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
+  // Takes half of the time to compile, and what it makes is no faster.
+  code: { optimize: false },
 }
 
 const quickAjv = new Ajv(ajvOptions)
-const thoroughAjv = new Ajv({ ...ajvOptions, allErrors: true, verbose: true, messages: false })
+const thoroughAjv = new Ajv({
+  ...ajvOptions,
+  ...{ allErrors: true, verbose: true, messages: false },
+  // The same schemas: the quick one has checked them.
+  ...{ validateSchema: false, meta: false },
+})
 
 /** Valid events are the rule: they are not made to pay for complete reports. */
 interface Checks<T = unknown> {
