@@ -1,5 +1,3 @@
-import { createTransport } from 'nodemailer'
-
 /** The mail server, as the configuration has it. */
 export interface MailServer {
   host: string
@@ -14,8 +12,25 @@ const timeoutMs = 20_000
 
 /** Sends a mail; rejects when the server does not take it. */
 export function createMailTransport(server: MailServer) {
+  let transport: ReturnType<typeof openTransport> | undefined
+
+  return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
+    transport ??= openTransport(server)
+    await (await transport).sendMail({
+      from: server.from,
+      // As an address, which no line break and no comma makes more than one of.
+      to: { name: '', address: mail.to },
+      subject: mail.subject,
+      text: [...mail.lines, ''].join('\n'),
+    })
+  }
+}
+
+/** Loads the client with the first mail: most nodes have no mail server. */
+async function openTransport(server: MailServer) {
+  const { createTransport } = await import('nodemailer')
   const { user, password } = server
-  const transport = createTransport({
+  return createTransport({
     host: server.host,
     port: server.port,
     secure: server.secure,
@@ -28,14 +43,4 @@ export function createMailTransport(server: MailServer) {
     disableFileAccess: true,
     disableUrlAccess: true,
   })
-
-  return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
-    await transport.sendMail({
-      from: server.from,
-      // As an address, which no line break and no comma makes more than one of.
-      to: { name: '', address: mail.to },
-      subject: mail.subject,
-      text: [...mail.lines, ''].join('\n'),
-    })
-  }
 }
