@@ -5,8 +5,6 @@ import { setTimeout } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { call } from '../cli/connection.ts'
-import { loadConfig } from '../config/config.ts'
-import { startHub } from '../hub.ts'
 import { shareCertificates } from './certificates.ts'
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>
@@ -28,6 +26,11 @@ export async function temporaryDirectory(t: Test): Promise<string> {
  * `directory` continues the data of an earlier node.
  */
 export async function startTestHub(t: Test, env: Record<string, string> = {}, directory?: string) {
+  // Here, and not above: to load a node takes a second, and many tests start it as a process of its own.
+  const [{ startHub }, { loadConfig }] = await Promise.all([
+    import('../hub.ts'),
+    import('../config/config.ts'),
+  ])
   const home = directory ?? (await temporaryDirectory(t))
   const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0', ...env }
   const loaded = loadConfig(variables, home)
