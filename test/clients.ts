@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import type { Test } from 'tap'
 import type { Report } from '../validator/report.ts'
@@ -23,8 +24,10 @@ export interface Broker {
 /** An mqtt.js client over TLS, with everything it receives; ended with the test. */
 export async function connect(t: Test, broker: Broker, login: Issued, options: IClientOptions = {}) {
   const received = createInbox()
-  const settings: IClientOptions = {
-    ca: readFileSync(broker.caPath),
+  const ca = readFileSync(broker.caPath, 'utf8')
+  const settings: IClientOptions & { secureContext: SecureContext } = {
+    ca, // over WebSocket, which knows no context
+    secureContext: contextOf(ca),
     username: login.username,
     password: login.password,
     protocolVersion: 4,
@@ -47,6 +50,15 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
   )
   t.teardown(() => client.endAsync(true))
   return { client, received }
+}
+
+const contexts = new Map<string, SecureContext>()
+
+/** What a client trusts. To make it costs as much as half of a handshake, and a test may have thousands of clients. */
+function contextOf(ca: string): SecureContext {
+  const context = contexts.get(ca) ?? createSecureContext({ ca })
+  contexts.set(ca, context)
+  return context
 }
 
 /** A publisher with its feedback: `publish` resolves with the report of that event. */
