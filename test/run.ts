@@ -4,6 +4,7 @@ import { join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
+import { longestFirst } from './order.ts'
 import { root } from './root.ts'
 
 /*
@@ -21,7 +22,7 @@ t.setTimeout(0)
 // One more than there are cores: a test also waits.
 t.jobs = availableParallelism() + 1
 show(t.pipe(new PassThrough()))
-for (const file of testsAsked(process.argv.slice(2))) {
+for (const file of longestFirst(testsAsked(process.argv.slice(2)))) {
   // Without `env -u NODE_OPTIONS`, `t.spawn` hands down those loaders too.
   void t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps', file], {
     name: relative(root, file),
