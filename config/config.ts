@@ -202,6 +202,7 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
   if ('problems' in parsed) {
     return { layer: {}, problems: parsed.problems.map((problem) => `HUB_CONFIG: ${path}, ${problem}`) }
   }
+  fileLayer ??= layerSchema(fileSettings)
   return check(parsed.value, fileLayer, (place) => `${place} in ${path}`)
 }
 
@@ -306,8 +307,9 @@ const ajv = new Ajv({
     feed: (value: string) => !isUrl(value) || isFeedUrl(value),
   },
 })
-const fileLayer = layerSchema(fileSettings)
 const environmentLayer = layerSchema(settings)
+/** Compiled with the first file: many nodes have none. */
+let fileLayer: ReturnType<typeof layerSchema> | undefined
 
 /** Every variable that is read. */
 export const variableNames: readonly string[] = ['HUB_CONFIG', ...Object.keys(settings).map(variableName)]
