@@ -12,10 +12,9 @@ const timeoutMs = 20_000
 
 /** Sends a mail; rejects when the server does not take it. */
 export function createMailTransport(server: MailServer) {
-  let transport: ReturnType<typeof openTransport> | undefined
+  const transport = openTransport(server)
 
   return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
-    transport ??= openTransport(server)
     await (await transport).sendMail({
       from: server.from,
       // As an address, which no line break and no comma makes more than one of.
@@ -26,7 +25,7 @@ export function createMailTransport(server: MailServer) {
   }
 }
 
-/** Loads the client with the first mail: most nodes have no mail server. */
+/** Loads the client: most nodes have no mail server, and do without. */
 async function openTransport(server: MailServer) {
   const { createTransport } = await import('nodemailer')
   const { user, password } = server
