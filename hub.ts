@@ -20,6 +20,7 @@ import { createUsers } from './bridge-https/users/users.ts'
 import { createBroker } from './broker/broker.ts'
 import { listenMqtt } from './broker/connection/listener.ts'
 import { createIngest } from './broker/ingest.ts'
+import { takeOver } from './broker/take-over.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { createSigningKeys } from './certs/signing-keys.ts'
@@ -71,10 +72,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
 
 /** Notes in `open` what there is to close, at once: a later part may fail. */
 async function assemble(open: Open, config: Config, log: Log, options: HubOptions) {
-  const {
-    certsDir = resolve('certs'),
-    onGap = (reason) => log.fatal({ err: reason }, 'state is out of date'),
-  } = options
+  const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
   const nodeName = `${hostname()}:${process.pid}`
   const metrics = createMetrics()
@@ -83,7 +81,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   )
   for (const problem of trialSettings(config))
     log.warn({ problem }, 'stage prod with a setting for trying out')
-  const tls = await certificatePaths(config, certsDir)
+  const tls = await certificatePaths(config, options.certsDir ?? resolve('certs'))
   const certificates = await expected(
     'HUB_TLS_CERT',
     config.tlsCert,
@@ -92,7 +90,8 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   )
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
-  const { store, nodes, state: storeState, join: joinNodes } = await openStore(config, nodeName, log, onGap)
+  const opened = await openStore(config, nodeName, log, { onGap, takeOver })
+  const { store, nodes, state: storeState } = opened
   open.store = store
   const checkStore = createStoreCheck({ store, state: storeState })
   open.nodes = nodes
@@ -144,6 +143,8 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       loginFailures: config.loginFailures,
       publishRate: config.publishRate,
       queueLimit: config.queueLimit,
+      history: config.history,
+      historyBytes: config.historyBytes,
       sessionExpiryMs: config.sessionExpiry * 1000,
       maxSessionsPerCredential: config.maxSessionsPerCredential,
     },
@@ -194,7 +195,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     metrics,
   })
   credentials.onRevoked((username) => broker.disconnectUser(username))
-  await joinNodes()
+  await opened.join()
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
 
   let mqttPort = config.mqttPort
@@ -246,7 +247,8 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
         list: broker.sessionList,
         exists: broker.hasSession,
         drop: broker.dropSession,
-        persistentOf: broker.sessions.persistentOf,
+        persistentOf: (username) => broker.known.persistentOf(username).size,
+        show: broker.session,
       },
       retained: {
         list: broker.retainedList,
@@ -262,11 +264,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       lifecycle,
       queues: deliveries,
       store: storeState,
-      catchUp() {
-        const problem = storeState.unreachable()
-        if (problem !== undefined) return Promise.reject(new Error(problem))
-        return store.commit(nodes.isShared ? [{ tell: 'caught up', value: '' }] : [])
-      },
+      catchUp: opened.catchUp,
     }),
     log,
   })

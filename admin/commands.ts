@@ -28,6 +28,8 @@ export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
   sessions: {
     list(): Awaitable<unknown>
     exists(clientId: string): boolean
+    /** With what its client would get now; undefined: there is none. */
+    show(clientId: string): Awaitable<unknown>
     drop(clientId: string): Awaitable<boolean | { error: string }>
     /** How many a credential has that outlive their connections. */
     persistentOf(username: string): number
@@ -137,6 +139,12 @@ export function createCommands(parts: CommandParts): Commands {
     },
 
     'sessions.list': async () => sessions.list(),
+    'sessions.show': async (args) => {
+      const clientId = text(args, 'clientId')
+      const session = await sessions.show(clientId)
+      if (session === undefined) throw unknown('session', clientId)
+      return session
+    },
     'sessions.drop': async (args, who) => {
       const clientId = text(args, 'clientId')
       if (!sessions.exists(clientId)) throw unknown('session', clientId)

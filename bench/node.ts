@@ -17,14 +17,23 @@ import type { Bound } from './memory.ts'
 const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
 const v8Options: string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
 
+/** A node that is not ready by then never will be, milliseconds. */
+const patienceMs = 300_000
+/** It ends by itself within this, milliseconds. */
+const stopMs = 30_000
+
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
-/** A node in a process and a directory of its own, with `env` on top of what a bench needs. */
-export async function startNode(env: Record<string, string> = {}, bound?: Bound) {
+/**
+ * A node in a process and a directory of its own, with `env` on top of what a bench needs. `alone`: with nothing of the
+ * bench in its process, which then cannot be asked what it uses.
+ */
+export async function startNode(env: Record<string, string> = {}, bound?: Bound, alone = false) {
   const server = await compiledServer()
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
-  const node = [process.execPath, ...v8Options, ...askable, ...profiling('server'), server]
+  const node = [process.execPath, ...v8Options, ...(alone ? [] : askable), ...profiling('server'), server]
   const [program = '', ...args] = [...(bound?.command ?? []), ...node]
+  const began = performance.now()
   const child = spawn(program, args, {
     cwd: home,
     env: {
@@ -51,8 +60,11 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound)
       if (entry.msg === 'hub ready') resolve(entry)
     })
   })
+  const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs)
   const failed = exited.then(([code]) => Promise.reject(new Error(`the node ended with ${code}: ${said}`)))
   const { mqttPort, httpsPort, adminSocket } = await Promise.race([ready, failed])
+  const readyMs = performance.now() - began
+  clearTimeout(timer)
   lines.close()
   child.stdout.resume()
   const ca = readFileSync(env.HUB_TLS_CA ?? join(home, 'certs', 'ca.pem'))
@@ -85,12 +97,17 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound)
     httpsPort,
     ca,
     pid: child.pid ?? 0,
+    /** From the start of its process until `hub ready`. */
+    readyMs,
     usage: usageOf(child),
     /** Undefined while it runs; how it ended, a code or a signal, when it has. */
     ended: () => child.exitCode ?? child.signalCode ?? undefined,
     async stop(): Promise<void> {
       child.kill('SIGTERM')
+      // One that cannot keep up with its work does not end in time either.
+      const timer = setTimeout(() => child.kill('SIGKILL'), stopMs)
       await exited
+      clearTimeout(timer)
       await rm(home, { recursive: true, force: true, maxRetries: 3 })
     },
   }

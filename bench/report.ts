@@ -65,14 +65,20 @@ function median(values: readonly number[]): number {
 }
 
 /** The rows as Markdown tables: figures, then ratios. */
-export function toTables(rows: readonly Row[], { figures, compared, yesNo = [] }: Scenario): string {
-  const names = Object.keys(figures)
+export function toTables(rows: readonly Row[], scenario: Scenario): string {
+  const { figures, compared, yesNo = [], tables = [Object.keys(figures)] } = scenario
   const cell = (name: string, { figures: { [name]: value } }: Row) =>
     yesNo.includes(name) ? (value === 1 ? 'yes' : 'no') : format(value)
-  const table = align([
-    ['case', 'system', ...Object.values(figures)],
-    ...rows.map((row) => [row.case, row.system, ...names.map((name) => cell(name, row))]),
-  ])
+  const table = tables
+    .map((names) => ({ names, of: rows.filter((row) => names.some((name) => name in row.figures)) }))
+    .filter(({ of }) => of.length > 0)
+    .map(({ names, of }) =>
+      align([
+        ['case', 'system', ...names.map((name) => figures[name] ?? name)],
+        ...of.map((row) => [row.case, row.system, ...names.map((name) => cell(name, row))]),
+      ]),
+    )
+    .join('\n\n')
   const ratios = rows.flatMap((row) =>
     Object.entries(row.ratios ?? {}).map(([system, of]) => [
       row.case,

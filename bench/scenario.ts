@@ -18,6 +18,8 @@ export interface Scenario {
   options: Options
   /** Keys of the figures with their headings. */
   figures: Record<string, string>
+  /** Figures that stand together in a table, which has the cases that have one of them; unless told all do. */
+  tables?: readonly (readonly string[])[]
   /** Figures whose ratios to the other systems are shown. */
   compared: readonly string[]
   /** What `--only` can choose from, if anything. */

@@ -4,14 +4,15 @@ import type { commands as crowd } from './load/crowd.ts'
 import type { commands as publishers } from './load/publishers.ts'
 import { type Ground, prepareGround } from './peers/ground.ts'
 import { startHubPeer } from './peers/hub.ts'
-import { startHubOnRedis, startMosquitto, startNats } from './peers/installed.ts'
+import { startMosquitto, startNats } from './peers/installed.ts'
 import { startBareSockets, startPlainAedes } from './peers/ours.ts'
 import type { Peer, StartPeer } from './peers/peer.ts'
+import { startHubOnRedis } from './peers/redis.ts'
 
 /** The systems by the words of `--peers`. */
 export const systems = {
   hub: (ground) => startHubPeer(ground),
-  redis: startHubOnRedis,
+  redis: (ground) => startHubOnRedis(ground),
   mosquitto: startMosquitto,
   nats: startNats,
   aedes: startPlainAedes,
@@ -58,7 +59,8 @@ export async function onStage<Result>(
   }
 }
 
-async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
+/** A peer with load generators, which are to be stopped. */
+export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
   const act = {
     peer,
     crowd: await startChild<typeof crowd>('load/crowd.ts'),

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client } from 'aedes'
+import type { KeepingLimits } from '../journal/keeping.ts'
+import { openJournalAndViews } from '../journal/open.ts'
 import { createHalfReceived } from '../listener/half-received.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
 import { createTurns } from '../listener/turns.ts'
@@ -16,27 +18,29 @@ import { MqttConnection } from './connection/connection.ts'
 import type { ArrivedPublish, ConnectionLimits, CutReason } from './connection/connection-events.ts'
 import { createLinks, type Link } from './connection/link.ts'
 import { connackCode, encodePuback } from './connection/wire.ts'
-import { createDistribution, type Routes } from './fanout/distribution.ts'
+import { createDistribution } from './fanout/distribution.ts'
 import { createMoments } from './fanout/moments.ts'
+import { createReading } from './fanout/reading.ts'
 import { createReplay } from './fanout/replay.ts'
-import { openRetained } from './fanout/retained.ts'
 import { createFilterRules } from './filter-rules.ts'
 import type { Access } from './login/access.ts'
 import { createAdmission } from './login/admission.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
-import { openOutbox } from './queue/outbox.ts'
-import { createReceiving } from './receiving.ts'
+import { createReceiving, type Receive } from './receiving.ts'
 import { openHubTime } from './session/hub-time.ts'
-import { followSessions } from './session/replica.ts'
+import { openKnownSessions } from './session/known-sessions.ts'
+import { createOutgoing } from './session/outgoing-qos2.ts'
+import { openProgress } from './session/progress.ts'
+import { createReturning } from './session/returning.ts'
 import { attach, type Session } from './session/session.ts'
-import { openSessions } from './session/sessions.ts'
+import { createSessions } from './session/sessions.ts'
 import { createSubscribing } from './session/subscribing.ts'
-import { createSubscriptions } from './session/subscriptions.ts'
+import { createSubscriptions, type Routes } from './session/subscriptions.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
 
-export interface BrokerLimits extends ConnectionLimits {
+export interface BrokerLimits extends ConnectionLimits, KeepingLimits {
   /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
   /** Failed log-ins per address and minute; 0: no limit. */
@@ -47,8 +51,6 @@ export interface BrokerLimits extends ConnectionLimits {
   incomingWindow: number
   /** Events per second and credential, burst twice that; 0: no limit. */
   publishRate: number
-  /** Messages queued for one offline session. */
-  queueLimit: number
   /** How long an offline session is kept, milliseconds. */
   sessionExpiryMs: number
   /** Persistent sessions of one credential. */
@@ -89,32 +91,36 @@ export async function createBroker(parts: {
 }) {
   const { store, nodes, calls, access, limits, clock, log, metrics } = parts
   const mayReceive = (session: Session, topic: string) => access.mayReceive(session.principal, topic)
-  const routes: Routes = {
-    stored: createSubscriptions<Session>(),
-    live: createSubscriptions<Session>(),
-    grantedElsewhere: 0,
-    removedElsewhere: 0,
-  }
+  const routes: Routes = { persistent: createSubscriptions(), live: createSubscriptions() }
   const sequences = createSequences(clock, nodes.slot)
   const { queueLimit, sessionExpiryMs: expiryMs } = limits
-  const outbox = await openOutbox({ store, clock, sequences, queueLimit, mayReceive, log, metrics })
   const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
   const { maxSubscriptions, maxTopicLevels } = limits
   const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
-  const sessions = await openSessions({
-    ...{ store, outbox, routes, nodes, sequences, clock, hubTime, expiryMs, mayHave: rules.mayHave },
+  const moments = createMoments()
+  const { journal, returnable, retained, trimming } = await openJournalAndViews({
+    ...{ store, nodes, limits, clock, nextMoment: moments.next },
+  })
+  const outgoing = createOutgoing(store)
+  const reading = createReading({
+    ...{ journal, returnable, outgoing, mayReceive, queueLimit, clock, log, metrics },
+  })
+  const progress = await openProgress({ store, nodes, journal, hubTime, log, metrics })
+  const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
+  const returning = createReturning({
+    ...{ store, journal, returnable, outgoing, progress, mayReceive, queueLimit, clock, metrics },
+    rules,
+  })
+  const sessions = createSessions({
+    ...{ store, journal, known, returning, reading, outgoing, progress, routes, nodes, sequences },
+    ...{ clock, hubTime },
     maxPerCredential: limits.maxSessionsPerCredential,
   })
-  followSessions({ store, sessions, outbox, nodes, log })
-  const moments = createMoments()
-  const retained = await openRetained(store, clock, moments, sequences)
   const distribution = createDistribution({
-    ...{ store, retained, outbox, routes, mayReceive, moments, clock, metrics },
+    ...{ store, journal, retained, returnable, reading, routes, mayReceive, clock, metrics },
   })
-  const replay = createReplay({
-    ...{ store, retained, outbox, mayReceive, moments, live: distribution, log, metrics },
-  })
-  const subscribing = createSubscribing({ sessions, replay, rules, log, metrics })
+  const replay = createReplay({ journal, retained, mayReceive, moments, live: distribution, log, metrics })
+  const subscribing = createSubscribing({ sessions, reading, replay, rules, log, metrics })
   const wills = createWills(store, nodes)
   const links = createLinks()
   const { incomingWindow } = limits
@@ -131,7 +137,7 @@ export async function createBroker(parts: {
     isValid: access.isValid,
   })
   const admission = createAdmission({
-    ...{ store, sessions, outbox, wills, links, nodes, calls, log, metrics, restore: subscribing.restore },
+    ...{ store, sessions, known, wills, links, calls, log, metrics },
     waitingWills: receiving.waitingWills,
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
@@ -188,13 +194,15 @@ export async function createBroker(parts: {
   })
   await aedes.listen()
   nodes.onGone(() => running.add(receiving.publishLeftOver()))
+  nodes.onChange(() => settled(sessions.endGone()))
+  nodes.onReturn(() => settled(sessions.claimAgain()))
   aedes.on('clientReady', (client) => {
     const { connection, session, logInDone } = links.ofClient(client)
     logInDone()
     if (session?.owner !== connection) return
     attach(session, connection)
-    if (!session.clean) void outbox.connected(session)
     connection.open(session.inFlight)
+    if (!session.clean) reading.begin(session)
   })
   aedes.on('connectionError', (client, error) => cutFor(client, error))
   aedes.on('clientError', (client, error) => cutFor(client, error))
@@ -202,7 +210,9 @@ export async function createBroker(parts: {
   const sweepTimer = setInterval(() => {
     hubTime.checkClock()
     const saved = nodes.isLeader() ? hubTime.save() : undefined
-    Promise.all([retained.sweep(), sessions.sweep(), saved]).catch((error: unknown) => {
+    // What retained values have let go of, the journal need not keep.
+    const trimmed = retained.sweep().then(() => trimming.sweep())
+    Promise.all([trimmed, sessions.sweep(), saved]).catch((error: unknown) => {
       metrics.storeFailures.inc()
       log.error({ err: error }, 'expired messages and sessions not removed')
     })
@@ -210,14 +220,20 @@ export async function createBroker(parts: {
   sweepTimer.unref()
 
   return {
-    ...createOperating({ sessions, retained, links, nodes, calls }),
+    ...createOperating({ store, sessions, known, returning, retained, links, nodes, calls }),
     distribute: distribution.distribute,
     announce: distribution.announce,
+    journal,
     retained,
+    trimming,
     sessions,
+    known,
     hubTime,
     /** Sets what happens with publishes; call it before the first connection. */
-    start: receiving.start,
+    async start(receive: Receive): Promise<void> {
+      await sessions.endGone()
+      await receiving.start(receive)
+    },
 
     /** Takes over a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
@@ -229,7 +245,7 @@ export async function createBroker(parts: {
           return afterwards.collect(end, () => pieceRate.take(username, performance.now()) === 0)
         },
         acknowledged: (type, packetId) => {
-          if (link.session?.owner === connection) outbox.acknowledge(link.session, type, packetId)
+          if (link.session?.owner === connection) reading.acknowledge(link.session, type, packetId)
         },
         publish: (publish) => take(link, publish),
         subscribe: async (request) => {
@@ -277,6 +293,7 @@ export async function createBroker(parts: {
     async close(): Promise<void> {
       clearInterval(sweepTimer)
       receiving.close()
+      await trimming.close()
       for (const { connection } of links.open) connection.stopReading()
       await running.ended()
       await distribution.sent()
@@ -286,8 +303,7 @@ export async function createBroker(parts: {
       if (nodes.isLeader()) {
         await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
       }
-      sessions.close()
-      await outbox.close()
+      await sessions.close()
     },
   }
 
@@ -306,6 +322,10 @@ export async function createBroker(parts: {
       },
       (error: unknown) => connection.cut('error', error instanceof Error ? error.message : String(error)),
     )
+  }
+
+  function settled(work: Promise<unknown>): void {
+    work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
 
   function cutFor(client: Client, error: Error): void {

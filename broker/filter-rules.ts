@@ -27,17 +27,7 @@ export function createFilterRules(parts: {
   const { access, maxSubscriptions, maxTopicLevels, log, metrics } = parts
   const warn = createRareWarning(log, 'subscription denied')
 
-  return {
-    denialOf,
-    report,
-
-    /** Whether a session that is read from the store keeps this filter. Its number was bounded by the node that granted it. */
-    mayHave(session: Holder, filter: string): boolean {
-      const decision = access.maySubscribe(session.principal, filter)
-      if (!decision.allowed) report(session, [{ filter, reason: decision.reason }])
-      return decision.allowed
-    },
-  }
+  return { denialOf, report }
 
   /** Why a session may not have this filter, or undefined. */
   function denialOf({ principal, subscriptions }: Holder, filter: string): string | undefined {

@@ -22,11 +22,11 @@ export function createIngest(parts: {
   const warnOfDenied = createRareWarning(log, 'publish denied and dropped')
 
   return async (received) => {
-    const { principal, topic, payload, grantedSince } = received
+    const { principal, topic, payload } = received
     // It paid its first token when it was let in.
     const decided = (livestreams: number) => received.charge(costOf(payload.length, livestreams) - 1)
     const { at, started, alongside } = received
-    const arrival = { at, started, alongside, grantedSince, decided }
+    const arrival = { at, started, alongside, decided }
     const decision = decide(principal, topic)
     if (decision.allowed) {
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []

@@ -1,38 +1,38 @@
+import type { RetainedMessages } from '../journal/retained.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
+import type { Store } from '../store/store.ts'
 import type { Links } from './connection/link.ts'
-import type { RetainedMessages } from './fanout/retained.ts'
-import { isElsewhere, type Session } from './session/session.ts'
+import type { Known, KnownSessions } from './session/known-sessions.ts'
+import type { Returning } from './session/returning.ts'
+import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
 import type { Sessions } from './session/sessions.ts'
 import {
   type ClientView,
+  figuresOf,
   type RetainedView,
+  type SessionFigures,
   type SessionView,
   toClientView,
   toRetainedView,
   toSessionView,
 } from './views.ts'
 
-/** What only the node knows that had to do with a session. */
-interface SessionFigures {
-  clientId: string
-  dropped: number
-  /** Where its client is connected. */
-  inFlight?: number
-}
-
 /** True: done. False: there is no such client or session. Or the reason why that is not known. */
 type Outcome = boolean | { error: string }
 
 /** What operators see of clients, sessions and retained messages, and do with them: on whichever node those are. */
 export function createOperating(parts: {
+  store: Store
   sessions: Sessions
+  known: KnownSessions
+  returning: Returning
   retained: RetainedMessages
   links: Links
   nodes: Nodes
   calls: Calls
 }) {
-  const { sessions, retained, links, nodes, calls } = parts
+  const { store, sessions, known, returning, retained, links, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
@@ -47,19 +47,30 @@ export function createOperating(parts: {
 
     /** All sessions, connected or not. */
     async sessionList(): Promise<SessionView[]> {
-      const others = await calls.askOthers('session-figures', null)
-      const views = new Map(
-        [...sessions.values()].map((session) => [
-          session.clientId,
-          toSessionView(session, sessions.expiresAt(session), nodes),
-        ]),
-      )
-      for (const { clientId, dropped, inFlight } of others.flatMap(([, all]) => all as SessionFigures[])) {
-        const view = views.get(clientId)
-        if (view)
-          Object.assign(view, { dropped: view.dropped + dropped, inFlight: inFlight ?? view.inFlight })
+      const figures = await allFigures()
+      const views: SessionView[] = []
+      for (const session of known.values()) {
+        const connected = figures.get(session.clientId)
+        if (connected) views.push(viewOf(session, connected))
       }
-      return [...views.values()]
+      for await (const [, value] of store.range(recordPrefix)) {
+        const record = readRecord(value)
+        const session = known.get(record.clientId)
+        if (session && !figures.has(record.clientId)) views.push(viewOf(session, awayFigures(record)))
+      }
+      return views
+    },
+
+    /** One session, with what its client would get now if it came back. Undefined: there is none. */
+    async session(clientId: string): Promise<SessionView | undefined> {
+      const session = known.get(clientId)
+      if (!session) return undefined
+      const connected = (await allFigures()).get(clientId)
+      if (connected) return viewOf(session, connected)
+      const stored = await store.get(recordKey(clientId))
+      if (!stored) return undefined
+      const record = readRecord(stored)
+      return viewOf(session, { ...awayFigures(record), ...(await returning.waitingOf(record)) })
     },
 
     /** Retained messages on topics that match the filter. */
@@ -70,22 +81,20 @@ export function createOperating(parts: {
       })
     },
 
-    isConnected(clientId: string): boolean {
-      const session = sessions.get(clientId)
-      return session?.owner !== undefined || session?.node !== undefined
-    },
+    isConnected: (clientId: string): boolean =>
+      sessions.get(clientId) !== undefined || known.nodeOf(clientId) !== undefined,
 
-    hasSession: (clientId: string): boolean => sessions.get(clientId) !== undefined,
+    hasSession: (clientId: string): boolean => known.get(clientId) !== undefined,
 
     /** Closes the connection of a client id. False when it is not connected. */
     async disconnect(clientId: string): Promise<Outcome> {
-      const node = nodeOf(sessions.get(clientId))
+      const node = known.nodeOf(clientId)
       return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
     },
 
     /** Forgets a session and closes its connection. False when there is none. */
     async dropSession(clientId: string): Promise<Outcome> {
-      const node = nodeOf(sessions.get(clientId))
+      const node = known.nodeOf(clientId)
       return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
     },
   }
@@ -96,11 +105,6 @@ export function createOperating(parts: {
     return answer === true
   }
 
-  /** The other node that has its client. */
-  function nodeOf(session: Session | undefined): string | undefined {
-    return session && isElsewhere(session) ? session.node : undefined
-  }
-
   function clientsHere(): ClientView[] {
     return [...links.open].flatMap(({ connection, session }) =>
       session?.connection === connection ? [toClientView(session, connection, nodes.name)] : [],
@@ -108,12 +112,20 @@ export function createOperating(parts: {
   }
 
   function figuresHere(): SessionFigures[] {
-    return [...sessions.values()]
-      .filter(({ dropped, owner }) => dropped > 0 || owner)
-      .map(({ clientId, dropped, owner, inFlight }) => ({
-        ...{ clientId, dropped },
-        ...(owner && { inFlight: inFlight.size }),
-      }))
+    return [...sessions.values()].map(figuresOf)
+  }
+
+  /** Of all connected sessions, by client id. */
+  async function allFigures(): Promise<Map<string, SessionFigures>> {
+    const others = (await calls.askOthers('session-figures', null)).map(([, all]) => all as SessionFigures[])
+    return new Map([figuresHere(), ...others].flat().map((figures) => [figures.clientId, figures]))
+  }
+
+  function viewOf(session: Known, figures: Parameters<typeof toSessionView>[2]): SessionView {
+    const { clientId } = session
+    const run = sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
+    const node = run === undefined ? undefined : nodes.nameOf(run)
+    return toSessionView(session, { node, expiresAt: known.expiresAt(session) }, figures)
   }
 
   function disconnectHere(clientId: string): boolean {
@@ -123,11 +135,13 @@ export function createOperating(parts: {
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
-    const session = sessions.get(clientId)
-    if (!session) return false
-    // First, so that nothing more is taken into a session that nobody will find.
-    session.owner?.cut('operator', 'session dropped by an operator')
-    await sessions.drop(session)
-    return true
+    // First, so that nothing more is sent to a session that nobody will find.
+    sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
+    return sessions.drop(clientId)
   }
+}
+
+/** What the store says of a session that is away. */
+function awayFigures({ subscriptions, dropped }: SessionRecord) {
+  return { subscriptions: subscriptions.map(([filter]) => filter), queued: null, inFlight: null, dropped }
 }

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../acl/principal.ts'
 import type { createPublishRate } from '../listener/publish-rate.ts'
 import { createLock } from '../store/lock.ts'
-import { sequencesIn } from '../store/nodes/sequences.ts'
 import type { createRunningWork } from '../store/running-work.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -12,7 +11,7 @@ import type { Link } from './connection/link.ts'
 import type { Qos } from './connection/wire.ts'
 import type { createWills } from './login/wills.ts'
 import type { Session } from './session/session.ts'
-import { incomingChange, incomingKey } from './session/session-store.ts'
+import { incomingChange, incomingPrefix } from './session/session-record.ts'
 
 /** A PUBLISH or will of a client. */
 export interface Received {
@@ -29,8 +28,6 @@ export interface Received {
   started: number
   /** Must be stored with the decision, or not at all. */
   alongside: readonly Change[]
-  /** Set: another node has distributed it; only sessions whose newest filter was granted since then get it now. */
-  grantedSince: number | undefined
   /** Charges the publish rate of the credential with what the event cost beyond one token. */
   charge(cost: number): void
 }
@@ -42,12 +39,6 @@ export type Receive = (received: Received) => Promise<boolean>
 
 /** Between two attempts to publish a will: nobody would send it again. Milliseconds. */
 const willRetryMs = 1_000
-/**
- * A node that distributed an event may not have heard of the filters that other nodes granted so shortly before,
- * milliseconds. It can hear nothing for as long as its own commits get through.
- */
-const unheardMs = 60_000
-
 /**
  * What clients publish, until it may be acknowledged: each PUBLISH once, wills when their time has come.
  * Everything here rejects when the connection must be closed without an acknowledgement.
@@ -138,7 +129,7 @@ export async function createReceiving(parts: {
     async release(session: Session, packetId: number): Promise<void> {
       const { clientId } = session
       try {
-        if (!session.clean) await store.commit([{ del: incomingKey(clientId, packetId) }])
+        if (!session.clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
         session.incoming.delete(packetId)
       } catch (error) {
         metrics.storeFailures.inc()
@@ -199,7 +190,7 @@ export async function createReceiving(parts: {
       await store.commit(alongside)
       return true
     }
-    const now = { at: clock(), started: performance.now(), grantedSince: undefined }
+    const now = { at: clock(), started: performance.now() }
     return receive({ ...will, isWill: true, ...now, alongside, charge: chargeOf(will.principal) })
   }
 
@@ -222,29 +213,23 @@ export async function createReceiving(parts: {
     }
   }
 
-  /**
-   * QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. Where another
-   * node has received the message, it may have ended before it served sessions whose filters it had not heard of.
-   */
+  /** QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. */
   async function receiveOnce(link: Link, session: Session, publish: ArrivedPublish): Promise<void> {
     const { packetId } = publish
-    const heardAt = session.incoming.get(packetId)
-    if (heardAt === 0) return
+    if (session.incoming.has(packetId)) return
     const underway = session.processing.get(packetId)
     if (underway) return underway
-    const isNew = heardAt === undefined
-    if (isNew && session.incoming.size + session.processing.size >= incomingWindow) {
+    if (session.incoming.size + session.processing.size >= incomingWindow) {
       link.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
       throw new Error('too many QoS 2 messages not released')
     }
     // A clean session does not outlive its connection: there is nothing to store.
-    const alongside = session.clean || !isNew ? [] : [incomingChange(session, packetId)]
-    const grantedSince = isNew ? undefined : heardAt - sequencesIn(unheardMs)
-    const processing = receiveNow(link, session, publish, alongside, grantedSince)
+    const alongside = session.clean ? [] : [incomingChange(session, packetId)]
+    const processing = receiveNow(link, session, publish, alongside)
     session.processing.set(packetId, processing)
     try {
       await processing
-      session.incoming.set(packetId, 0)
+      session.incoming.add(packetId)
     } finally {
       session.processing.delete(packetId)
     }
@@ -255,10 +240,9 @@ export async function createReceiving(parts: {
     { principal, clientId }: Session,
     { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
-    grantedSince?: number,
   ): Promise<void> {
     const charge = chargeOf(principal)
-    const from = { principal, clientId, isWill: false, at: clock(), started, alongside, grantedSince, charge }
+    const from = { principal, clientId, isWill: false, at: clock(), started, alongside, charge }
     if (await receive({ topic, payload, qos, retain, ...from })) return
     link.connection.cut('error', 'publish not stored')
     throw new Error('publish not stored')

@@ -1,8 +1,7 @@
-import type { Nodes } from '../store/nodes/nodes.ts'
-import { sequenceTime } from '../store/nodes/sequences.ts'
+import type { RetainedValue } from '../journal/retained.ts'
 import type { MqttConnection } from './connection/connection.ts'
-import type { RetainedValue } from './fanout/retained.ts'
-import { isElsewhere, type Session } from './session/session.ts'
+import type { Known } from './session/known-sessions.ts'
+import type { Session } from './session/session.ts'
 
 /** One row of `hubctl clients list`. */
 export interface ClientView {
@@ -47,30 +46,45 @@ export interface SessionView {
   /** When it is forgotten unless its client comes back; null while connected. */
   expiresAt: string | null
   subscriptions: string[]
+  /** Null of a session that is away: what it would get is counted when it is asked for. */
+  queued: number | null
+  inFlight: number | null
+  dropped: number
+}
+
+/** What the node of its client knows of a session. */
+export interface SessionFigures {
+  clientId: string
+  subscriptions: string[]
   queued: number
   inFlight: number
   dropped: number
-  oldestQueuedAt: string | null
+}
+
+export function figuresOf(session: Session): SessionFigures {
+  const { clientId, subscriptions, backlog, inFlight, dropped } = session
+  const queued = backlog.length + inFlight.size
+  return { clientId, subscriptions: [...subscriptions.keys()], queued, inFlight: inFlight.size, dropped }
 }
 
 /** A session as operators see it. */
-export function toSessionView(session: Session, expiresAt: number | undefined, nodes: Nodes): SessionView {
-  const { disconnectedAt } = session
-  const [oldest] = session.queue.keys()
+export function toSessionView(
+  { clientId, clean, createdAt, disconnectedAt, username }: Known,
+  place: { node: string | undefined; expiresAt: number | undefined },
+  figures: Pick<SessionView, 'subscriptions' | 'queued' | 'inFlight' | 'dropped'>,
+): SessionView {
+  const { node, expiresAt } = place
+  const { subscriptions, queued, inFlight, dropped } = figures
   return {
-    clientId: session.clientId,
-    username: session.principal.username,
-    persistent: !session.clean,
-    connected: session.connection !== undefined || isElsewhere(session),
-    node: session.node === undefined ? null : nodes.nameOf(session.node),
-    createdAt: new Date(session.createdAt).toISOString(),
+    clientId,
+    username,
+    persistent: !clean,
+    connected: node !== undefined,
+    node: node ?? null,
+    createdAt: new Date(createdAt).toISOString(),
     disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
     expiresAt: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
-    subscriptions: [...session.subscriptions.keys()],
-    queued: session.queue.size,
-    inFlight: session.inFlight.size,
-    dropped: session.dropped,
-    oldestQueuedAt: oldest === undefined ? null : new Date(sequenceTime(oldest)).toISOString(),
+    ...{ subscriptions, queued, inFlight, dropped },
   }
 }
 

@@ -64,6 +64,14 @@ export const commands: readonly Command[] = [
     print: (result, printer) => printer.list(result, sessionColumns, 'No sessions.'),
   },
   {
+    words: 'sessions show',
+    summary: 'one session, with what its client would get if it came back now',
+    parameters: ['<client-id>'],
+    asks: 'sessions.show',
+    args: (input) => ({ clientId: input.text('clientId') }),
+    print: (result, printer) => printer.list([result], sessionColumns, ''),
+  },
+  {
     words: 'sessions drop',
     summary: 'end a session with everything queued for it, and free its client id',
     parameters: ['<client-id>'],

@@ -45,6 +45,8 @@ const defaults = {
   publishRate: 100, // events per second and credential; 0: no limit
   outgoingBuffer: 1_048_576, // bytes per subscriber
   queueLimit: 1_000, // messages per offline session
+  history: 100, // events per livestream
+  historyBytes: 268_435_456, // of all livestreams together
   workQueueLimit: 10_000, // messages per webhook or plugin target
   sessionExpiry: 604_800, // seconds
   maxSessionsPerCredential: 20_000, // persistent ones
@@ -111,6 +113,8 @@ const settings = {
   publishRate: whole(0),
   outgoingBuffer: whole(65_536), // less than a TLS record and an event would cut off who reads well
   queueLimit: whole(1),
+  history: whole(0),
+  historyBytes: whole(0),
   workQueueLimit: whole(2),
   sessionExpiry: whole(1),
   maxSessionsPerCredential: whole(1),
@@ -193,10 +197,8 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
     content = readFileSync(path)
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    return {
-      layer: {},
-      problems: [`HUB_CONFIG: ${show('', path)}, expected a readable JSON file (${reason})`],
-    }
+    const problem = `HUB_CONFIG: ${show('', path)}, expected a readable JSON file (${reason})`
+    return { layer: {}, problems: [problem] }
   }
   const parsed = readJson(content)
   if ('problems' in parsed) {
@@ -297,7 +299,7 @@ const ajv = new Ajv({
   verbose: true,
   ownProperties: true,
   strict: true,
-  code: { optimize: false }, // half of the time to compile, and a check is no slower
+  code: { optimize: false }, // half of the time to compile
   formats: {
     name: /^[A-Za-z0-9._-]{1,64}$/,
     account: /^[^\s@]+@[^\s@]+$/,
@@ -308,8 +310,7 @@ const ajv = new Ajv({
   },
 })
 const environmentLayer = layerSchema(settings)
-/** Compiled with the first file: many nodes have none. */
-let fileLayer: ReturnType<typeof layerSchema> | undefined
+let fileLayer: ReturnType<typeof layerSchema> | undefined // compiled with the first file: many nodes have none
 
 /** Every variable that is read. */
 export const variableNames: readonly string[] = ['HUB_CONFIG', ...Object.keys(settings).map(variableName)]

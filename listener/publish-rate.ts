@@ -1,5 +1,5 @@
+import { createTally } from '../store/nodes/tally.ts'
 import type { Store } from '../store/store.ts'
-import { createTally } from '../store/tally.ts'
 
 /** Above this number of buckets the full ones are dropped: a new bucket is full as well. */
 const bucketsKept = 10_000

@@ -10,10 +10,12 @@ import {
   isConditional,
   keepsStored,
   keyOf,
+  numbersTaken,
   type Store,
+  withNumbers,
 } from './store.ts'
-import { contentOf, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
-import { checkTables } from './table.ts'
+import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
+import { checkTables, unread } from './table.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -33,6 +35,10 @@ export async function openEmbeddedStore(
   const commits = createGroupCommit(write)
   /** Event times of the entries that have been asked about, as they are stored. */
   const times = new Map<string, number | undefined>()
+  const counter = await db.get(counterKey)
+  /** The last number that is stored, and the last that was taken. */
+  let storedNumber = counter === undefined ? 0 : Number(contentOf(counter).toString())
+  let lastNumber = storedNumber
   let torn = false
   /** The last write went well, so that the next will. */
   let isTrusted = true
@@ -48,19 +54,22 @@ export async function openEmbeddedStore(
       return stored === undefined ? undefined : contentOf(stored)
     },
 
-    async *range(prefix) {
+    async *range(prefix, from) {
       await reopening
-      for await (const [key, stored] of db.iterator(keysBelow(prefix))) yield [key, contentOf(stored)]
+      for await (const [key, stored] of db.iterator(keysBelow(prefix, from))) yield [key, contentOf(stored)]
     },
+
+    lastNumber: async () => lastNumber,
 
     commit(changes, underway) {
       if (closed) return Promise.reject(new Error('the store is closed'))
-      if (changes.length === 0) return Promise.resolve()
+      if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
         const isNext = isTrusted && commits.isIdle() && !changes.some(isConditional)
-        commits.add({ changes, underway: isNext ? undefined : underway, resolve, reject })
+        const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
+        commits.add(pending)
         // With nothing before it, it is underway before this turn is over.
-        if (isNext) underway?.()
+        if (isNext) underway?.(firstNumberOf(pending))
       })
     },
 
@@ -71,7 +80,7 @@ export async function openEmbeddedStore(
     },
   }
 
-  async function write(group: readonly Pending[]): Promise<void> {
+  async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
       // First of all: handing a batch to LevelDB takes longer than deciding about an event.
@@ -83,11 +92,15 @@ export async function openEmbeddedStore(
       const failed = new Map<Pending, string>()
       const operations = await applicable(group, failed)
       if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
+      if (lastNumber > storedNumber) {
+        operations.push({ type: 'put', key: counterKey, value: encode(NaN, String(lastNumber)) })
+      }
       await db.batch(operations, { sync: true })
+      storedNumber = lastNumber
       isTrusted = true
       for (const pending of group) {
         const key = failed.get(pending)
-        if (key === undefined) pending.resolve()
+        if (key === undefined) pending.resolve(firstNumberOf(pending))
         else pending.reject(new ConditionFailed(key))
       }
     } catch (error) {
@@ -98,8 +111,22 @@ export async function openEmbeddedStore(
     }
   }
 
-  function begin(group: readonly Pending[]): void {
-    if (isTrusted) for (const pending of group) pending.underway?.()
+  function begin(group: readonly NumberedPending[]): void {
+    if (!isTrusted) return
+    for (const pending of group) {
+      // Also where nobody asks: the next commit's number depends on it.
+      const first = firstNumberOf(pending)
+      pending.underway?.(first)
+    }
+  }
+
+  /** A commit takes its numbers when this is first asked: in the order of the calls, and only if it applies. */
+  function firstNumberOf(pending: NumberedPending): number {
+    if (pending.first !== undefined) return pending.first
+    const taken = numbersTaken(pending.changes)
+    pending.first = taken === 0 ? 0 : lastNumber + 1
+    lastNumber += taken
+    return pending.first
   }
 
   /**
@@ -116,7 +143,10 @@ export async function openEmbeddedStore(
    * The changes as LevelDB operations, without those an entry of newer event time withstands, and without commits one
    * of whose conditions does not hold: these are added to `failed`, with the key of that condition.
    */
-  async function applicable(group: readonly Pending[], failed: Map<Pending, string>): Promise<Operation[]> {
+  async function applicable(
+    group: readonly NumberedPending[],
+    failed: Map<Pending, string>,
+  ): Promise<Operation[]> {
     await readTimes(group.flatMap(({ changes }) => changes.filter(isOrdered).map(keyOf)))
     const asked = await readStored(group.flatMap(({ changes }) => changes.filter(isConditional).map(keyOf)))
     const isBroken = (change: Change) =>
@@ -128,7 +158,7 @@ export async function openEmbeddedStore(
         failed.set(pending, keyOf(broken))
         continue
       }
-      for (const change of pending.changes) {
+      for (const change of withNumbers(pending.changes, firstNumberOf(pending))) {
         // Words are for other nodes, and there are none.
         if ('tell' in change || 'check' in change) continue
         const key = keyOf(change)
@@ -196,13 +226,22 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
   await db.open()
   try {
-    // What a table holds shows only when it is read.
-    if (readAll) for await (const _ of db.iterator());
+    if (readAll) await readThrough(db)
   } catch (error) {
     await db.close()
     throw error
   }
   return db
+}
+
+/** What a table holds shows only when it is read. */
+async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
+  let gte = ''
+  for (const prefix of unread) {
+    for await (const _ of db.iterator({ gte, lt: prefix }));
+    gte = keysBelow(prefix).lt
+  }
+  for await (const _ of db.iterator({ gte }));
 }
 
 /** What LevelDB left out when it opened, according to its own log: it does not say so otherwise. */
@@ -238,6 +277,11 @@ function openFailure(directory: string, error: unknown): Error {
   const isLocked = cause instanceof Error && 'code' in cause && cause.code === 'LEVEL_LOCKED'
   if (isLocked) return new Error(`the store in ${directory} is in use by another process`)
   return new Error(`the store in ${directory} cannot be opened`, { cause })
+}
+
+interface NumberedPending extends Pending {
+  /** Its first number, once it took any. */
+  first?: number
 }
 
 type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }

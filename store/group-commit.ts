@@ -5,8 +5,8 @@ export interface Pending {
   changes: readonly Change[]
   /** It shares its group with no other commit. */
   isAlone?: boolean
-  underway?: (() => void) | undefined
-  resolve(): void
+  underway?: ((first: number) => void) | undefined
+  resolve(first: number): void
   reject(error: unknown): void
 }
 

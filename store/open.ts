@@ -6,11 +6,13 @@ import type { Log } from '../telemetry/log.ts'
 import { type Damage, openEmbeddedStore } from './embedded.ts'
 import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
+import { moveFormerStore } from './redis/former.ts'
 import { openRedisStore } from './redis/redis.ts'
 import { redisSettingProblems } from './redis/settings.ts'
 import { acceptReplacement, replacementOf } from './repair.ts'
 import type { StoreState } from './state.ts'
 import type { Store } from './store.ts'
+import { isPresentFormat } from './stored-value.ts'
 import { watched } from './watched.ts'
 
 /** The state of a node, and the nodes it shares that with. */
@@ -20,45 +22,69 @@ interface OpenStore {
   state: StoreState
   /** Begins to follow the other nodes, and joins them; call it when everything is loaded. */
   join(): Promise<void>
+  /** Resolves when this node has heard what others committed until now. Rejects with the reason when it cannot. */
+  catchUp(): Promise<void>
+}
+
+/** What the parts that use a store do about it. */
+interface Handlers {
+  /** What other nodes did can no longer be followed, everything must be loaded again. */
+  onGap: (reason: Error) => void
+  /** Makes a store of the release before, or an empty one, a store of this release. */
+  takeOver: (store: Store, log: Log) => Promise<void>
 }
 
 /**
- * Opens the store of the configuration: Redis where it says so, else the embedded one in the data directory.
- * `onGap`: what other nodes did can no longer be followed, everything must be loaded again.
+ * Opens the store of the configuration: Redis where it says so, else the embedded one in the data directory. Rejects
+ * where a newer release has written it.
  */
 export function openStore(
   config: Config,
   /** What operators call this node. */
   name: string,
   log: Log,
-  onGap: (reason: Error) => void,
+  handlers: Handlers,
 ): Promise<OpenStore> {
   const isShared = config.redisUrl !== undefined || config.redis !== undefined
-  return isShared ? openShared(config, name, log, onGap) : openOwn(config, name, log)
+  return isShared ? openShared(config, name, log, handlers) : openOwn(config, name, log, handlers)
 }
 
 async function openShared(
   config: Config,
   name: string,
   log: Log,
-  onGap: (reason: Error) => void,
+  { onGap, takeOver }: Handlers,
 ): Promise<OpenStore> {
   const { project, stage, dataDir, redisUrl: url, redis, redisReplicas: replicas } = config
   const server = { ...(url !== undefined && { url }), ...redis }
   const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
   let problem: string | undefined
-  const store = watched(
-    await expected(setting, value, 'a Redis that answers', () =>
-      openRedisStore({
-        ...{ server, project, stage, replicas },
-        onConnection(state) {
-          problem = state.up ? undefined : `Redis is not reachable (${state.reason})`
-          if (state.up) log.info('Redis is back')
-          else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
-        },
-      }),
-    ),
-  )
+  const open = () =>
+    openRedisStore({
+      ...{ server, project, stage, replicas },
+      onConnection(state) {
+        problem = state.up ? undefined : `Redis is not reachable (${state.reason})`
+        if (state.up) log.info('Redis is back')
+        else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
+      },
+    })
+  let opened = await expected(setting, value, 'a Redis that answers', open)
+  try {
+    const onMembers = (members: readonly string[]) =>
+      log.info({ members }, 'looking whether nodes of the former release run')
+    const isMoved = await moveFormerStore({ server, project, stage, onMembers })
+    if (isMoved) log.info('the store of the former release is moved to its new place')
+    if (!(await isPresentFormat(opened))) {
+      await takeOver(opened, log)
+      // What other nodes did meanwhile is in the store, and need not be told.
+      await opened.close()
+      opened = await open()
+    }
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+  const store = watched(opened)
   try {
     for (const problem of await redisSettingProblems(server)) {
       log.warn({ problem }, 'Redis may lose what was acknowledged')
@@ -68,6 +94,10 @@ async function openShared(
       store,
       nodes,
       state: { unreachable: () => problem, replaced: () => undefined, accept: async () => undefined },
+      async catchUp() {
+        if (problem !== undefined) throw new Error(problem)
+        await store.commit([{ tell: 'caught up', value: '' }])
+      },
       async join() {
         store.startWatching(onGap)
         await nodes.join()
@@ -79,12 +109,23 @@ async function openShared(
   }
 }
 
-async function openOwn({ dataDir }: Config, name: string, log: Log): Promise<OpenStore> {
+async function openOwn(
+  { dataDir }: Config,
+  name: string,
+  log: Log,
+  { takeOver }: Handlers,
+): Promise<OpenStore> {
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
   // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
   await chmod(directory, 0o700)
+  try {
+    if (!(await isPresentFormat(store))) await takeOver(store, log)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
   let replaced = await replacementOf(directory)
   const state: StoreState = {
     unreachable: () => undefined,
@@ -94,7 +135,7 @@ async function openOwn({ dataDir }: Config, name: string, log: Log): Promise<Ope
       replaced = undefined
     },
   }
-  return { store, nodes: createOnlyNode(name), state, join: async () => undefined }
+  return { store, nodes: createOnlyNode(name), state, join: nothing, catchUp: nothing }
 }
 
 function tell(damage: Damage, log: Log): void {
@@ -111,3 +152,5 @@ function tell(damage: Damage, log: Log): void {
     )
   }
 }
+
+async function nothing(): Promise<void> {}

@@ -14,6 +14,7 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
+import { contentOf, counterKey, encode, formatKey } from './stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
 
 /** A store that stayed lost, and an empty one in its place that nobody has accepted yet. */
@@ -124,24 +125,38 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
   }
 }
 
-/** Reads all of it: LevelDB repairs what it can and says nothing about the rest. */
+/**
+ * Reads all of it: LevelDB repairs what it can and says nothing about the rest. The counter may be lost or an older one,
+ * and sessions remember numbers of messages that are gone: it goes on far behind, so that no number is taken twice.
+ */
 async function countEntries(directory: string): Promise<number> {
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
   await db.open()
   try {
     let entries = 0
+    let counted = 0
+    let used = 0
     for await (const [key, stored] of db.iterator()) {
-      // Every key is a path, and every value has its event time before it.
-      if (!key.includes('/') || key.includes('\uFFFD') || stored.length < 8) {
-        throw new Error('what is left is no store of the hub')
-      }
+      // Every other key is a path, and every value has its event time before it.
+      const isKnown = own.includes(key) || (key.includes('/') && !key.includes('\uFFFD'))
+      if (!isKnown || stored.length < 8) throw new Error('what is left is no store of the hub')
+      if (key === counterKey) counted = Number(contentOf(stored).toString())
+      if (/^journal\/\d{16}$/.test(key)) used = Number(key.slice('journal/'.length))
       entries++
     }
+    const number = Math.max(used, counted)
+    if (number > 0) await db.put(counterKey, encode(NaN, String(number + skipped)))
     return entries
   } finally {
     await db.close()
   }
 }
+
+/** More numbers than a store has messages. */
+const skipped = 1_000_000_000
+
+/** Keys that are no paths. */
+const own = [counterKey, formatKey]
 
 /** LevelDB goes on without what it finds no room for: there has to be enough beforehand. */
 async function makeRoom(directory: string): Promise<void> {

@@ -10,23 +10,27 @@ export interface Store {
   /** The value stored under `key`, or undefined. */
   get(key: string): Promise<Buffer | undefined>
   /**
-   * All entries whose key starts with `prefix` (which ends in `/`), in key order. Where other nodes write
-   * meanwhile, a long range may show later entries as they left them; `follow` then tells the same again.
+   * All entries whose key starts with `prefix` (which ends in `/`), in key order; with `from` only those whose key is
+   * not before `prefix + from`. Where other nodes write meanwhile, a long range may show later entries as they left
+   * them; `follow` then tells the same again.
    */
-  range(prefix: string): AsyncIterable<[key: string, value: Buffer]>
+  range(prefix: string, from?: string): AsyncIterable<[key: string, value: Buffer]>
   /**
    * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
+   * Resolves with the first number that the commit took, 0 where it took none (`Numbered`).
    * Rejects with `ConditionFailed` when one of its conditions does not hold. The commit changed nothing, and this node
    * has been told everything that others committed before. Rejects with `Fenced`, at once, when the membership of this
    * node is gone. The commit changed nothing. Rejects with the driver's error in all other cases. Then the caller can
    * rely on nothing: a store on another machine that did not answer may have applied the commit, or may still do so.
    *
    * A driver that expects no failure may call `underway` when it begins to store the changes: once, before the commit
-   * resolves, perhaps before `commit` returns, and in the order of the calls. The caller then does whatever need not
-   * wait for the disk.
+   * resolves, perhaps before `commit` returns, and in the order of the calls, with the first number. The caller then
+   * does whatever need not wait for the disk.
    */
-  commit(changes: readonly Change[], underway?: () => void): Promise<void>
+  commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
+  /** The highest number that was taken so far, 0 where none was. */
+  lastNumber(): Promise<number>
   /** Only in drivers that nodes can share: see `Follow`. */
   readonly follow?: Follow
   /**
@@ -75,10 +79,21 @@ export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reas
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
 export type StateChange =
-  | { put: string; value: Buffer | string; order?: Order; when?: Condition }
+  | { put: string; value: Buffer | string; order?: Order; when?: Condition; numbered?: Numbered }
   | { del: string; order?: Order; when?: Condition }
   /** No change, only a condition. */
   | { check: string; when: Condition }
+
+/**
+ * The number of a change: 16 digits behind its key, before its value, or both. All nodes take numbers of one counter,
+ * which rise in the order in which commits take effect, and are never lower after a restart. Numbers may be missing.
+ * `order` and `when` may stand where only the value is numbered.
+ */
+export interface Numbered {
+  /** Counts from 0 within the commit, which takes as many numbers as its highest `nth` needs. */
+  nth: number
+  at: 'key' | 'value' | 'both'
+}
 
 /**
  * What must hold for a commit to apply. It is asked of the entries as earlier commits left them, before any change of
@@ -133,6 +148,44 @@ export function keyOf(change: Change | Told): string {
   if ('put' in change) return change.put
   if ('check' in change) return change.check
   return 'del' in change ? change.del : ''
+}
+
+/** Digits of a number in keys and values. */
+export const digits = 16
+
+/** A number as it stands in keys and values: their order is that of the numbers. */
+export function digitsOf(number: number): string {
+  return String(number).padStart(digits, '0')
+}
+
+/** How many numbers a commit takes. */
+export function numbersTaken(changes: readonly Change[]): number {
+  let taken = 0
+  for (const change of changes) {
+    if ('numbered' in change && change.numbered) taken = Math.max(taken, change.numbered.nth + 1)
+  }
+  return taken
+}
+
+/** The changes of a commit with their numbers in keys and values; `first` is 0 where it takes none. */
+export function withNumbers(changes: readonly Change[], first: number): readonly Change[] {
+  return first === 0 ? changes : changes.map((change) => withNumber(change, first))
+}
+
+/** The change with its number in key and value, where it has one. */
+export function withNumber(change: Change, first: number): Change {
+  if (!('numbered' in change) || !change.numbered) return change
+  const { nth, at } = change.numbered
+  const number = digitsOf(first + nth)
+  return {
+    ...change,
+    put: at === 'value' ? change.put : change.put + number,
+    value: at === 'key' ? change.value : prefixed(number, change.value),
+  }
+}
+
+function prefixed(number: string, value: Buffer | string): Buffer | string {
+  return typeof value === 'string' ? number + value : Buffer.concat([Buffer.from(number), value])
 }
 
 /** A change that took effect on another node. */

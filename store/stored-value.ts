@@ -1,3 +1,5 @@
+import type { Change, Store } from './store.ts'
+
 /*
  * A stored value is its event time (8 bytes, NaN for none) and then the bytes of the caller.
  */
@@ -25,7 +27,35 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
-/** Every key that starts with `prefix`: it ends in `/`, and `0` is the next byte after `/`. */
-export function keysBelow(prefix: string): { gte: string; lt: string } {
-  return { gte: prefix, lt: `${prefix.slice(0, -1)}0` }
+/** Where the embedded driver keeps the last number that was taken. It is no path, and so in no range. */
+export const counterKey = 'number'
+
+/** Keys that start with `prefix`, from `prefix + from` on: it ends in `/`, and `0` is the next byte after `/`. */
+export function keysBelow(prefix: string, from = ''): { gte: string; lt: string } {
+  return { gte: prefix + from, lt: `${prefix.slice(0, -1)}0` }
+}
+
+/** How this release writes a store. The release before wrote no number. */
+export const presentFormat = 2
+
+/** It is no path either. */
+export const formatKey = 'format'
+
+/**
+ * Whether a store is as this release writes it; false where it is empty, or the release before has written it. Rejects
+ * where a newer one has.
+ */
+export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolean> {
+  const stored = await store.get(formatKey)
+  if (stored === undefined) return false
+  const format = stored.toString()
+  if (format === String(presentFormat)) return true
+  throw new Error(
+    `a newer release has written the store: it has format ${format}, this release reads ${presentFormat}. Install that release again, or restore a backup`,
+  )
+}
+
+/** From now on the store is as this release writes it. */
+export function formatChange(): Change {
+  return { put: formatKey, value: String(presentFormat) }
 }

@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import t from 'tap'
 import { root } from './root.ts'
 
-const belowBroker = ['event', 'store', 'telemetry', 'acl', 'certs', 'listener', 'validator']
+const belowBroker = ['event', 'store', 'telemetry', 'journal', 'acl', 'certs', 'listener', 'validator']
 const belowBridge = ['event', 'store', 'telemetry', 'certs', 'listener', 'validator', 'delivery']
 
 /*
@@ -19,6 +19,7 @@ const folders: Record<string, string[]> = {
   store: ['telemetry', 'config'],
   'store/redis': ['store'],
   'store/nodes': ['store', 'telemetry'],
+  journal: ['event', 'store'],
   certs: ['telemetry', 'store'],
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
@@ -28,7 +29,6 @@ const folders: Record<string, string[]> = {
   'broker/connection': [...belowBroker, 'broker'],
   'broker/login': [...belowBroker, 'broker'],
   'broker/session': [...belowBroker, 'broker'],
-  'broker/queue': [...belowBroker, 'broker'],
   'broker/fanout': [...belowBroker, 'broker'],
   delivery: ['event', 'store', 'telemetry', 'config', 'validator', 'listener'],
   'delivery/queue': ['store', 'telemetry', 'delivery'],

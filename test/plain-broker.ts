@@ -6,6 +6,7 @@ import pino from 'pino'
 import type { Principal } from '../acl/principal.ts'
 import { type BrokerLimits, createBroker } from '../broker/broker.ts'
 import type { Access } from '../broker/login/access.ts'
+import type { Message } from '../event/message.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import { createCalls } from '../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../store/nodes/nodes.ts'
@@ -30,7 +31,7 @@ export const openAccess: Access = {
 /**
  * `broker/` alone on plain loopback TCP: what is published goes to whoever subscribed, as in any broker.
  * `wrapStore` puts something between the broker and its store; `directory` continues an earlier one; `node` makes it
- * one of several nodes.
+ * one of several nodes; `rulesOf` says how a message is kept.
  */
 export async function startPlainBroker(
   options: {
@@ -42,6 +43,7 @@ export async function startPlainBroker(
     wrapStore?: (store: Store) => Store
     /** One of several nodes, with the store that they share. */
     node?: { store: Store; nodes: Nodes }
+    rulesOf?: (message: Message) => Partial<Message>
     clock?: () => number
     monotonic?: () => number
   } = {},
@@ -71,6 +73,8 @@ export async function startPlainBroker(
       loginFailures: 0,
       publishRate: 0,
       queueLimit: 10_000,
+      history: 100,
+      historyBytes: 256 * 1024 * 1024,
       sessionExpiryMs: 3_600_000,
       maxSessionsPerCredential: 20_000,
       ...options.limits,
@@ -80,13 +84,13 @@ export async function startPlainBroker(
     log: pino({ level: options.logLevel ?? 'debug' }, { write }),
     metrics,
   })
-  await broker.start(async ({ topic, payload, qos, retain, alongside, grantedSince }) => {
+  await broker.start(async ({ topic, payload, qos, retain, alongside }) => {
     const retained = retain && payload.length > 0 ? { retained: { slot: '', time: Date.now() } } : {}
     try {
       // [MQTT-3.3.1-10]: an empty retained message removes the one before it.
       if (retain && payload.length === 0) await broker.retained.clear(topic)
       const message = { topic, payload, qos, ...retained, queue: { keep: 'every' as const } }
-      await broker.distribute([message], alongside, undefined, grantedSince)
+      await broker.distribute([{ ...message, ...options.rulesOf?.(message) }], alongside)
       return true
     } catch {
       return false

@@ -8,9 +8,11 @@ import {
   isConditional,
   keepsStored,
   keyOf,
+  numbersTaken,
   type SharedStore,
   type StateChange,
   type Told,
+  withNumbers,
 } from '../store/store.ts'
 import { type WatchedStore, watched } from '../store/watched.ts'
 
@@ -40,7 +42,7 @@ export async function settled(...stores: Pick<SharedStore, 'catchUp' | 'commit'>
 interface Commit {
   changes: readonly Change[]
   membership?: Membership | undefined
-  resolve(): void
+  resolve(first: number): void
   reject(error: Error): void
 }
 
@@ -64,6 +66,7 @@ export function createSharedSpace() {
   const values = new Map<string, { value: Buffer; time: number | undefined }>()
   const log: Entry[] = []
   const readers = new Set<() => void>()
+  let lastNumber = 0
 
   return { open, openWatched }
 
@@ -109,10 +112,17 @@ export function createSharedSpace() {
         return values.get(key)?.value
       },
 
-      async *range(prefix) {
+      async lastNumber() {
         refuseWhenGone()
         await nextTurn()
-        const inside = [...values].filter(([key]) => key.startsWith(prefix))
+        refuseWhenGone()
+        return lastNumber
+      },
+
+      async *range(prefix, from = '') {
+        refuseWhenGone()
+        await nextTurn()
+        const inside = [...values].filter(([key]) => key.startsWith(prefix) && key >= prefix + from)
         inside.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
         for (const [key, { value }] of inside) yield [key, value]
       },
@@ -179,16 +189,16 @@ export function createSharedSpace() {
       await applying
     }
 
-    function add(changes: readonly Change[], membership?: Membership): Promise<void> {
+    function add(changes: readonly Change[], membership?: Membership): Promise<number> {
       if (reach === 'applied') apply({ changes, membership, resolve() {}, reject() {} }, true)
       if (reach !== 'whole') return Promise.reject(new Error('the store did not answer'))
-      if (changes.length === 0) return Promise.resolve()
+      if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
         unanswered.add(reject)
         const answered = () => unanswered.delete(reject)
         waiting.push({
           ...{ changes, membership },
-          resolve: () => answered() && resolve(),
+          resolve: (first) => answered() && resolve(first),
           reject: (error) => answered() && reject(error),
         })
         applying ??= applyWaiting()
@@ -205,8 +215,11 @@ export function createSharedSpace() {
         .filter(isConditional)
         .find((change) => !holds(change.when, values.get(keyOf(change))))
       if (membership && !broken) fence = membership
-      const told = broken ? [] : changes.flatMap((change) => effectOf(change))
-      const settle = broken ? () => reject(new ConditionFailed(keyOf(broken))) : resolve
+      const taken = broken ? 0 : numbersTaken(changes)
+      const first = taken === 0 ? 0 : lastNumber + 1
+      lastNumber += taken
+      const told = broken ? [] : withNumbers(changes, first).flatMap((change) => effectOf(change))
+      const settle = broken ? () => reject(new ConditionFailed(keyOf(broken))) : () => resolve(first)
       if (!listener) settle()
       log.push({ writer: isGivenUp ? undefined : writer, told, resolve: listener ? settle : () => {} })
       for (const reader of readers) reader()

@@ -9,8 +9,6 @@ export interface Arrival {
   started: number
   /** Changes of the door that must be stored with the decision, or not at all. */
   alongside?: readonly Change[]
-  /** See `Distribute`. */
-  grantedSince?: number | undefined
   /** Called as soon as it is decided to how many livestreams the event goes, before anything is stored. */
   decided?: (livestreams: number) => void
 }
@@ -19,13 +17,9 @@ export interface Arrival {
  * Stores messages with `alongside` in one commit, then hands them to everyone connected. Resolves when both are done;
  * rejects when nothing was stored. `stored` is called as soon as the commit is stored, before any later commit of
  * another node is told: what follows from it must be in memory by then.
- *
- * `grantedSince`: another node has distributed the messages. They go only into the queues of sessions that it may not
- * have known of, whose newest filter was granted since then.
  */
 export type Distribute = (
   messages: readonly Message[],
   alongside?: readonly Change[],
   stored?: () => void,
-  grantedSince?: number,
 ) => Promise<void>

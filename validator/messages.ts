@@ -22,7 +22,13 @@ export function radioMessages(
   },
 ): Message[] {
   const rules = rulesOf(event, of)
-  return of.livestreamIds.map((id) => ({ topic: radioTopic(id, of.kind), payload, qos: 1, ...rules }))
+  return of.livestreamIds.map((id) => ({
+    topic: radioTopic(id, of.kind),
+    stream: id,
+    payload,
+    qos: 1,
+    ...rules,
+  }))
 }
 
 function rulesOf(

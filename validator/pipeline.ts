@@ -143,14 +143,14 @@ export function createPipeline(parts: {
     institutions: readonly string[],
     arrival: Arrival,
   ): Promise<Report> {
-    const { alongside, grantedSince } = arrival
+    const { alongside } = arrival
     let settled = settlement()
     try {
       await store((isAgain) => {
         if (isAgain) settled = settlement()
         const { accepted, messages, repetition } = settled
         const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
-        return { messages, topics: missing, accepted, repetition, alongside, grantedSince }
+        return { messages, topics: missing, accepted, repetition, alongside }
       })
     } catch (error) {
       metrics.storeFailures.inc()

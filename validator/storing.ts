@@ -15,8 +15,6 @@ interface Settlement {
   repetition: Repetition | undefined
   /** Changes of the door. */
   alongside: readonly Change[] | undefined
-  /** See `Distribute`. */
-  grantedSince?: number | undefined
 }
 
 /**
@@ -29,7 +27,7 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
 
   async function store(settlement: Settlement): Promise<void> {
     const { topics, distribute, work } = parts
-    const { messages, accepted, repetition, alongside = [], grantedSince } = settlement
+    const { messages, accepted, repetition, alongside = [] } = settlement
     const { created, changes } = settlement.topics
     let isStored = false
     const stored = () => {
@@ -41,7 +39,7 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
     try {
       const planned = accepted && repetition ? work.plan(accepted, repetition.once) : []
       const following = [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside]
-      await distribute(messages, following, stored, grantedSince)
+      await distribute(messages, following, stored)
     } catch (error) {
       if (isStored) throw error
       topics.giveUp(created)

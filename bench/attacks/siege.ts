@@ -4,7 +4,7 @@ import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import type { Login } from '../load/packets.ts'
 import type { Journeys, Phase, commands as pairCommands } from '../load/pair.ts'
-import { type Bound, boundMemory, residentMemory } from '../memory.ts'
+import { type Bound, boundMemory, watchMemory } from '../memory.ts'
 import { type BenchNode, startNode } from '../node.ts'
 import { prepareGround } from '../peers/ground.ts'
 import { logIn, subscribeWebhook } from '../user.ts'
@@ -41,7 +41,6 @@ export interface Outcome {
 /** The webhook of the pair is at another address than those of the attacker. */
 const pairHost = '127.0.0.2'
 const warmSeconds = 2
-const lookEveryMs = 25
 
 /**
  * Attacks a fresh node, with its defaults, beside a healthy pair of another institution. Node, pair and attacker are
@@ -142,30 +141,6 @@ function preferPair(pair: number, attacker: number): void {
     setPriority(pair, -10)
   } catch {
     setPriority(attacker, 5)
-  }
-}
-
-function watchMemory(pid: number) {
-  let first: number | undefined
-  let most = 0
-  let highest = 0
-  const look = async () => {
-    const memory = await residentMemory(pid)
-    if (!memory) return
-    // Between two looks it may have been higher, which the kernel remembers.
-    if (highest > 0 && memory.highest > highest) most = Math.max(most, memory.highest)
-    highest = memory.highest
-    first ??= memory.now
-    most = Math.max(most, memory.now)
-  }
-  void look()
-  const timer = setInterval(() => void look(), lookEveryMs)
-  return {
-    async end(): Promise<{ growth: number; highest: number }> {
-      clearInterval(timer)
-      await look()
-      return { growth: most - (first ?? NaN), highest }
-    },
   }
 }
 

@@ -1,7 +1,7 @@
 import { percentile } from '../../telemetry/budget.ts'
 import { answer } from '../answer.ts'
 import { type Address, type LightClient, openLightClient, paced } from './light-client.ts'
-import { type Login, subscribePacket } from './packets.ts'
+import { disconnectPacket, type Login, subscribePacket } from './packets.ts'
 import { createStampReader, microseconds } from './stamp.ts'
 
 /* A process with a crowd of subscribers. */
@@ -23,6 +23,8 @@ interface Joining {
   qos: number
   clean?: boolean
   login?: Login | undefined
+  /** Unless told otherwise it does; a persistent session has its subscription. */
+  subscribes?: boolean
 }
 
 /** Log-ins at the same time, so that a handshake is not waited for by hundreds of others. */
@@ -84,17 +86,38 @@ export const commands = {
     await paced(members.length, 64, (index) => subscribe(members[index], filter, qos))
   },
 
-  /** All connections break at once. */
-  async leave(_: object): Promise<void> {
+  /** All connections break at once; `loggedOut`: each after a DISCONNECT. */
+  async leave({ loggedOut = false }: { loggedOut?: boolean }): Promise<void> {
     await Promise.all(
       members.map(async (member) => {
         const { client } = member
         if (!client) return
         member.tlsSession = client.tlsSession
-        await new Promise((resolve) => client.socket.once('close', resolve).destroy())
+        if (loggedOut) await logOut(client)
+        else await new Promise((resolve) => client.socket.once('close', resolve).destroy())
         member.client = undefined
       }),
     )
+  },
+
+  /**
+   * Persistent sessions without a client: it has subscribed and logged out. After `seconds` there are no more of them.
+   * The clients resume one TLS session: what they cost is not measured.
+   */
+  async leaveBehind(of: Joining & { first: number; seconds: number }): Promise<void> {
+    let isOver = false
+    let tlsSession: Buffer | undefined
+    const all = paced(of.count, concurrency, async (index) => {
+      if (isOver) return
+      const clientId = `left-behind-${of.first + index}`
+      const member: Member = { client: undefined, clientId, tlsSession, subscribed() {}, owed: [] }
+      await enter({ ...of, clean: false }, member)
+      if (!member.client) return
+      tlsSession = member.client.tlsSession ?? tlsSession
+      await logOut(member.client)
+    })
+    await Promise.race([all, new Promise((resolve) => setTimeout(resolve, of.seconds * 1000))])
+    isOver = true
   },
 
   /** The same, and nobody will come back. */
@@ -103,10 +126,11 @@ export const commands = {
     members.length = 0
   },
 
-  /** Everybody who left is back; how long that took, and how many resumed their TLS session. */
-  async comeBack({ resume, atOnce }: { resume: boolean; atOnce: number }) {
-    const joining = joined
-    if (!joining) throw new Error('nobody has left')
+  /** Everybody who left is back, and has subscribed again; how long that took, and how many resumed their TLS session. */
+  async comeBack(of: { resume: boolean; atOnce: number; subscribes?: boolean }) {
+    const { resume, atOnce, subscribes = true } = of
+    if (!joined) throw new Error('nobody has left')
+    const joining = { ...joined, subscribes }
     const start = performance.now()
     const each = await paced(members.length, atOnce, async (index) => {
       const member = members[index]
@@ -128,11 +152,12 @@ export const commands = {
     lastReceipt = begun
   },
 
-  /** Resolves when `count` messages have come, or nothing for a while. */
-  async finish({ count }: { count: number }): Promise<Receipts> {
+  /** Resolves when `count` messages have come, or nothing for a while, or not all within `seconds`. */
+  async finish({ count, seconds = Infinity }: { count: number; seconds?: number }): Promise<Receipts> {
     let seen = -1
     let since = performance.now()
-    while (received < count && performance.now() - since < patienceMs) {
+    const deadline = since + seconds * 1000
+    while (received < count && performance.now() < Math.min(since + patienceMs, deadline)) {
       if (received > seen) since = performance.now()
       seen = received
       await new Promise((resolve) => setTimeout(resolve, 10))
@@ -156,7 +181,8 @@ function ascending(a: number, b: number): number {
   return a - b
 }
 
-async function enter({ address, clean = true, login, filter, qos }: Joining, member: Member | undefined) {
+async function enter(joining: Joining, member: Member | undefined) {
+  const { address, clean = true, login, filter, qos, subscribes = true } = joining
   if (!member) return
   member.owed = []
   member.client = await openLightClient({
@@ -173,7 +199,13 @@ async function enter({ address, clean = true, login, filter, qos }: Joining, mem
       count(bytes, hasId ? topicEnd + 2 : topicEnd, end)
     },
   })
-  await subscribe(member, filter, qos)
+  if (subscribes) await subscribe(member, filter, qos)
+}
+
+/** Resolves when the node has closed the connection. */
+async function logOut({ socket }: LightClient): Promise<void> {
+  if (socket.destroyed) return
+  await new Promise((resolve) => socket.once('close', resolve).end(disconnectPacket))
 }
 
 /**

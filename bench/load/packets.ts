@@ -21,6 +21,8 @@ export function publishPacket(topic: string, packetId: number, payload: Buffer):
   return packet(0x32, [text(topic), Buffer.of(packetId >> 8, packetId & 0xff), payload])
 }
 
+export const disconnectPacket = Buffer.of(0xe0, 0)
+
 function packet(header: number, parts: Buffer[]): Buffer {
   const body = Buffer.concat(parts)
   const length: number[] = []

@@ -21,6 +21,8 @@ const eventBytes = 900
 const publishers: Publisher[] = []
 let acknowledgements: number[] = []
 let acknowledged = (_publisher: Publisher) => {}
+/** What was sent before is not counted. */
+let countsFrom = 0
 let lastStamp = 0
 
 export const commands = {
@@ -44,7 +46,7 @@ export const commands = {
 
   /** One event every `intervalMs`, whatever becomes of it. Resolves when the last is written. */
   async pace({ count, intervalMs }: { count: number; intervalMs: number }): Promise<void> {
-    const start = performance.now()
+    const start = beginToCount()
     for (let index = 0; index < count; index++) {
       const wait = start + index * intervalMs - performance.now()
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
@@ -52,44 +54,54 @@ export const commands = {
     }
   },
 
-  /** One event for every livestream. Resolves when all are acknowledged. */
-  async each(_: object): Promise<void> {
+  /** Waits for what `pace` sent. What is not acknowledged within `seconds` never was. */
+  async settle({ count, seconds }: { count: number; seconds: number }) {
+    await awaited(seconds, (done) => {
+      acknowledged = () => acknowledgements.length >= count && done()
+      if (acknowledgements.length >= count) done()
+    })
+    const missing = count - acknowledgements.length
+    const times = Float64Array.from([...acknowledgements, ...Array(missing).fill(Infinity)]).sort()
+    return { acknowledged: count - missing, p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
+  },
+
+  /** One event for every livestream. Resolves when all are acknowledged, or after `seconds`. */
+  async each({ seconds = Infinity }: { seconds?: number }): Promise<{ acknowledged: number }> {
+    const start = beginToCount()
     for (const publisher of publishers) {
-      await new Promise<void>((resolve) => {
-        acknowledged = () => {
-          if (publisher.inFlight === 0) resolve()
-        }
+      const left = seconds - (performance.now() - start) / 1000
+      await awaited(left, (done) => {
+        acknowledged = () => publisher.inFlight === 0 && done()
         for (let index = 0; index < publisher.livestreams; index++) publisher.send(nextStamp())
       })
     }
-    acknowledged = () => {}
+    return { acknowledged: acknowledgements.length }
   },
 
   /**
    * As fast as acknowledgements come, `inFlight` at a time over all publishers. Resolves when all are
-   * acknowledged.
+   * acknowledged, or not within `within` seconds. After `lasts` seconds no more are sent.
    */
-  async flood({ count, inFlight }: { count: number; inFlight: number }) {
-    acknowledgements = []
-    const start = performance.now()
+  async flood(of: { count: number; inFlight: number; lasts?: number; within?: number }) {
+    const { count, inFlight, lasts = Infinity, within = Infinity } = of
+    const start = beginToCount()
     let sent = 0
     const window = Math.max(1, Math.floor(inFlight / publishers.length))
-    await new Promise<void>((resolve) => {
+    await awaited(within, (done) => {
+      const isOver = () => sent >= count || performance.now() - start >= lasts * 1000
       acknowledged = (publisher) => {
-        if (acknowledgements.length >= count) resolve()
-        fill(publisher)
-      }
-      const fill = (publisher: Publisher) => {
-        while (sent < count && publisher.inFlight < window) {
+        while (!isOver() && publisher.inFlight < window) {
           sent++
           publisher.send(nextStamp())
         }
+        if (isOver() && acknowledgements.length >= sent) done()
       }
-      for (const publisher of publishers) fill(publisher)
+      for (const publisher of publishers) acknowledged(publisher)
     })
-    acknowledged = () => {}
     const sorted = Float64Array.from(acknowledgements).sort()
     return {
+      sent,
+      acknowledged: acknowledgements.length,
       seconds: (performance.now() - start) / 1000,
       p50: percentile(sorted, 0.5),
       p99: percentile(sorted, 0.99),
@@ -98,6 +110,24 @@ export const commands = {
 }
 
 answer(commands)
+
+/** Now, milliseconds. */
+function beginToCount(): number {
+  acknowledgements = []
+  countsFrom = performance.now()
+  return countsFrom
+}
+
+/** Resolves when `begin` calls it done, after `seconds` at most. */
+async function awaited(seconds: number, begin: (done: () => void) => void): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  await new Promise<void>((resolve) => {
+    if (seconds < Infinity) timer = setTimeout(resolve, seconds * 1000)
+    begin(resolve)
+  })
+  clearTimeout(timer)
+  acknowledged = () => {}
+}
 
 /** Every event has its own. */
 function nextStamp(): number {
@@ -119,7 +149,8 @@ async function open(
     clean: true,
     onPacket(bytes, start, body) {
       if (bytes[start] !== 0x40) return
-      acknowledgements.push(performance.now() - (sentAt[bytes.readUInt16BE(body)] ?? 0))
+      const sent = sentAt[bytes.readUInt16BE(body)] ?? 0
+      if (sent >= countsFrom) acknowledgements.push(performance.now() - sent)
       publisher.inFlight--
       acknowledged(publisher)
     },

@@ -3,17 +3,21 @@ import { startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
-/** This project, as `npm start` runs it, without the limits that a load from one address runs into. */
-export async function startHubPeer(ground: Ground, env: Record<string, string> = {}): Promise<Peer> {
-  const node = await startNode({
-    ...env,
-    HUB_TLS_CERT: ground.certificate.cert,
-    HUB_TLS_KEY: ground.certificate.key,
-    HUB_TLS_CA: ground.certificate.ca,
-    HUB_FEED: ground.feedPath,
+/** Variables of a node on a ground, without the limits that a load from one address runs into. */
+export function nodeEnv({ certificate, feedPath }: Ground): Record<string, string> {
+  return {
+    HUB_TLS_CERT: certificate.cert,
+    HUB_TLS_KEY: certificate.key,
+    HUB_TLS_CA: certificate.ca,
+    HUB_FEED: feedPath,
     HUB_MAX_CONNECTIONS_PER_ADDRESS: '0',
     HUB_LOGIN_FAILURES: '0',
-  })
+  }
+}
+
+/** This project, as `npm start` runs it. */
+export async function startHubPeer(ground: Ground, env: Record<string, string> = {}): Promise<Peer> {
+  const node = await startNode({ ...env, ...nodeEnv(ground) })
   const publishers: Peer['publishers'] = []
   for (const { id, livestreams } of ground.institutions) {
     const request = { role: 'publisher', label: 'bench', institutions: [id] }
@@ -21,14 +25,19 @@ export async function startHubPeer(ground: Ground, env: Record<string, string> =
   }
   const addSubscriber = () =>
     node.ask<Login>('credentials.add', { role: 'subscriber', label: 'bench', filters: ['radio/#'] })
+  const subscriber = await addSubscriber()
   return {
     name: 'hub',
     address: { port: node.mqttPort, ca: ground.ca },
-    subscriber: await addSubscriber(),
+    subscriber,
     publishers,
     usage: node.usage,
     pids: [node.pid],
     addCredential: addSubscriber,
+    async sessions() {
+      const { username } = subscriber
+      return (await node.ask<{ sessions: number }>('credentials.show', { username })).sessions
+    },
     stop: node.stop,
   }
 }

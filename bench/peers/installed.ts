@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { startChild, type Usage } from '../child.ts'
 import { freePort, type Ground } from './ground.ts'
-import { startHubPeer } from './hub.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as validatingClient } from './validating-client.ts'
 
@@ -51,33 +50,6 @@ export async function startNats(ground: Ground): Promise<Peer | undefined> {
   return besideValidator('NATS + validator', ground, port, server, { port, ca: ground.ca })
 }
 
-/** A node on a Redis of its own, which answers when it has written to its disk, as `docs/deployment.md` has it. */
-export async function startHubOnRedis(ground: Ground): Promise<Peer | undefined> {
-  const port = await freePort()
-  const directory = join(ground.directory, `redis-${port}`)
-  await mkdir(directory)
-  const settings = {
-    ...{ port, bind: '127.0.0.1', dir: directory, save: '' },
-    ...{ appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' },
-  }
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
-  const server = await startServer('redis-server', args, port)
-  if (!server) return undefined
-  const hub = await startHubPeer(ground, {
-    HUB_REDIS_URL: `redis://127.0.0.1:${port}`,
-    HUB_PUBLIC_URL: 'https://bench.example',
-  })
-  return {
-    ...hub,
-    name: 'hub on Redis',
-    pids: [...hub.pids, server.pid],
-    async stop() {
-      await hub.stop()
-      await server.stop()
-    },
-  }
-}
-
 async function besideValidator(
   name: Peer['name'],
   ground: Ground,
@@ -102,7 +74,7 @@ async function besideValidator(
 }
 
 /** A server of the system that accepts at `port`; undefined when it is not installed. */
-async function startServer(command: string, args: string[], port: number) {
+export async function startServer(command: string, args: string[], port: number) {
   const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
   const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
   const started = await once(child, 'spawn').then(

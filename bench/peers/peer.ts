@@ -21,6 +21,21 @@ export interface Peer {
   pids: readonly number[]
   /** One more, that nobody uses. */
   addCredential?: () => Promise<unknown>
+  /** How many persistent sessions the subscribers have. */
+  sessions?: () => Promise<number>
+  /** What it stores in, if that is a Redis. */
+  redis?: Redis
+  stop(): Promise<void>
+}
+
+/** A Redis that a node stores in. */
+export interface Redis {
+  pid: number
+  /** What a node needs to use it. */
+  env: Record<string, string>
+  usage(): Promise<Usage>
+  /** Since it started: commands, also those of scripts, and bytes that it was sent. */
+  counters(): Promise<{ commands: number; bytes: number }>
   stop(): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { createTally } from '../../store/nodes/tally.ts'
 import type { Store } from '../../store/store.ts'
-import { createTally } from '../../store/tally.ts'
 
 export type Limiter = ReturnType<typeof createLimiter>
 

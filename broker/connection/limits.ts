@@ -1,6 +1,6 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { createTally } from '../../store/nodes/tally.ts'
 import type { Store } from '../../store/store.ts'
-import { createTally } from '../../store/tally.ts'
 
 /**
  * Failed log-ins per address, on all nodes that share the store: after too many in a minute, a minute without

@@ -1,40 +1,38 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Message } from '../../event/message.ts'
 import { filterMatches } from '../../event/topic.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Journal } from '../../journal/journal.ts'
+import type { RetainedMessages, RetainedValue } from '../../journal/retained.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import { lowerQos, type Publish, preparePublish, type Qos } from '../connection/wire.ts'
-import type { Outbox } from '../queue/outbox.ts'
-import type { Planned } from '../queue/queues.ts'
-import { inFlightWindow, type Session } from '../session/session.ts'
+import { lowerQos, preparePublish, type Qos } from '../connection/wire.ts'
+import type { Owed } from '../session/in-flight.ts'
+import { inFlightWindow, packetIdOf, type Session } from '../session/session.ts'
 import type { Distribution } from './distribution.ts'
 import type { Moments } from './moments.ts'
-import type { RetainedMessages, RetainedValue } from './retained.ts'
 import { sendRetained } from './unstored.ts'
 
 export type Replay = ReturnType<typeof createReplay>
 
-/** So many are looked up and stored together; then everybody else gets a turn. */
+/** So many are looked up together; then everybody else gets a turn. */
 const burst = 50
 
 /**
  * Sends the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of the client. A value
  * is looked up when its turn comes, so that nothing older than a live message follows it. What the client got live
- * since it subscribed does not come again.
+ * since it subscribed does not come again. What a persistent session gets above QoS 0 it is owed, and gets in the order
+ * of the journal.
  */
 export function createReplay(parts: {
-  store: Store
+  journal: Journal
   retained: RetainedMessages
-  outbox: Outbox
   mayReceive: (session: Session, topic: string) => boolean
   moments: Moments
   live: Pick<Distribution, 'sending' | 'sent'>
   log: Log
   metrics: Metrics
 }) {
-  const { store, retained, outbox, mayReceive, moments, live, log, metrics } = parts
+  const { journal, retained, mayReceive, moments, live, log, metrics } = parts
   /** Filters whose turn comes after the present ones: asking again and again piles nothing up. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   /** Live messages that found no room. */
@@ -44,15 +42,30 @@ export function createReplay(parts: {
     /** Filters are about to be granted: what goes out live from now on, the client gets. */
     granting: (session: Session): Grant => ({
       granted: moments.next(),
-      stored: Infinity,
       lost: lostOf(session, session.connection),
     }),
 
+    /** What a persistent session is owed because of filters that it was just granted. */
+    owedFor(session: Session, filters: ReadonlySet<string>): Owed[] {
+      const owed: Owed[] = []
+      for (const [topic, granted] of topicsOf(filters, session)) {
+        const value = retained.current(topic)
+        if (!value || !mayReceive(session, topic)) continue
+        const qos = lowerQos(granted, value.qos)
+        const { position } = value
+        const flight = session.inFlight.get(packetIdOf(position))
+        const isInFlight = typeof flight === 'object' && flight.position === position
+        // A later one comes as it is accepted.
+        if (qos === 0 || position > journal.head() || isInFlight) continue
+        owed.push({ position, qos, retain: true, dup: false })
+      }
+      return owed.sort((a, b) => a.position - b.position)
+    },
+
     /** They are granted, and stored where that is due. */
-    start(session: Session, filters: ReadonlySet<string>, { granted, lost }: Grant): void {
+    start(session: Session, filters: ReadonlySet<string>, grant: Grant): void {
       const { connection } = session
       if (!connection || filters.size === 0) return
-      const grant = { granted, stored: moments.next(), lost }
       const isRunning = asked.has(connection)
       const waiting = asked.get(connection) ?? new Map<string, Grant>()
       for (const filter of filters) waiting.set(filter, grant)
@@ -63,6 +76,17 @@ export function createReplay(parts: {
     /** The connection had no room for a live message. */
     dropped: (connection: MqttConnection): void =>
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
+  }
+
+  /** The topics with a value that filters of a session match, with the highest QoS. */
+  function topicsOf(filters: ReadonlySet<string>, { subscriptions }: Session): Map<string, Qos> {
+    const topics = new Map<string, Qos>()
+    for (const filter of filters) {
+      const qos = subscriptions.get(filter)?.qos ?? 0
+      if (qos === 0) continue
+      for (const topic of retained.topics(filter)) if ((topics.get(topic) ?? 0) < qos) topics.set(topic, qos)
+    }
+    return topics
   }
 
   async function run(session: Session, connection: MqttConnection): Promise<void> {
@@ -76,7 +100,6 @@ export function createReplay(parts: {
         await sendAll(session, connection, filters)
       }
     } catch (error) {
-      metrics.storeFailures.inc()
       log.error({ err: error, clientId: session.clientId }, 'retained messages not delivered')
       connection.cut('error', 'retained messages not delivered')
     } finally {
@@ -119,7 +142,7 @@ export function createReplay(parts: {
         await inFlight.fallsTo(inFlightWindow - burst)
       }
       if (session.connection !== connection || !connection.isOpen) return
-      next += await send(session, connection, due.slice(next, next + burst), underway)
+      next += send(session, connection, due.slice(next, next + burst), underway)
     }
   }
 
@@ -128,14 +151,12 @@ export function createReplay(parts: {
    * try, topics with a message that is just going out are put into `underway`: whether it reaches this client is
    * certain when it has gone out, and nothing older follows the value.
    */
-  async function send(
+  function send(
     session: Session,
     connection: MqttConnection,
     due: readonly Due[],
     underway: Due[] | undefined,
-  ): Promise<number> {
-    const changes: Change[] = []
-    const planned: [Planned, Publish][] = []
+  ): number {
     let done = 0
     let bytes = 0
     for (const item of due) {
@@ -143,42 +164,24 @@ export function createReplay(parts: {
       done++
       const { topic, filters } = item
       // Filters given up meanwhile bring nothing more [MQTT-3.10.4-2].
-      const granted = highest([...filters.keys()].map((filter) => session.subscriptions.get(filter)))
+      const granted = highest([...filters.keys()].map((filter) => session.subscriptions.get(filter)?.qos))
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session, topic)) continue
       const qos = lowerQos(granted, value.qos)
-      const isStored = !session.clean && qos > 0
-      if (!isStored) {
-        const sending = live.sending(topic)
-        if (underway && sending.length > 0) {
-          underway.push(item)
-          continue
-        }
-        // It has been published anew meanwhile.
-        if (sending.some((payload) => payload.equals(value.payload))) continue
-      }
-      if (hasLive(session, connection, item, value, isStored)) continue
-      const publish = preparePublish(topic, value.payload)
-      bytes += value.payload.length
-      metrics.deliveries.inc()
-      if (!isStored) {
-        sendRetained(session, publish, qos)
+      // See `owedFor`.
+      if (!session.clean && qos > 0) continue
+      const sending = live.sending(topic)
+      if (underway && sending.length > 0) {
+        underway.push(item)
         continue
       }
-      const message = toMessage(value, qos)
-      const sequence = outbox.nextSequence()
-      const taken = outbox.plan(session, message, sequence, qos, true)
-      if (!taken) continue
-      planned.push([taken.planned, publish])
-      changes.push(...taken.changes, outbox.bodyChange(sequence, message))
+      // It has been published anew meanwhile.
+      if (sending.includes(value.position)) continue
+      if (hasLive(session, connection, item, value)) continue
+      bytes += value.payload.length
+      metrics.deliveries.inc()
+      sendRetained(session, preparePublish(topic, value.payload), qos)
     }
-    try {
-      await store.commit(changes)
-    } catch (error) {
-      outbox.revert(planned.map(([plan]) => plan))
-      throw error
-    }
-    for (const [plan, publish] of planned) outbox.sendPlanned(plan, publish)
     return done
   }
 
@@ -188,14 +191,12 @@ export function createReplay(parts: {
     connection: MqttConnection,
     { topic, filters }: Due,
     value: RetainedValue,
-    isStored: boolean,
   ): boolean {
     const lost = lostOf(session, connection)
-    const grants = [...filters.values()]
-    if (grants.some((grant) => grant.lost !== lost)) return false
-    const planned = grants.every((grant) => isPlanned(value, grant))
-    if (isStored) return planned
-    return grants.every((grant) => isSent(value, grant)) && (planned || !isQueued(session, topic, value))
+    const grants = [...filters]
+    if (grants.some(([, grant]) => grant.lost !== lost)) return false
+    if (!isRead(session, topic, value)) return grants.every(([, { granted }]) => (value.sent ?? 0) > granted)
+    return grants.every(([filter]) => value.position > (session.subscriptions.get(filter)?.since ?? Infinity))
   }
 
   function lostOf(session: Session, connection: MqttConnection | undefined): number {
@@ -203,10 +204,10 @@ export function createReplay(parts: {
   }
 }
 
-/** Whether it comes by the queue, because of some filter of the session. */
-function isQueued({ clean, subscriptions }: Session, topic: string, value: RetainedValue): boolean {
+/** Whether it comes from the journal, because of some filter of the session. */
+function isRead({ clean, subscriptions }: Session, topic: string, value: RetainedValue): boolean {
   if (clean || value.qos === 0) return false
-  return [...subscriptions].some(([filter, qos]) => qos > 0 && filterMatches(filter, topic))
+  return [...subscriptions].some(([filter, { qos }]) => qos > 0 && filterMatches(filter, topic))
 }
 
 interface Due {
@@ -215,27 +216,10 @@ interface Due {
   filters: Map<string, Grant>
 }
 
-/** How it is known what a client has got live since it subscribed: moments, and what was lost until then. */
+/** How it is known what a client has got live since it subscribed: the moment, and what was lost until then. */
 interface Grant {
   granted: number
-  stored: number
   lost: number
-}
-
-function toMessage({ topic, payload, time, expires }: RetainedValue, qos: Qos): Message {
-  return { topic, payload, qos, queue: { keep: 'every', time, ...(expires && { expires }) } }
-}
-
-/**
- * Whether a persistent session has a value in its queue, or had. What this node plans goes there from the grant on,
- * what others plan from where the subscription is stored.
- */
-function isPlanned({ live = {} }: RetainedValue, { granted, stored }: Grant): boolean {
-  return (live.planned ?? 0) > granted || (live.heard ?? 0) > stored
-}
-
-function isSent({ live = {} }: RetainedValue, { granted }: Grant): boolean {
-  return (live.sent ?? 0) > granted
 }
 
 function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {

@@ -60,8 +60,8 @@ function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishF
     return undefined
   }
   if (qos === 0) return 0
-  if (session.inFlight.size >= maxInFlight) {
-    session.connection?.cut('slow', `${maxInFlight} messages not acknowledged`)
+  if (session.inFlight.size >= maxInFlight.clean) {
+    session.connection?.cut('slow', `${maxInFlight.clean} messages not acknowledged`)
     return undefined
   }
   const packetId = nextPacketId(session)

@@ -1,8 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
-import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -10,8 +10,8 @@ import { createRareWarning } from '../../telemetry/rare-warning.ts'
 import { createLoginLimit } from '../connection/limits.ts'
 import type { Link, Links } from '../connection/link.ts'
 import { connackCode } from '../connection/wire.ts'
-import type { Outbox } from '../queue/outbox.ts'
-import { ClientGone, ForeignSession, isElsewhere, type Session, TooManySessions } from '../session/session.ts'
+import type { KnownSessions } from '../session/known-sessions.ts'
+import { ClientGone, ForeignSession, TooManySessions } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Access } from './access.ts'
 import { createWillRoom, type createWills } from './wills.ts'
@@ -29,13 +29,10 @@ interface TakeOver {
 export function createAdmission(parts: {
   store: Store
   sessions: Sessions
-  outbox: Outbox
+  known: KnownSessions
   wills: ReturnType<typeof createWills>
   links: Links
-  nodes: Nodes
   calls: Calls
-  /** Takes away filters a resumed session may no longer have; true when there were some. */
-  restore: (session: Session) => boolean
   /** The principal behind a log-in, or undefined. */
   authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
   mayPublish: Access['mayPublish']
@@ -46,7 +43,7 @@ export function createAdmission(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { store, sessions, outbox, wills, links, nodes, calls, restore, authenticate, log, metrics } = parts
+  const { store, sessions, known, wills, links, calls, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures, store)
   const logIns = createLocks()
   const willRoom = createWillRoom()
@@ -144,9 +141,8 @@ export function createAdmission(parts: {
     const { session, resumed } = await sessions.claim(clientId, clean, principal, connection)
     link.session = session
     connection.sessionPresent = resumed
-    if (resumed && restore(session)) await sessions.storeSubscriptions(session)
     if (!will) return
-    const key = wills.key(clientId, outbox.nextSequence())
+    const key = wills.key(clientId, randomUUID())
     await store.commit([wills.change(key, clientId, principal, will)])
     link.willKey = key
   }
@@ -158,7 +154,7 @@ export function createAdmission(parts: {
     try {
       // A session that its client was never told of would come up later, and be taken for one that it knows.
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
-      if (session && isUnknown) await sessions.drop(session)
+      if (session && isUnknown) await sessions.giveUp(session)
       else if (session) await sessions.release(session, connection)
       const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'
       if (willKey && isVoid) await store.commit([{ del: willKey }])
@@ -181,18 +177,18 @@ export function createAdmission(parts: {
 
   /** The same where the older connection is to another node. One that does not answer loses it all the same. */
   async function takeOverElsewhere(clientId: string, principal: Principal): Promise<void> {
-    const session = sessions.get(clientId)
-    if (!session?.node || !isElsewhere(session) || !nodes.isLiving(session.node)) return
+    const node = known.nodeOf(clientId)
+    if (node === undefined) return
     const asked: TakeOver = { clientId, permission: permissionKey(principal) }
-    if ((await calls.ask(session.node, 'take-over', asked)) === 'foreign') throw new ForeignSession()
+    if ((await calls.ask(node, 'take-over', asked)) === 'foreign') throw new ForeignSession()
   }
 
   /** A client that makes a session at each start is not to fill the log as well. */
   function refuseOneMore({ connection }: Link, { username }: Principal): number {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection
-    const sessionsOf = sessions.persistentOf(username)
-    tooManySessions(username, { clientId: request?.clientId, username, remoteAddress, sessions: sessionsOf })
+    const held = known.persistentOf(username).size
+    tooManySessions(username, { clientId: request?.clientId, username, remoteAddress, sessions: held })
     return connackCode.serverUnavailable
   }
 

@@ -1,9 +1,9 @@
 import type { Principal } from '../../acl/principal.ts'
+import { decodeRecord, encodeRecord } from '../../journal/record.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { once } from '../../store/once.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Will } from '../connection/connect-packet.ts'
-import { decodeRecord, encodeRecord } from '../queue/record.ts'
 
 /** Wills of the connected clients of one credential, bytes. */
 const maxWillBytes = 16 * 1024 * 1024
@@ -44,7 +44,7 @@ interface StoredWill extends Will {
  */
 export function createWills(store: Store, nodes: Nodes) {
   return {
-    key: (clientId: string, connection: number) => `will/${encodeURIComponent(clientId)}/${connection}`,
+    key: (clientId: string, connection: string) => `will/${encodeURIComponent(clientId)}/${connection}`,
 
     change(key: string, clientId: string, principal: Principal, { payload, ...will }: Will): Change {
       return { put: key, value: encodeRecord({ clientId, principal, node: nodes.self, ...will }, payload) }

@@ -1,7 +1,23 @@
-import type { QueueEntry } from '../queue/queue-entry.ts'
+import type { Qos } from '../connection/wire.ts'
 
-/** A message sent to a client: the stored entry, or how far one has come of which nothing outlives the connection. */
-export type Flight = QueueEntry | 'qos1' | 'qos2' | 'released'
+/** A message that a persistent session gets, and has not acknowledged. */
+export interface Owed {
+  readonly position: number
+  readonly qos: Qos
+  /** It is a retained value that the client got because it subscribed. */
+  readonly retain: boolean
+  /** It may have been sent before. */
+  readonly dup: boolean
+  /** It was owed already when the client subscribed. */
+  readonly isChosen?: boolean
+  /** QoS 2: it lies in the store by itself (`outgoing-qos2.ts`). */
+  stored?: boolean
+  /** QoS 2: acknowledged by PUBREC, the PUBREL is under way. */
+  released?: boolean
+}
+
+/** A message sent to a client: of a persistent session, or how far one has come that ends with the connection. */
+export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 
 /** Identifiers of packets are 1 to this [MQTT-2.3.1-1]. */
 const lastId = 65_535
@@ -85,7 +101,8 @@ export class InFlight {
     this.#waiting = undefined
   }
 
-  *storedEntries(): Generator<QueueEntry> {
+  /** Those of a persistent session. */
+  *owed(): Generator<Owed> {
     for (const flight of this.#others?.values() ?? []) if (typeof flight === 'object') yield flight
   }
 

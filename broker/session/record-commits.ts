@@ -1,26 +1,28 @@
 import { ConditionFailed } from '../../store/store.ts'
-import type { Session } from './session.ts'
+
+/** Between two attempts, milliseconds. */
+const retryMs = 1_000
 
 /**
- * Stores sessions as they are, for each one commit after the other: each says which record it replaces. Changes in quick
+ * Stores something as it is, for each one commit after the other: each says which record it replaces. Changes in quick
  * succession share a commit.
  */
-export function createRecordCommits(commit: (session: Session) => Promise<void>) {
-  const storing = new Map<Session, { current: Promise<void>; next?: Promise<void> }>()
+export function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) {
+  const storing = new Map<Holder, { current: Promise<void>; next?: Promise<void> }>()
 
-  return async (session: Session): Promise<void> => {
-    const underway = storing.get(session)
-    if (!underway) return begin(session)
-    underway.next ??= Promise.allSettled([underway.current]).then(() => begin(session))
+  return async (holder: Holder): Promise<void> => {
+    const underway = storing.get(holder)
+    if (!underway) return begin(holder)
+    underway.next ??= Promise.allSettled([underway.current]).then(() => begin(holder))
     return underway.next
   }
 
-  function begin(session: Session): Promise<void> {
-    const current = commit(session)
+  function begin(holder: Holder): Promise<void> {
+    const current = commit(holder)
     const underway = { current }
-    storing.set(session, underway)
+    storing.set(holder, underway)
     const over = () => {
-      if (storing.get(session) === underway && !('next' in underway)) storing.delete(session)
+      if (storing.get(holder) === underway && !('next' in underway)) storing.delete(holder)
     }
     current.then(over, over)
     return current
@@ -28,13 +30,46 @@ export function createRecordCommits(commit: (session: Session) => Promise<void>)
 }
 
 /** Each in a commit of its own, so that one that is refused keeps back no other. Rejects with the first failure. */
-export async function eachOf(
-  all: readonly Session[],
-  work: (session: Session) => Promise<void>,
-): Promise<void> {
+export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const results = await Promise.allSettled(all.map(work))
   const isFailure = (result: PromiseSettledResult<void>) =>
     result.status === 'rejected' && !(result.reason instanceof ConditionFailed)
   const failed = results.find(isFailure)
   if (failed?.status === 'rejected') throw failed.reason
+}
+
+/**
+ * Session records that differ from memory, because the store did not answer. This node tries again every second until
+ * `settle` has made the record of a client id right.
+ */
+export function createRepair(settle: (clientId: string) => Promise<void>) {
+  const due = new Set<string>()
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  return {
+    add,
+    close(): void {
+      isClosed = true
+      clearTimeout(timer)
+    },
+  }
+
+  function add(clientId: string): void {
+    due.add(clientId)
+    wait()
+  }
+
+  function wait(): void {
+    if (!isClosed) timer ??= setTimeout(() => void settleAll(), retryMs)
+  }
+
+  /** Never rejects. */
+  async function settleAll(): Promise<void> {
+    const settling = [...due]
+    due.clear()
+    await Promise.all(settling.map((clientId) => settle(clientId).catch(() => due.add(clientId))))
+    timer = undefined
+    if (due.size > 0) wait()
+  }
 }

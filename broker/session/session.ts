@@ -2,10 +2,12 @@ import type { Principal } from '../../acl/principal.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import type { Outgoing } from '../connection/outgoing.ts'
 import type { Qos } from '../connection/wire.ts'
-import type { QueueEntry } from '../queue/queue-entry.ts'
-import { InFlight } from './in-flight.ts'
+import { InFlight, type Owed } from './in-flight.ts'
 
-/** The state of one client id (MQTT 3.1.1 §3.1.2.4): what outlives the connection when `clean` is false. */
+/**
+ * The session of a client that is connected to this node (MQTT 3.1.1 §3.1.2.4). Of others the store has the record, and
+ * the memory what `known-sessions.ts` says.
+ */
 export interface Session {
   readonly clientId: string
   readonly clean: boolean
@@ -14,53 +16,58 @@ export interface Session {
   readonly createdAt: number
   principal: Principal
   /** Granted filters. */
-  readonly subscriptions: Map<string, Qos>
-  /** Which of the filters that other nodes granted was the last of its own, counted over all sessions. */
-  grantedElsewhere: number
-  /** When its newest filter was granted, as a sequence (`store/nodes/sequences.ts`). */
-  grantedAt: number
-  /** The node its client is connected to; undefined: offline. */
-  node: string | undefined
-  /** Number of its record as this node last wrote or heard it: each record has a higher one than the one before. */
+  readonly subscriptions: Map<string, Subscription>
+  /** Number of its record as this node last wrote it: each record has a higher one than the one before. */
   version: number
   /** The same of the record that the store has for certain; undefined: there is none. */
   storedVersion: number | undefined
-  /** The connection that has logged in here under this client id, from before its CONNACK on. */
+  /** And how far it had got by that. */
+  storedUpTo: number | undefined
+  /** The connection that has logged in under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
   /** The same connection once it may receive. */
   connection: MqttConnection | undefined
   /** What goes out there: each delivery needs it, and nothing else of the connection. */
   outgoing: Outgoing | undefined
-  /** When the last connection ended, milliseconds since the epoch. */
-  disconnectedAt: number | undefined
-  /** The same as the hub counts its time (`hub-time.ts`); undefined: connected, or not known yet. */
-  offlineAt: number | undefined
-  /** Messages of a persistent session that are not acknowledged, oldest first, by sequence. */
-  readonly queue: Map<number, QueueEntry>
   /** Messages sent and not finished, by packet identifier. */
   readonly inFlight: InFlight
-  /** Unsent entries of `keep: latest`, by topic. */
-  readonly latest: Map<string, QueueEntry>
-  /** Number of `queue` entries not sent yet. */
-  waiting: number
-  /**
-   * QoS 2 messages received and not released, by packet identifier: when this node heard that another node has
-   * received it, as a sequence. 0: this node has seen to it that every session gets it.
-   */
-  readonly incoming: Map<number, number>
+  /** QoS 2 messages received and not released, by packet identifier. */
+  readonly incoming: Set<number>
   /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
   readonly processing: Map<number, Promise<void>>
   lastPacketId: number
-  /** The run that sends from the queue at the moment; a new connection starts one of its own. */
-  flushing: object | undefined
-  /** Messages lost to the queue limit or their expiry. */
+  /** Of a persistent session: it is to get what was accepted after this position, but for what it has by then. */
+  upTo: number
+  /** It gets messages as they are accepted. Otherwise it reads the journal from `upTo` on, behind its backlog. */
+  isLive: boolean
+  /** What it is owed and was not sent on this connection, in this order. */
+  backlog: Owed[]
+  /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
+  hasSentQos2: boolean
+  /** The run that sends from the journal at the moment. */
+  reading: object | undefined
+  /** Messages lost to the queue limit, or because they are no longer kept. */
   dropped: number
+  /** When the connection ended: milliseconds since the epoch, and as the hub counts its time (`hub-time.ts`). */
+  disconnectedAt: number | undefined
+  offlineAt: number | undefined
 }
 
-/** How far the delivery of queued and retained messages runs ahead of the client's acknowledgements. */
+/** A granted filter. */
+export interface Subscription {
+  qos: Qos
+  /** What was accepted after this position counts. */
+  since: number
+  /** An UNSUBSCRIBE is on its way into the store: what was accepted before it still counts. */
+  isEnding?: boolean
+}
+
+/** A persistent session is owed at most so many messages while it is away. */
+export const maxOwed = 1_000
+/** How far the delivery of what waits runs ahead of the client's acknowledgements. */
 export const inFlightWindow = 100
-/** Live messages in flight to one client: more wait in the queue of a persistent session; a clean one is cut off. */
-export const maxInFlight = 10_000
+/** Messages in flight to one client: a persistent session gets more from the journal; a clean one is cut off. */
+export const maxInFlight = { persistent: 1_000, clean: 10_000 }
 
 export function createSession(of: {
   clientId: string
@@ -68,6 +75,9 @@ export function createSession(of: {
   permission: string
   principal: Principal
   createdAt: number
+  owner: MqttConnection | undefined
+  /** What its client sends at QoS 2, where it was connected to this node a moment ago. */
+  receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
   // Named one by one, so that all sessions have the same hidden class, whoever made `of`.
   // What each delivery looks at comes first, and so lies together.
@@ -76,27 +86,26 @@ export function createSession(of: {
     permission: of.permission,
     inFlight: new InFlight(),
     lastPacketId: 0,
+    isLive: false,
+    upTo: 0,
     clientId: of.clientId,
     clean: of.clean,
     createdAt: of.createdAt,
     principal: of.principal,
     subscriptions: new Map(),
-    grantedElsewhere: 0,
-    grantedAt: 0,
-    node: undefined,
     version: 0,
     storedVersion: undefined,
-    owner: undefined,
+    storedUpTo: undefined,
+    owner: of.owner,
     connection: undefined,
+    incoming: of.receiving?.incoming ?? new Set(),
+    processing: of.receiving?.processing ?? new Map(),
+    backlog: [],
+    hasSentQos2: false,
+    reading: undefined,
+    dropped: 0,
     disconnectedAt: undefined,
     offlineAt: undefined,
-    queue: new Map(),
-    latest: new Map(),
-    waiting: 0,
-    incoming: new Map(),
-    processing: new Map(),
-    flushing: undefined,
-    dropped: 0,
   }
 }
 
@@ -113,11 +122,6 @@ export function detach(session: Session): void {
   session.outgoing = undefined
 }
 
-/** Whether its client is connected to another node. */
-export function isElsewhere(session: Session): boolean {
-  return session.node !== undefined && session.owner === undefined
-}
-
 /** A packet identifier not in use [MQTT-2.3.1-2]; there is one, because `inFlight` is bounded. */
 export function nextPacketId(session: Session): number {
   do {
@@ -126,14 +130,9 @@ export function nextPacketId(session: Session): number {
   return session.lastPacketId
 }
 
-/** Puts a stored entry on its way: from now on it is in flight. */
-export function markSent(session: Session, entry: QueueEntry): number {
-  const packetId = nextPacketId(session)
-  entry.packetId = packetId
-  session.inFlight.set(packetId, entry)
-  session.waiting--
-  if (session.latest.get(entry.topic) === entry) session.latest.delete(entry.topic)
-  return packetId
+/** The packet identifier of a message to a persistent session: the same after a crash and on another node. */
+export function packetIdOf(position: number): number {
+  return 1 + (position % 65_535)
 }
 
 /** Another node has let somebody in under this client id who has other permissions. */

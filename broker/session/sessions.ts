@@ -1,78 +1,96 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
+import type { Journal } from '../../journal/journal.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Sequences } from '../../store/nodes/sequences.ts'
-import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import { ConditionFailed, type Store } from '../../store/store.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import type { Routes } from '../fanout/distribution.ts'
-import type { Outbox } from '../queue/outbox.ts'
+import type { Reading } from '../fanout/reading.ts'
+import { createEndedSessions } from './ended-sessions.ts'
 import type { HubTime } from './hub-time.ts'
-import { createOwed } from './owed.ts'
-import { createRecordCommits, eachOf } from './record-commits.ts'
+import { createClientIds, type KnownSessions } from './known-sessions.ts'
+import type { Outgoing } from './outgoing-qos2.ts'
+import { type Progress, unsettledOf } from './progress.ts'
+import { createRecordCommits, createRepair, eachOf } from './record-commits.ts'
+import type { Returning } from './returning.ts'
 import {
   ClientGone,
   createSession,
   detach,
   ForeignSession,
-  isElsewhere,
   type Session,
   TooManySessions,
 } from './session.ts'
-import { createSessionExpiry } from './session-expiry.ts'
-import { loadSessions } from './session-loading.ts'
-import { createSessionMemory } from './session-memory.ts'
-import {
-  attemptRemoval,
-  isReused,
-  readRecord,
-  recordChanges,
-  recordKey,
-  type SessionRecord,
-} from './session-store.ts'
+import { createRecords, fromStored, recordChanges, recordKey, type SessionRecord } from './session-record.ts'
+import { createGrants, type Routes } from './subscriptions.ts'
 
-export type Sessions = Awaited<ReturnType<typeof openSessions>>
+export type Sessions = ReturnType<typeof createSessions>
 
 /** How often a log-in or a removal looks again because the session was stored in between. */
 const maxTries = 5
 
 /**
- * All sessions: of connected clients, and of offline ones that asked to be remembered.
+ * The sessions of the clients that are connected to this node: made, resumed, left and dropped.
  *
  * A session belongs to the permissions it was made with (design.md §5): another principal with the same
- * permissions may resume it, anybody else is refused while it exists. Memory changes first; what the store refuses,
- * because another node was first, is read from there again.
+ * permissions may resume it, anybody else is refused while it exists. The store decides which of two nodes has it.
  */
-export async function openSessions(parts: {
+export function createSessions(parts: {
   store: Store
-  outbox: Outbox
+  journal: Journal
+  known: KnownSessions
+  returning: Returning
+  reading: Reading
+  outgoing: Outgoing
+  progress: Progress
   routes: Routes
   nodes: Nodes
   sequences: Sequences
   clock: () => number
   hubTime: HubTime
-  /** Offline sessions are forgotten after this time, milliseconds. */
-  expiryMs: number
   maxPerCredential: number // persistent ones
-  mayHave: (session: Session, filter: string) => boolean
 }) {
-  const { store, outbox, nodes, sequences, clock, maxPerCredential } = parts
-  const sessions = createSessionMemory(parts)
-  const { isStored, remove } = sessions
-  const expiry = createSessionExpiry(parts)
-  const storeRecord = createRecordCommits(commitRecord)
+  const { store, journal, known, returning, reading, outgoing, progress, routes, nodes, sequences } = parts
+  const { clock, hubTime, maxPerCredential } = parts
+  const here = new Map<string, Session>()
   /** Their log-in is on its way into the store: it decides who has them. */
-  const claiming = new Set<Session>()
-  const owed = createOwed(settle)
-  await loadSessions({ store, outbox, nodes, adopt, now: clock(), get: sessions.get })
+  const claiming = new Map<string, Session>()
+  /** Their connection has ended, and the store has not heard of it yet. */
+  const leaving = new Map<string, Session>()
+  /** They left while QoS 2 messages of theirs were on their way into the store. */
+  const receiving = new Map<string, Session>()
+  const storeRecord = createRecordCommits(commitRecord)
+  const repair = createRepair(settle)
+  const records = createRecords({ store, reading, nodes, sequences })
+  const { read, changesOf, recordOf, placeOf, removalOf, isStored, leftovers } = records
+  const isHere = (session: Session) => here.get(session.clientId) === session
+  const grants = createGrants({ routes, journal, isHere, storeRecord })
+  const ended = createEndedSessions({ store, nodes, known, progress, removeStored })
+  const { admits, hasRoom } = createClientIds({ known, here, claiming, maxPerCredential })
+
+  known.onChanged((clientId, record) => {
+    const session = here.get(clientId)
+    if (claiming.has(clientId)) return
+    if (session) changedElsewhere(session, record)
+    else if (record?.node === nodes.self) {
+      // Of an attempt of this node that was given up: a log-in, or a change before its client left.
+      const left = leaving.get(clientId)
+      if (left) left.storedVersion = record.version
+      else repair.add(clientId)
+    } else leaving.delete(clientId)
+  })
+  progress.start(valueNow, outgoing.takeFinished)
 
   return {
-    get: sessions.get,
-    values: sessions.values,
-    /** How many persistent sessions a credential has. */
-    persistentOf: (username: string): number => sessions.persistentOf(username).size,
-    expiresAt: expiry.expiresAt,
-
+    /** The session of a client that is connected here. */
+    get: (clientId: string): Session | undefined => here.get(clientId),
+    values: () => here.values(),
     admits,
     hasRoom,
+    subscribe: grants.subscribe,
+    unsubscribe: grants.unsubscribe,
+    endSubscriptions: grants.endSubscriptions,
+    storeSubscriptions: grants.store,
+    ...ended,
 
     /**
      * The session of a client that logs in: resumed, or new. Nobody else may own it at this moment, and
@@ -85,151 +103,62 @@ export async function openSessions(parts: {
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
       for (let tries = 1; ; tries++) {
-        if (owner.destroyed) throw new ClientGone()
         // Another node may have let somebody in meanwhile.
         if (!admits(clientId, principal)) throw new ForeignSession()
         if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
-        const existing = sessions.get(clientId)
         try {
-          if (!existing || !isResumed(existing, clean)) return await begin(clientId, clean, principal, owner)
-          return await resume(existing, principal, owner)
+          const left = leaving.get(clientId)
+          if (left) await storeRecord(left)
+          if (owner.destroyed) throw new ClientGone()
+          return await begin(clientId, clean, principal, owner)
         } catch (error) {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
+        } finally {
+          if (claiming.get(clientId)?.owner === owner) claiming.delete(clientId)
+          // What was told meanwhile of an attempt that was given up.
+          if (known.get(clientId)?.node === nodes.self && !here.has(clientId)) repair.add(clientId)
         }
       }
-    },
-
-    /** Grants a filter in memory; `storeSubscriptions` makes it last. */
-    subscribe: sessions.subscribe,
-    unsubscribe: sessions.unsubscribe,
-
-    /** Stores what a persistent session is subscribed to now. */
-    async storeSubscriptions(session: Session): Promise<void> {
-      if (!session.clean) await storeRecord(session)
     },
 
     /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
-      detach(session)
-      expiry.goOffline(session)
-      if (!sessions.isCurrent(session)) return
-      if (session.clean) await commitRemoval(session, remove(session))
-      else await storeRecord(session)
+      letGo(session)
+      if (session.processing.size > 0) void keepReceiving(session)
+      leave(session)
+      if (!session.clean) reading.leave(session)
+      known.goOffline(session)
+      if (!session.clean) return storeRecord(session)
+      const record = known.get(session.clientId)
+      if (record) await removeStored(record)
     },
 
-    /** Forgets a session and everything queued for it. The caller closes its connection. */
-    async drop(session: Session): Promise<void> {
-      for (let tries = 1, current: Session | undefined = session; current; tries++) {
-        try {
-          return await commitRemoval(current, remove(current))
-        } catch (error) {
-          if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-          // Its record was stored meanwhile, so the session is back. Who has logged in with it by now keeps it.
-          current = sessions.get(session.clientId)
-          if (current?.owner || (current?.node ?? nodes.self) !== nodes.self) throw error
-        }
-      }
+    /** Ends a session that its client was never told of; a log-in behind it replaces it anyway. */
+    async giveUp(session: Session): Promise<void> {
+      if (claiming.has(session.clientId)) letGo(session)
+      else await drop(session.clientId)
     },
 
-    adopt,
-    adoptFilters: sessions.adoptFilters,
-    forget: sessions.forget,
-
-    isClaiming: (session: Session): boolean => claiming.has(session),
-
-    /** Logs in again who is connected here: the others took this node for dead, and their sessions for offline. */
-    async claimAgain(all: readonly Session[]): Promise<void> {
-      const held = all.filter((session) => session.owner && isStored(session))
-      await eachOf(held, async (session) => {
-        session.node = nodes.self
-        await storeRecord(session)
-      })
+    /** Logs in again who is connected here: the others took this node for dead. */
+    async claimAgain(): Promise<void> {
+      await eachOf([...here.values()].filter(isStored), storeRecord)
     },
 
-    /** Ends the connections of nodes that are gone. */
-    async releaseGone(): Promise<void> {
-      const isLeft = ({ node, owner }: Session) => node !== undefined && !owner && !nodes.isLiving(node)
-      await eachOf([...sessions.values()].filter(isLeft), async (session) => {
-        expiry.goOffline(session)
-        if (!nodes.isLeader()) return
-        if (session.clean) await commitRemoval(session, remove(session))
-        else await storeRecord(session)
-      })
+    /** Forgets a session and all it is owed. The caller closes its connection. False when there is none. */
+    drop,
+
+    /** All connections are closed. */
+    async close(): Promise<void> {
+      repair.close()
+      await progress.close()
     },
-
-    /** Forgets sessions that have been offline for too long. Returns how many. */
-    async sweep(): Promise<number> {
-      if (!nodes.isLeader()) return 0
-      const all = [...sessions.values()]
-      const expired = all.filter(expiry.hasExpired)
-      const unsettled = all.filter(expiry.isUnsettled)
-      for (const session of unsettled) expiry.settle(session)
-      await eachOf(expired, (session) => commitRemoval(session, remove(session)))
-      await eachOf(unsettled.filter(isStored), storeRecord)
-      const abandoned = outbox.abandonedChanges()
-      await store.commit(abandoned).catch((error: unknown) => {
-        outbox.finished.add(abandoned)
-        throw error
-      })
-      return expired.length
-    },
-
-    close: owed.close,
   }
 
-  function own(session: Session, owner: MqttConnection, before?: Session): void {
-    session.owner = owner
-    session.node = nodes.self
-    session.version = nextVersion(before)
-  }
-
-  /** Higher than all before, on all nodes, also where their clocks disagree. */
-  function nextVersion(before?: Session): number {
-    return Math.max((before?.version ?? 0) + 1, (before?.storedVersion ?? 0) + 1, sequences.next())
-  }
-
-  /** Whether a principal may use this client id now. */
-  function admits(clientId: string, principal: Principal): boolean {
-    const session = sessions.get(clientId)
-    const isFree = session === undefined || expiry.hasExpired(session)
-    return isFree || session.permission === permissionKey(principal)
-  }
-
-  function isResumed(existing: Session, clean: boolean): boolean {
-    return !existing.clean && !clean && !expiry.hasExpired(existing)
-  }
-
-  /**
-   * Whether the credential may have this session: one more, unless it is its own already. One that it takes from another
-   * credential is one more, or two with the same permissions could pass sessions on without a bound.
-   */
-  function hasRoom(clientId: string, clean: boolean, { username }: Principal): boolean {
-    const existing = sessions.get(clientId)
-    const held = sessions.persistentOf(username)
-    if (clean || (existing && held.has(existing)) || held.size < maxPerCredential) return true
-    return [...held].filter((session) => !expiry.hasExpired(session)).length < maxPerCredential
-  }
-
-  /** Makes the stored record of a client id right. That of another node's client is its own business. */
-  async function settle(clientId: string, removal: readonly Change[]): Promise<void> {
-    const session = sessions.get(clientId)
-    // Its log-in says by itself what becomes of the record.
-    if (session && claiming.has(session)) return
-    try {
-      await store.commit(session ? removal.filter((change) => !isReused(change)) : removal)
-      if (!session || (isElsewhere(session) && session.node !== nodes.self)) return
-      if (!session.owner) {
-        session.node = undefined
-        expiry.settle(session)
-      }
-      if (isStored(session) && (session.owner || !session.clean)) await storeRecord(session)
-      else if (!session.owner) await commitRemoval(session, remove(session))
-    } catch (error) {
-      if (!(error instanceof ConditionFailed)) throw error
-      // Another node has it by now.
-      await reload(clientId)
-    }
+  /** How far the persistent sessions of this node have got. */
+  function valueNow() {
+    const all = [...here.values(), ...leaving.values(), ...claiming.values()]
+    return { version: sequences.next(), upTo: reading.delivered(), unsettled: unsettledOf(all, placeOf) }
   }
 
   async function begin(
@@ -238,112 +167,176 @@ export async function openSessions(parts: {
     principal: Principal,
     owner: MqttConnection,
   ): Promise<{ session: Session; resumed: boolean }> {
-    const existing = sessions.get(clientId)
-    const permission = sessions.permission(permissionKey(principal))
-    const session = createSession({ clientId, clean, permission, principal, createdAt: clock() })
-    // Its record is written over where the new session has one.
-    const removed = existing ? (isStored(session) ? sessions.takeOut(existing) : remove(existing)) : []
-    session.storedVersion = existing?.storedVersion
-    own(session, owner, existing)
-    sessions.add(session)
-    claiming.add(session)
-    try {
-      await store.commit([...removed, ...(isStored(session) ? changesOf(session) : [])])
-      session.storedVersion = session.version
-      return { session, resumed: false }
-    } catch (error) {
-      // Nobody was told of it; unless the next log-in has it already.
-      if (session.owner === owner) sessions.delete(session)
-      const attempted = isStored(session) ? [attemptRemoval(session, nodes.isShared)] : []
-      await refused(clientId, [...removed, ...attempted], error)
-      throw error
-    } finally {
-      claiming.delete(session)
+    const before = known.get(clientId)
+    const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)
+    const record = isResumed ? await read(clientId) : undefined
+    if (isResumed && record?.version !== before.version) {
+      // Another node has stored or removed it: this one goes on when it has heard of that.
+      await store.commit([{ tell: 'caught up', value: '' }])
+      throw new ConditionFailed(recordKey(clientId))
     }
-  }
-
-  async function resume(
-    session: Session,
-    principal: Principal,
-    owner: MqttConnection,
-  ): Promise<{ session: Session; resumed: boolean }> {
-    sessions.setPrincipal(session, principal)
-    own(session, owner, session)
-    session.disconnectedAt = undefined
-    session.offlineAt = undefined
-    claiming.add(session)
+    const permission = known.permission(permissionKey(principal))
+    const createdAt = record?.createdAt ?? clock()
+    const left = receiving.get(clientId)
+    const isSame = record !== undefined && left?.createdAt === createdAt
+    const ofLeft = { receiving: isSame ? left : undefined }
+    const session = createSession({ clientId, clean, permission, principal, createdAt, owner, ...ofLeft })
+    session.storedVersion = before?.version
+    // Until it is brought back it has got as far as its record says.
+    session.upTo = record?.upTo ?? journal.head()
+    session.backlog = (record?.owed ?? []).map(fromStored)
+    claiming.set(clientId, session)
+    if (record) await returning.bringBack(session, record)
+    const removed = before && !record ? await leftovers(clientId) : []
+    const changes = changesOf(session)
+    const stored = recordOf(session)
     try {
-      await store.commit(changesOf(session))
-      session.storedVersion = session.version
+      await store.commit([...removed, ...(isStored(session) ? changes : removalOf(before))])
     } catch (error) {
-      // Offline as before, or it would never expire.
-      if (session.owner === owner) {
-        detach(session)
-        expiry.goOffline(session)
+      if (!(error instanceof ConditionFailed)) {
+        repair.add(clientId)
+        // It may be applied later, and names this node then.
+        if (record) leave(session)
       }
-      await refused(session.clientId, [], error)
       throw error
-    } finally {
-      claiming.delete(session)
     }
-    return { session, resumed: true }
+    known.set(stored)
+    session.storedVersion = stored.version
+    session.storedUpTo = stored.upTo
+    // Of a log-in that was given up a moment ago.
+    const other = here.get(clientId)
+    if (other) letGo(other)
+    here.set(clientId, session)
+    grants.join(session)
+    return { session, resumed: record !== undefined }
   }
 
   async function commitRecord(session: Session): Promise<void> {
-    if (!sessions.isCurrent(session)) return
     const { clientId } = session
-    const version = nextVersion(session)
-    session.version = version
+    if (here.get(clientId) !== session && leaving.get(clientId) !== session) return
+    const isLeaving = leaving.get(clientId) === session
+    const changes = changesOf(session)
+    const record = recordOf(session)
+    const finished = outgoing.takeFinished(session)
     try {
-      await store.commit(changesOf(session))
-      session.storedVersion = version
+      await store.commit([...changes, ...finished.changes])
     } catch (error) {
-      await refused(clientId, [], error)
+      finished.putBack()
+      // The store has not heard of it yet, and is told again.
+      if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
+        repair.add(clientId)
       throw error
     }
+    session.storedVersion = record.version
+    session.storedUpTo = record.upTo
+    known.set(record)
+    if (isLeaving && leaving.get(clientId) === session) leaving.delete(clientId)
+  }
+
+  /** Its client has gone, which the store has not heard of yet. */
+  function leave(session: Session): void {
+    session.disconnectedAt = clock()
+    session.offlineAt = hubTime.now()
+    if (!session.clean) leaving.set(session.clientId, session)
   }
 
   /**
-   * What is gone in memory goes from the store as soon as that works: left there, a later session with the
-   * same client id would find the queue after a restart.
+   * Whether the store still has a leaving session as one of this node: of an attempt that was given up. If not, another
+   * node answers for how far it has got.
    */
-  async function commitRemoval({ clientId }: Session, removed: readonly Change[]): Promise<void> {
+  async function isStillOwn(session: Session): Promise<boolean> {
     try {
-      await store.commit(removed)
-    } catch (error) {
-      await refused(clientId, removed, error)
-      throw error
+      const record = await read(session.clientId)
+      if (record?.node === nodes.self) session.storedVersion = record.version
+      else if (leaving.get(session.clientId) === session) leaving.delete(session.clientId)
+      return record?.node === nodes.self
+    } catch {
+      return true
     }
   }
 
-  /** The store did not take what memory has already: it is told again, or memory follows the store. */
-  async function refused(clientId: string, removed: readonly Change[], error: unknown): Promise<void> {
-    if (!(error instanceof ConditionFailed)) owed.add(clientId, removed)
-    else await reload(clientId).catch(() => owed.add(clientId))
-  }
-
-  /** A session that another node has by now, as the store has it. */
-  async function reload(clientId: string): Promise<void> {
-    const stored = await store.get(recordKey(clientId))
-    const session = sessions.get(clientId)
-    if (session?.owner) {
-      const record = stored && readRecord(stored)
-      // That of another node is told in a moment. Of its own, what the client was granted here is right.
+  /** Makes the stored record of a client id right. That of another node's client is its own business. */
+  async function settle(clientId: string): Promise<void> {
+    if (claiming.has(clientId)) return repair.add(clientId)
+    const session = here.get(clientId) ?? leaving.get(clientId)
+    try {
+      if (session) return await (isStored(session) ? storeRecord(session) : undefined)
+      const record = await read(clientId)
       if (record?.node !== nodes.self) return
-      session.storedVersion = record.version
-      owed.add(clientId)
-    } else if (stored) await outbox.reload(adopt(readRecord(stored)))
-    else if (session) sessions.forget(session)
+      if (record.clean) return await removeStored(record)
+      const { node: _given, ...offline } = record
+      const version = Math.max(record.version + 1, sequences.next())
+      const changed = { ...offline, version, disconnectedAt: clock(), offlineAt: hubTime.now() }
+      await store.commit(recordChanges(changed, record.version, nodes.isShared))
+      known.set(changed)
+    } catch (error) {
+      // Another node has it by now.
+      if (!(error instanceof ConditionFailed)) throw error
+    }
   }
 
-  function changesOf(session: Session): Change[] {
-    return recordChanges(session, nodes.isShared)
+  async function drop(clientId: string): Promise<boolean> {
+    const session = here.get(clientId)
+    if (session) letGo(session)
+    leaving.delete(clientId)
+    receiving.delete(clientId)
+    let record = known.get(clientId)
+    if (!session && !record) return false
+    for (let tries = 1; record; tries++) {
+      try {
+        await removeStored(record)
+        return true
+      } catch (error) {
+        if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
+        // It was stored meanwhile. Who has logged in with it by now keeps it.
+        if (here.has(clientId) || known.nodeOf(clientId) !== undefined) throw error
+        record = known.get(clientId)
+      }
+    }
+    return true
   }
 
-  function adopt(record: SessionRecord): Session {
-    const session = sessions.adopt(record)
-    // Of a log-in here that was given up.
-    if (session.node === nodes.self && !session.owner) owed.add(session.clientId)
-    return session
+  /** Removes a session as it was when somebody judged that it must go. */
+  async function removeStored(record: Pick<SessionRecord, 'clientId' | 'clean' | 'version'>): Promise<void> {
+    const { clientId } = record
+    const removed = record.clean ? [] : await leftovers(clientId)
+    // Where nodes share the store, that decides.
+    const isCurrent = known.get(clientId)?.version === record.version && !claiming.has(clientId)
+    if (!nodes.isShared && !isCurrent) throw new ConditionFailed(recordKey(clientId))
+    try {
+      await store.commit([...removalOf(record), ...removed])
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) repair.add(clientId)
+      throw error
+    }
+    leaving.delete(clientId)
+    known.remove(clientId)
+  }
+
+  function changedElsewhere(session: Session, record: SessionRecord | undefined): void {
+    session.storedVersion = record?.version
+    // An attempt of this node that was given up.
+    if (record?.node === nodes.self) return
+    // A node that takes this one for dead ends its clean sessions. They go on when it is back.
+    if (!record && session.clean && !nodes.isLiving(nodes.self)) return
+    const { owner } = session
+    letGo(session)
+    owner?.cut('takeover', 'another connection with the same client id')
+  }
+
+  /** Whoever resumes it meanwhile must know what is on its way. */
+  async function keepReceiving(session: Session): Promise<void> {
+    receiving.set(session.clientId, session)
+    await Promise.allSettled(session.processing.values())
+    if (receiving.get(session.clientId) === session) receiving.delete(session.clientId)
+  }
+
+  /** It is not connected here any more. */
+  function letGo(session: Session): void {
+    detach(session)
+    reading.stop(session)
+    if (here.get(session.clientId) !== session) return
+    here.delete(session.clientId)
+    grants.leave(session)
   }
 }

@@ -2,6 +2,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { FiltersFrame } from '../connection/frames.ts'
 import { encodeSuback, encodeUnsuback, type Qos } from '../connection/wire.ts'
+import type { Reading } from '../fanout/reading.ts'
 import type { Replay } from '../fanout/replay.ts'
 import type { Denial, FilterRules } from '../filter-rules.ts'
 import type { Session } from './session.ts'
@@ -16,12 +17,13 @@ const refused = 0x80
  */
 export function createSubscribing(parts: {
   sessions: Sessions
+  reading: Reading
   replay: Replay
   rules: FilterRules
   log: Log
   metrics: Metrics
 }) {
-  const { sessions, replay, rules, log, metrics } = parts
+  const { sessions, reading, replay, rules, log, metrics } = parts
 
   return {
     /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
@@ -40,8 +42,10 @@ export function createSubscribing(parts: {
         return refused
       })
       rules.report(session, denials)
+      if (!session.clean) reading.owe(session, replay.owedFor(session, granted))
       // Where nothing is stored the answer goes out before the first message of the subscription.
-      if (!session.clean && !(await stored(session, 'subscription not stored'))) return
+      const granting = sessions.storeSubscriptions(session)
+      if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
       connection?.send(encodeSuback(packetId, returnCodes))
       replay.start(session, granted, since)
     },
@@ -49,20 +53,13 @@ export function createSubscribing(parts: {
     /** Never rejects. */
     async unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
       const { connection } = session
-      for (const { filter } of filters) sessions.unsubscribe(session, filter)
-      if (!session.clean && !(await stored(session, 'end of subscription not stored'))) return
-      connection?.send(encodeUnsuback(packetId))
-    },
-
-    /** Takes away the filters that a resumed session may no longer have; true when there were some. */
-    restore(session: Session): boolean {
-      const denials: Denial[] = []
-      for (const [filter, qos] of [...session.subscriptions]) {
-        const reason = grant(session, filter, qos)
-        if (reason !== undefined) denials.push({ filter, reason })
+      const names = filters.map(({ filter }) => filter)
+      if (session.clean) for (const filter of names) sessions.unsubscribe(session, filter)
+      else {
+        const ended = sessions.endSubscriptions(session, names)
+        if (!(await stored(session, ended, 'end of subscription not stored'))) return
       }
-      rules.report(session, denials)
-      return denials.length > 0
+      connection?.send(encodeUnsuback(packetId))
     },
   }
 
@@ -74,10 +71,10 @@ export function createSubscribing(parts: {
     return reason
   }
 
-  async function stored(session: Session, problem: string): Promise<boolean> {
+  async function stored(session: Session, storing: Promise<void>, problem: string): Promise<boolean> {
     const { connection, clientId } = session
     try {
-      await sessions.storeSubscriptions(session)
+      await storing
       return true
     } catch (error) {
       metrics.storeFailures.inc()

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 /** The nodes that share one store, as one of them sees them. */
 export interface Nodes {
   /** Id of this node: a new one at every start. */
@@ -32,7 +34,7 @@ export const maxNodes = 64
 
 /** The only node of an embedded store. */
 export function createOnlyNode(name: string): Nodes {
-  const self = 'only'
+  const self = randomUUID()
   return {
     self,
     name,

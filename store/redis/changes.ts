@@ -1,4 +1,14 @@
-import { type Change, type Condition, isConditional, keyOf, type Told } from '../store.ts'
+import {
+  type Change,
+  type Condition,
+  digits,
+  digitsOf,
+  isConditional,
+  keyOf,
+  numbersTaken,
+  type Told,
+  withNumber,
+} from '../store.ts'
 
 /*
  * The changes of a group of commits as one run of bytes: sent once, read by the script, kept in the log as it
@@ -7,7 +17,8 @@ import { type Change, type Condition, isConditional, keyOf, type Told } from '..
  *     kind 1 · bytes of the key 4 · bytes of the value 4 · horizon 8 · key · event time 8 · value
  *
  * with numbers in big endian and NaN where there is no order. Event time and value together are the value
- * that is stored.
+ * that is stored. The kind tells where a change has a number; there stand as many digits, of what is to be added to
+ * the first number of the group.
  *
  * The conditions of the group are another run, which only the script reads. Each commit that has some is
  *
@@ -18,21 +29,26 @@ import { type Change, type Condition, isConditional, keyOf, type Told } from '..
  *     kind 1 · bytes of the key 4 · bytes of the value 4 · event time 8 · key · value
  */
 
-export const kinds = { put: 1, del: 2, tell: 3 }
+/** `key`, `value` and `both`: a put with a number there. */
+export const kinds = { put: 1, del: 2, tell: 3, key: 4, value: 5, both: 6 }
 export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNewerThan: 5 }
 
 const headBytes = 17
 const timeBytes = 8
 
-/** A group of commits as the script takes it. */
+/** A group of commits as the script takes it; `taken`: how many numbers they take. */
 export function encodeGroup(commits: readonly (readonly Change[])[]): {
   changes: Buffer
   conditions: Buffer
+  taken: number
 } {
-  return {
-    changes: Buffer.concat(commits.flatMap((changes) => changes.flatMap(encodeChange))),
-    conditions: encodeConditions(commits),
+  const parts: Buffer[] = []
+  let taken = 0
+  for (const changes of commits) {
+    for (const change of changes) parts.push(...encodeChange(withNumber(change, taken)))
+    taken += numbersTaken(changes)
   }
+  return { changes: Buffer.concat(parts), conditions: encodeConditions(commits), taken }
 }
 
 /** How many changes of a commit are among those of its group: a mere condition is none. */
@@ -94,7 +110,7 @@ function headOf(kind: number, key: Buffer, value: Buffer, number: number): Buffe
 }
 
 function kindOf(change: Change): number {
-  if ('put' in change) return kinds.put
+  if ('put' in change) return kinds[change.numbered?.at ?? 'put']
   return 'tell' in change ? kinds.tell : kinds.del
 }
 
@@ -102,8 +118,8 @@ function bytesOf(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-/** The changes whose number, counted from 1, is wanted. */
-export function decodeChanges(bytes: Buffer, isWanted: (number: number) => boolean): Told[] {
+/** The changes whose number, counted from 1, is wanted; `base` is the first number that their group took. */
+export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean): Told[] {
   const told: Told[] = []
   let at = 0
   for (let number = 1; at < bytes.length; number++) {
@@ -116,7 +132,17 @@ export function decodeChanges(bytes: Buffer, isWanted: (number: number) => boole
     if (!isWanted(number)) continue
     if (kind === kinds.put) told.push({ put: key, value })
     else if (kind === kinds.del) told.push({ del: key })
-    else told.push({ tell: key, value })
+    else if (kind === kinds.tell) told.push({ tell: key, value })
+    else told.push(decodeNumbered(kind, key, value, base))
   }
   return told
+}
+
+function decodeNumbered(kind: number, key: string, value: Buffer, base: number): Told {
+  const number = (offset: string) => digitsOf(base + Number(offset))
+  const inValue = () => Buffer.from(number(value.toString('latin1', 0, digits)))
+  return {
+    put: kind === kinds.value ? key : key.slice(0, -digits) + number(key.slice(-digits)),
+    value: kind === kinds.key ? value : Buffer.concat([inValue(), value.subarray(digits)]),
+  }
 }

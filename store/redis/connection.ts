@@ -177,8 +177,16 @@ export function isOutOfMemory(error: unknown): boolean {
 
 const outOfMemory = 'Redis is out of memory (maxmemory is reached)'
 
+/** Whether Redis has lost what this node knows, by a failover or a restored backup. */
+export function isLoss(error: unknown): boolean {
+  return error instanceof Error && error.message === lost
+}
+
+export const lost = 'Redis has lost what this node knows: the node must start again'
+
 function refusal(error: unknown): Error {
   const text = textOf(error)
+  if (/\bLOST\b/.test(text)) return new Error(lost)
   if (/\bFENCED\b/.test(text)) return new Fenced()
   return new Error(/\bOOM\b/.test(text) ? outOfMemory : `Redis refused: ${text}`)
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import type { Told } from '../store.ts'
 import { decodeChanges } from './changes.ts'
 import type { Connection } from './connection.ts'
-import type { Keys } from './script.ts'
+import { type Keys, start } from './script.ts'
 
 /** Time that Redis waits for a new entry before it answers that there is none. */
 export const blockMs = 2_000
@@ -10,6 +10,16 @@ export const blockMs = 2_000
 const batchSize = 32
 
 export type GivenUp = readonly (readonly [from: number, to: number])[]
+
+/** What became of a group of commits. */
+export interface Outcome {
+  /** Numbers of the conditions that did not hold, counted from 1. */
+  failed: readonly number[]
+  /** It has a place of its own in the log. */
+  isLogged: boolean
+  /** The first number that the group took, 0 where it took none. */
+  base: number
+}
 
 export type LogReader = ReturnType<typeof followLog>
 
@@ -24,15 +34,17 @@ export function followLog(parts: {
   node: string
   position: string
   listener: (changes: readonly Told[]) => void
+  /** At once, before anything is settled by it: what this node knows may be of a past that Redis has lost. */
+  onLost: () => void
   onGap: (reason: Error) => void
   /**
-   * This node's own group of commits, by its number, has its place in the log, and the conditions with the numbers
-   * `failed` did not hold. Resolves with the changes in it, from and to, counted from 1, that were given up: news to
-   * this node as well. Nothing more is told before.
+   * This node's own group of commits, by its number, has its place in the log, and this outcome. Resolves with the
+   * changes in it, from and to, counted from 1, that were given up: news to this node as well. Nothing more is told
+   * before.
    */
-  onOwn: (number: number, failed: readonly number[]) => GivenUp | Promise<GivenUp>
+  onOwn: (number: number, outcome: Outcome) => GivenUp | Promise<GivenUp>
 }) {
-  const { connection, keys, node, listener, onGap, onOwn } = parts
+  const { connection, keys, node, listener, onLost, onGap, onOwn } = parts
   const passing: { id: string; onPassed: () => void }[] = []
   let position = parts.position
   /** All up to here has been told, own commits have been settled. */
@@ -41,6 +53,9 @@ export function followLog(parts: {
   const reading = read()
 
   return {
+    /** The last entry that was read, told or not. */
+    position: (): string => position,
+
     /** Calls back when everything up to `id` has been told, or there was a gap: then all is loaded anew. */
     whenPassed(id: string, onPassed: () => void): void {
       if (isBefore(passed, id)) passing.push({ id, onPassed })
@@ -91,7 +106,7 @@ export function followLog(parts: {
       position = entry.id
       let isNews = (number: number) => !entry.withoutEffect.has(number)
       if (entry.node === node) {
-        const unknown = await onOwn(entry.number, entry.failed)
+        const unknown = await onOwn(entry.number, entry)
         if (unknown.length === 0) {
           passed = entry.id
           callPassed()
@@ -103,7 +118,7 @@ export function followLog(parts: {
         const hadEffect = isNews
         isNews = (number) => hadEffect(number) && unknown.some(([from, to]) => number >= from && number <= to)
       }
-      const changes = decodeChanges(entry.changes, isNews)
+      const changes = decodeChanges(entry.changes, entry.base, isNews)
       try {
         if (changes.length > 0) listener(changes)
       } catch (cause) {
@@ -116,6 +131,7 @@ export function followLog(parts: {
 
   /** Goes on at the end of the log: what lies before it is found in the store. */
   async function leap(reason: Error): Promise<void> {
+    onLost()
     position = await readPosition(connection, keys)
     passed = position
     // Some wait for an entry that has gone with what lay there.
@@ -140,22 +156,17 @@ export function followLog(parts: {
   }
 }
 
-/** The id before every other. */
-const start = '0-0'
-
 /** The id of the newest entry. */
 export async function readPosition(connection: Pick<Connection, 'send'>, keys: Keys): Promise<string> {
   const id = await connection.send('hget', [keys.head, 'id'])
   return Buffer.isBuffer(id) ? id.toString() : start
 }
 
-interface Entry {
+interface Entry extends Outcome {
   id: string
   previous: string
   node: string
   number: number
-  /** Numbers of the conditions that did not hold. */
-  failed: readonly number[]
   withoutEffect: ReadonlySet<number>
   changes: Buffer
 }
@@ -170,7 +181,7 @@ function entriesOf(answer: unknown): Entry[] {
 function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {
   const field = (name: string) => {
     const index = fields.findIndex((text, position) => position % 2 === 0 && text.toString() === name)
-    return fields[index + 1] ?? Buffer.alloc(0)
+    return (index >= 0 && fields[index + 1]) || Buffer.alloc(0)
   }
   const [node = '', number, failed] = field('writer').toString().split(' ')
   return {
@@ -179,6 +190,8 @@ function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {
     node,
     number: Number(number),
     failed: numbersOf(failed),
+    isLogged: true,
+    base: Number(field('base').toString()),
     withoutEffect: new Set(numbersOf(field('withoutEffect').toString())),
     changes: field('changes'),
   }

@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { createGroupCommit, type Pending } from '../group-commit.ts'
-import { type Change, ConditionFailed, Fenced, isConditional, keyOf, type SharedStore } from '../store.ts'
+import { createGroupCommit } from '../group-commit.ts'
+import { type Change, Fenced, type SharedStore } from '../store.ts'
 import { contentOf, keysBelow } from '../stored-value.ts'
-import { countOf, encodeGroup } from './changes.ts'
+import { encodeGroup } from './changes.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
-import { createConnection, isNoAnswer, isOutOfMemory, type OnConnection } from './connection.ts'
+import { createConnection, isLoss, isNoAnswer, isOutOfMemory, lost, type OnConnection } from './connection.ts'
 import { startDeadline } from './deadline.ts'
-import { blockMs, followLog, type LogReader, numbersOf, readPosition } from './log.ts'
-import { type Argument, commitScript, keysOf, logMarks, pageScript, type Send } from './script.ts'
+import { blockMs, followLog, type LogReader, numbersOf, type Outcome, readPosition } from './log.ts'
+import { type Argument, commitScript, keysOf, logMarks, pageScript, type Send, start } from './script.ts'
+import { givenUpOf, type Membership, type SentGroup, settleAll, type TimedPending } from './sent.ts'
 
 export interface RedisStoreOptions {
   server: RedisServer
@@ -65,6 +66,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   let answeredAt = Number.NEGATIVE_INFINITY
   /** With which later groups are sent. */
   let fence: Membership | undefined
+  /** Redis may have lost what this node knows: it changes nothing any more. */
+  let isLost = false
   /** The membership is gone: all commits are refused until this node has entered again. */
   let isFenced = false
   /** What the replicas lack, for a message. */
@@ -81,8 +84,13 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       return Buffer.isBuffer(stored) ? contentOf(stored) : undefined
     },
 
-    async *range(prefix) {
-      const { gte, lt } = keysBelow(prefix)
+    async lastNumber() {
+      if (closing) throw closedError()
+      return Number(await connection.ask((send) => send('hget', [keys.head, 'number'])))
+    },
+
+    async *range(prefix, first) {
+      const { gte, lt } = keysBelow(prefix, first)
       let from: Buffer | string = `[${gte}`
       for (;;) {
         if (closing) throw closedError()
@@ -99,13 +107,15 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
     commit(changes) {
       if (closing) return Promise.reject(closedError())
+      if (isLost) return Promise.reject(new Error(lost))
       if (isFenced) return Promise.reject(new Fenced())
-      if (changes.length === 0) return Promise.resolve()
+      if (changes.length === 0) return Promise.resolve(0)
       return add(changes)
     },
 
     async enter(changes, membership) {
       if (closing) throw closedError()
+      if (isLost) throw new Error(lost)
       if (fence) refuseAll()
       await add(changes, membership)
     },
@@ -122,14 +132,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     follow(listener, onGap) {
       if (log || closing) throw new Error('the store is followed already, or closed')
       const following = createConnection(connect('hub-follow'), { timeoutMs, quietMs: blockMs + timeoutMs })
-      const onOwn = async (number: number, failed: readonly number[]) => {
+      const onOwn = async (number: number, outcome: Outcome) => {
         const sent = unsettled.get(number)
         // Redis alone has it; whether replicas do, the answer tells.
-        if (replicas > 0 && sent && !sent.failed) await writing
-        settleUpTo(number, failed)
+        if (replicas > 0 && sent && !sent.outcome) await writing
+        settleUpTo(number, outcome)
         return givenUpOf(sent?.commits ?? [])
       }
-      log = followLog({ connection: following, keys, node, position, listener, onGap, onOwn })
+      log = followLog({ connection: following, keys, node, position, listener, onLost, onGap, onOwn })
     },
 
     close() {
@@ -138,8 +148,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     },
   }
 
-  function add(changes: readonly Change[], membership?: Membership): Promise<void> {
-    const committed = new Promise<void>((resolve, reject) => {
+  function add(changes: readonly Change[], membership?: Membership): Promise<number> {
+    const committed = new Promise<number>((resolve, reject) => {
       commits.add(timed(changes, membership, resolve, reject))
     })
     const settled = committed.then(forget, forget)
@@ -169,7 +179,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   function timed(
     changes: readonly Change[],
     membership: Membership | undefined,
-    resolve: () => void,
+    resolve: (first: number) => void,
     reject: (error: unknown) => void,
   ): TimedPending {
     let endWait = startDeadline(timeoutMs, giveUpInTime)
@@ -189,11 +199,11 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       isSent: false,
       isSettled: false,
       isGivenUp: false,
-      resolve() {
+      resolve(first) {
         if (pending.isSettled) return
         settle()
         if (membership) isFenced = false
-        resolve()
+        resolve(first)
       },
       reject(error) {
         settle()
@@ -212,20 +222,23 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
 
   async function write(group: readonly TimedPending[]): Promise<void> {
     const current = ++number
-    let args: Argument[] | undefined
+    let args: ((read: string) => Argument[]) | undefined
     try {
       const answer = await connection.ask(async (send) => {
         args ??= take(current, group)
-        const answer = await commitScript(send, commitKeys, args)
+        const answer = await commitScript(send, commitKeys, args(log?.position() ?? start))
         if (replicas > 0) await replicated(send)
         return answer
       })
       answeredAt = performance.now()
       fence = group[0]?.membership ?? fence
-      const [id = '', failed] = String(answer).split(' ')
+      const [place = '', failed, base = 0] = String(answer).split(' ')
+      const isLogged = !place.startsWith('=')
       const sent = unsettled.get(current)
-      if (sent) sent.failed = numbersOf(failed)
-      if (log) log.whenPassed(id, () => settleUpTo(current))
+      if (sent) sent.outcome = { failed: numbersOf(failed), base: Number(base), isLogged }
+      const id = isLogged ? place : place.slice(1)
+      // One with a place of its own was settled there.
+      if (log) log.whenPassed(id, () => (isLogged && unsettled.has(current) ? onLost() : settleUpTo(current)))
       else settleUpTo(current)
     } catch (error) {
       if (isNoAnswer(error)) {
@@ -239,6 +252,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       const isMixed = shrinking.length < group.length
       for (const pending of group) if (!isMixed || !shrinking.includes(pending)) pending.reject(error)
       if (error instanceof Fenced) refuseAll()
+      if (isLoss(error)) onLost()
       if (isMixed && shrinking.length > 0) await write(shrinking)
     }
   }
@@ -253,6 +267,16 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     shortfall = undefined
   }
 
+  /** Refuses what waits, all later commits, and what Redis has answered but not told: it may have lost that. */
+  function onLost(): void {
+    isLost = true
+    const answered = [...unsettled.values()].flatMap((sent) => sent.commits)
+    unsettled.clear()
+    for (const pending of [...answered, ...commits.withdrawAll()]) {
+      if (!pending.isSettled) pending.reject(new Error(lost))
+    }
+  }
+
   /** Refuses what waits, and all later commits, but those that enter. */
   function refuseAll(): void {
     isFenced = true
@@ -263,66 +287,29 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   }
 
   /** A group as it is sent: without commits whose callers have given up. One that enters is not fenced. */
-  function take(number: number, group: readonly TimedPending[]): Argument[] {
+  function take(number: number, group: readonly TimedPending[]): (read: string) => Argument[] {
     const alive = group.filter(({ isSettled }) => !isSettled)
     unsettled.set(number, { commits: alive })
     for (const pending of alive) pending.isSent = true
-    const { changes, conditions } = encodeGroup(alive.map(({ changes }) => changes))
+    const { changes, conditions, taken } = encodeGroup(alive.map(({ changes }) => changes))
     const fenced = fence && !group[0]?.membership ? [fence.key, fence.value] : []
-    return [node, number, changes, markEvery, conditions, ...fenced]
+    return (read) => [node, number, changes, markEvery, conditions, taken, read, ...fenced]
   }
 
-  /** `lastFailed`: of the last group, where its answer did not arrive. */
-  function settleUpTo(last: number, lastFailed: readonly number[] = []): void {
+  /** `lastOutcome`: of the last group, where its answer did not arrive. */
+  function settleUpTo(last: number, lastOutcome: Outcome = { failed: [], base: 0, isLogged: false }): void {
     answeredAt = performance.now()
-    for (const [number, { commits, failed = lastFailed }] of unsettled) {
+    for (const [number, { commits, outcome = lastOutcome }] of unsettled) {
       if (number > last) return
+      // Its place in the log did not come before that of a later one: it is gone.
+      if (log && number < last && outcome.isLogged && outcome !== lastOutcome) {
+        onLost()
+        return
+      }
       unsettled.delete(number)
-      settleAll(commits, failed)
+      settleAll(commits, outcome)
     }
   }
-}
-
-type Membership = { key: string; value: string }
-
-interface SentGroup {
-  commits: readonly TimedPending[]
-  /** The conditions that did not hold, by their numbers; unknown before the answer. */
-  failed?: readonly number[]
-}
-
-interface TimedPending extends Pending {
-  /** It makes this node a member. */
-  membership: Membership | undefined
-  isSent: boolean
-  isSettled: boolean
-  /** Rejected, and may be applied all the same. */
-  isGivenUp: boolean
-  giveUp(): void
-}
-
-/** Tells each commit of a group what became of it. */
-function settleAll(commits: readonly TimedPending[], failed: readonly number[]): void {
-  let before = 0
-  for (const pending of commits) {
-    const conditional = failed.length > 0 ? pending.changes.filter(isConditional) : []
-    const broken = conditional.find((_, index) => failed.includes(before + index + 1))
-    before += conditional.length
-    if (broken) pending.reject(new ConditionFailed(keyOf(broken)))
-    else pending.resolve()
-  }
-}
-
-/** Where in a group that was sent the changes lie whose callers have given up since. */
-function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
-  const ranges: [number, number][] = []
-  let from = 1
-  for (const { changes, isGivenUp } of group) {
-    const next = from + countOf(changes)
-    if (isGivenUp && next > from) ranges.push([from, next - 1])
-    from = next
-  }
-  return ranges
 }
 
 /** Time that one WAIT may take, in which the connection does nothing else. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { digits } from '../store.ts'
 import { conditionKinds, kinds } from './changes.ts'
 
 export type Argument = string | number | Buffer
@@ -10,7 +11,16 @@ export type Keys = ReturnType<typeof keysOf>
 
 /** The keys of one store. The braces keep them in one slot of a cluster, where a script may use them all. */
 export function keysOf(space: string) {
-  const below = (name: string) => `{${space}}:${name}`
+  return keysBelow(`{${space}}:2:`)
+}
+
+/** Where the release before had them. A release that moves on as well says so in `format` here. */
+export function formerKeysOf(space: string) {
+  return keysBelow(`{${space}}:`)
+}
+
+function keysBelow(prefix: string) {
+  const below = (name: string) => prefix + name
   return {
     /** Hash: key → event time and value. */
     values: below('values'),
@@ -18,7 +28,7 @@ export function keysOf(space: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` of the last entry of the log, `size` of what was written since the last mark. */
+    /** Hash: `id` of the last entry of the log, `size` of what was written since the last mark, last `number` taken. */
     head: below('log-head'),
     /** List: ids in the log, with as many bytes between each and the next. */
     marks: below('log-marks'),
@@ -26,6 +36,9 @@ export function keysOf(space: string) {
     writer: (node: string) => below(`writer:${node}`),
   }
 }
+
+/** The id before every other. */
+export const start = '0-0'
 
 /** Marks in the log. With one more the oldest goes, and the part of the log before it. */
 export const logMarks = 16
@@ -35,7 +48,11 @@ export const logMarks = 16
  * is a deletion, and Redis allows the others behind it also when its memory is full.
  *
  * Answers the id in the log up to which a reader must have come to know why, and the conditions that did not hold, by
- * their numbers in the group, counted from 1: `ID 3,5`.
+ * their numbers in the group, counted from 1: `ID 3,5`. Behind that the first number that the group took, if any. A
+ * group without effect has no place of its own there: `=ID`.
+ *
+ * Refuses where the log has lost the entry up to which the node has read, by a failover or a restored backup: what the
+ * node knows is of another past, until it starts again.
  *
  * The number of the group tells a repetition from a new group, and keeps one out that was given up and
  * arrives late, after its successor. A repetition gets the same answer. It writes as well, so that WAIT means the group
@@ -44,7 +61,7 @@ export const logMarks = 16
 const commitLua = `
 local values, keys, log, head, marks, writer = unpack(KEYS)
 local node, number, changes, markEvery = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local conditions, fenceKey, fenceValue = ARGV[5], ARGV[6], ARGV[7]
+local conditions, taken, read, fenceKey, fenceValue = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
 
 local last = redis.call('GET', writer)
 if last then
@@ -54,6 +71,10 @@ if last then
     return answer
   end
   if tonumber(lastNumber) > number then return redis.error_reply('ERR overtaken by a later commit') end
+end
+
+if read ~= '${start}' and #redis.call('XRANGE', log, read, read) == 0 then
+  return redis.error_reply('LOST the entry of the log that the node has read')
 end
 
 if fenceKey then
@@ -72,6 +93,11 @@ local function storedTime(key)
   return times[key]
 end
 
+local base = taken > 0 and tonumber(redis.call('HGET', head, 'number') or 0) + 1
+local function numberAt(offset)
+  return string.format('%0${digits}.0f', base + tonumber(offset))
+end
+
 local effects, withoutEffect = {}, {}
 local grows = false
 local at, nth = 1, 0
@@ -81,10 +107,18 @@ local latest = #conditions > 0 and {}
 local failed, judgeAt, judged, skipTo = {}, 1, 0, 0
 local nextJudged = latest and struct.unpack('>I4', conditions) or 0
 
+local function entryOf(effect)
+  local _, from, to, isNumbered = unpack(effect)
+  if not isNumbered then return string.sub(changes, from, to) end
+  local numberEnd = from + 7 + ${digits}
+  return string.sub(changes, from, from + 7) .. numberAt(string.sub(changes, from + 8, numberEnd)) ..
+    string.sub(changes, numberEnd + 1, to)
+end
+
 local function stored(key)
   local effect = latest[key]
   if not effect then return redis.call('HGET', values, key) end
-  return effect[2] and string.sub(changes, effect[2], effect[3])
+  return effect[2] and entryOf(effect)
 end
 
 local function holds(kind, key, value, time)
@@ -125,6 +159,9 @@ while at <= #changes do
   local key = string.sub(changes, at + 17, timeAt - 1)
   local time = struct.unpack('>d', changes, timeAt)
   at = timeAt + 8 + valueSize
+  if kind == ${kinds.key} or kind == ${kinds.both} then
+    key = string.sub(key, 1, -${digits + 1}) .. numberAt(string.sub(key, -${digits}))
+  end
   if nth <= skipTo then
     withoutEffect[#withoutEffect + 1] = nth
   elseif kind == ${kinds.tell} then
@@ -139,13 +176,13 @@ while at <= #changes do
       withoutEffect[#withoutEffect + 1] = nth
     else
       local effect
-      if kind == ${kinds.put} then
-        grows = true
-        times[key] = time
-        effect = { key, timeAt, at - 1 }
-      else
+      if kind == ${kinds.del} then
         times[key] = 0 / 0
         effect = { key }
+      else
+        grows = true
+        times[key] = time
+        effect = { key, timeAt, at - 1, kind == ${kinds.value} or kind == ${kinds.both} }
       end
       effects[#effects + 1] = effect
       if latest then latest[key] = effect end
@@ -158,19 +195,22 @@ if not grows then redis.call('DEL', writer) end
 local previous = redis.call('HGET', head, 'id') or '0-0'
 local id = previous
 local outcome = table.concat(failed, ',')
+local first = base and string.format('%.0f', base)
 if #withoutEffect < nth then
   id = redis.call('XADD', log, '*',
     'writer', node .. ' ' .. ARGV[2] .. ' ' .. outcome, 'previous', previous,
-    'withoutEffect', table.concat(withoutEffect, ','), 'changes', changes)
+    'withoutEffect', table.concat(withoutEffect, ','), 'changes', changes,
+    unpack(first and { 'base', first } or {}))
 end
-local answer = id .. ' ' .. outcome
+if first then redis.call('HINCRBY', head, 'number', taken) end
+local answer = (id == previous and '=' or '') .. id .. ' ' .. outcome .. (first and ' ' .. first or '')
 redis.call('SET', writer, ARGV[2] .. ' ' .. answer, 'EX', 86400)
 if id == previous then return answer end
 
 for _, effect in ipairs(effects) do
-  local key, from, to = unpack(effect)
-  if from then
-    if redis.call('HSET', values, key, string.sub(changes, from, to)) == 1 then
+  local key = effect[1]
+  if effect[2] then
+    if redis.call('HSET', values, key, entryOf(effect)) == 1 then
       redis.call('ZADD', keys, 0, key)
     end
   elseif redis.call('HDEL', values, key) == 1 then
@@ -205,7 +245,7 @@ export const commitScript = createScript(commitLua)
 export const pageScript = createScript(pageLua)
 
 /** A script by its hash; with its text where Redis does not know it, as after a restart. */
-function createScript(lua: string) {
+export function createScript(lua: string) {
   const hash = createHash('sha1').update(lua).digest('hex')
   return async (send: Send, keys: readonly string[], args: readonly Argument[]): Promise<unknown> => {
     const rest = [keys.length, ...keys, ...args]

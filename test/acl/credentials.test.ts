@@ -221,7 +221,8 @@ t.test('a scheduled revocation takes effect even when it cannot be stored', asyn
   const store: Store = {
     driver: real.driver,
     get: (key) => real.get(key),
-    range: (prefix) => real.range(prefix),
+    range: (...at) => real.range(...at),
+    lastNumber: () => real.lastNumber(),
     close: () => real.close(),
     commit: (changes) => (failing.now ? Promise.reject(new Error('disk full')) : real.commit(changes)),
   }

@@ -34,6 +34,18 @@ t.test('the tables are Markdown, the ratios in one of their own', async (t) => {
   t.match(ratios, /\| ten subscribers \| hub ÷ other \| 1\.50 \|$/)
 })
 
+t.test('what stands in a table of its own is left out of the others', async (t) => {
+  const others = [{ case: 'none', system: 'hub', run: 1, figures: { lost: 7 } }]
+  const tables = { ...scenario, compared: [], tables: [['cpu'], ['lost'], []] }
+  const [cpu = '', lost = '', none] = toTables(
+    summarize([sample('hub', 1, 10), ...others], tables),
+    tables,
+  ).split('\n\n')
+  t.match(cpu, /^\| case +\| system \| CPU, µs \|\n.*\n\| ten subscribers \| hub +\| +10 \|$/)
+  t.match(lost, /^\| case +\| system \| lost \|\n.*\n\| ten subscribers .*\n\| none +\| hub +\| +7 \|$/)
+  t.equal(none, undefined)
+})
+
 t.test('yes and no, and what never came', async (t) => {
   const figures = { lost: 'lost', survived: 'survived' }
   const rows = summarize(

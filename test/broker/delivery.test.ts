@@ -116,7 +116,7 @@ t.test(
     )
     await third.settled()
     await third.next('pubrel', 124)
-    t.equal(broker.broker.sessions.get('subscriber')?.queue.size, 0)
+    t.equal((await broker.broker.session('subscriber'))?.queued, 0)
   },
 )
 
@@ -259,10 +259,10 @@ t.test('what is accepted while a queue is being delivered is not lost behind it'
   const broker = await startPlainBroker({
     wrapStore: (store) => ({
       ...store,
-      commit: async (changes) => {
-        const isEvent = changes.some((change) => 'put' in change && change.put.startsWith('body/'))
+      commit: async (changes, underway) => {
+        const isEvent = changes.some((change) => 'put' in change && change.put.startsWith('journal/'))
         if (isEvent) await new Promise((resolve) => setTimeout(resolve, 20))
-        return store.commit(changes)
+        return store.commit(changes, underway)
       },
     }),
   })

@@ -3,7 +3,7 @@ import type { Change, Store } from '../../store/store.ts'
 /** A store that fails, hesitates or waits as a test tells it, in front of a real one. */
 export function createFailingStore() {
   let failing: (changes: readonly Change[]) => boolean = () => false
-  let failingReads = () => false
+  let failingReads: (key: string) => boolean = () => false
   let holds: (changes: readonly Change[]) => boolean = () => false
   let held: (() => void)[] = []
   let arrived = () => {}
@@ -12,8 +12,8 @@ export function createFailingStore() {
   return {
     wrap: (store: Store): Store => ({
       ...store,
-      get: (key) => (failingReads() ? Promise.reject(new Error('read error')) : store.get(key)),
-      commit: async (changes) => {
+      get: (key) => (failingReads(key) ? Promise.reject(new Error('read error')) : store.get(key)),
+      commit: async (changes, underway) => {
         if (changes.length > 0 && holds(changes)) {
           await new Promise<void>((resolve) => {
             held.push(resolve)
@@ -24,14 +24,14 @@ export function createFailingStore() {
           refused++
           throw new Error('disk full')
         }
-        await store.commit(changes)
+        return store.commit(changes, underway)
       },
     }),
     /** Refuses commits from now on, all or those that pass. */
     fail(which: (changes: readonly Change[]) => boolean = () => true): void {
       failing = which
     },
-    failReads(which: () => boolean): void {
+    failReads(which: (key: string) => boolean): void {
       failingReads = which
     },
     heal(): void {

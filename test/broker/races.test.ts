@@ -13,7 +13,7 @@ t.test('a message that is being stored while its session comes back is delivered
   before.socket.destroy()
   await before.closed()
   const publisher = await peer(t, broker, 'p')
-  const storing = store.hold(touches('body/'))
+  const storing = store.hold(touches('journal/'))
   publisher.send(publish('a', 1))
   await storing
   const client = await peer(t, broker, 'c', { clean: false })
@@ -35,7 +35,7 @@ t.test('messages that are being stored while the queue is sent keep their order'
   await publisher.next('puback', 149)
   const client = await peer(t, broker, 'c', { clean: false })
   await client.next('publish', 99)
-  const storing = store.hold(touches('body/'))
+  const storing = store.hold(touches('journal/'))
   for (let id = 151; id <= 160; id++) publisher.send(publish(`${id}`, 1, id))
   await storing
   for (let index = 0; index < 150; index++) {
@@ -110,7 +110,7 @@ t.test(
     await watcher.settled()
     await broker.close()
     const after = await openBroker(t, { directory })
-    t.equal(after.broker.sessions.get('w')?.queue.size, 0)
+    t.equal((await after.broker.session('w'))?.queued, 0)
   },
 )
 
@@ -126,10 +126,9 @@ t.test('a log-in that fails leaves the session to the one that came behind it', 
   first.socket.destroy()
   await gone(broker)
   const second = await rawClient(t, broker.port)
+  const storingNext = store.hold(touches('session/'))
   second.send(connect('c'))
-  while (broker.broker.sessions.get('c')?.owner?.destroyed !== false) {
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+  await storingNext
   store.release()
   await second.next('connack')
   subscribe(second, 1, { a: 1 })
@@ -137,6 +136,30 @@ t.test('a log-in that fails leaves the session to the one that came behind it', 
   second.send(publish('a', 1))
   await second.next('publish')
   t.ok(broker.broker.sessions.get('c'), 'it is still known')
+})
+
+t.test('a log-in that its client gave up leaves the session to the one that came behind it', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const storing = store.hold(touches('session/'))
+  const first = await rawClient(t, broker.port)
+  first.send(connect('c'))
+  await storing
+  first.socket.destroy()
+  await gone(broker)
+  const second = await rawClient(t, broker.port)
+  const storingNext = store.hold(touches('session/'))
+  second.send(connect('c'))
+  await storingNext
+  store.release()
+  await second.next('connack')
+  await second.settled()
+  t.ok(broker.broker.hasSession('c'), 'it is known')
+  t.ok(await broker.store.get('session/c'), 'and stored')
+  t.match(await broker.broker.session('c'), { clientId: 'c', connected: true })
+  subscribe(second, 1, { a: 1 })
+  await second.next('suback')
+  t.ok(await broker.store.get('session/c'), 'and stored')
 })
 
 t.test('a revocation finds clients that wait for their log-in', async (t) => {
@@ -177,7 +200,11 @@ t.test('a dropped session takes nothing more in', async (t) => {
   const publisher = await peer(t, broker, 'p')
   publisher.send(publish('a', 1, 1), publish('b', 1, 2))
   await publisher.next('puback', 1)
-  t.same(await keysBelow(broker.store, 'queue/'), [])
+  const next = await rawClient(t, broker.port)
+  next.send(connect('c'))
+  t.equal((await next.next('connack')).sessionPresent, false)
+  await next.settled()
+  t.same(texts(next), [])
 })
 
 t.test('received identifiers of a dropped session mean nothing to the next one', async (t) => {
@@ -208,7 +235,7 @@ t.test('a session that comes back at the moment of its expiry is resumed or new,
   const before = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   before.socket.destroy()
   await before.closed()
-  await gone(broker)
+  while (!(await broker.broker.session('c'))?.expiresAt) await new Promise((resolve) => setImmediate(resolve))
   const storing = store.hold(touches('session/'))
   const sweeping = broker.broker.sessions.sweep()
   await storing
@@ -277,7 +304,7 @@ t.test('a slow store does not run out the keep alive', async (t) => {
   await subscriber(t, broker, 'w', { a: 1 }, { clean: false })
   const publisher = await peer(t, broker, 'p', { keepalive: 1 })
   const idle = await peer(t, broker, 'idle', { keepalive: 2 })
-  const storing = store.hold(touches('body/'))
+  const storing = store.hold(touches('journal/'))
   publisher.send(publish('a', 1, 1, { payload: 'x'.repeat(1_500_000) }))
   await storing
   await idle.closed()
@@ -305,10 +332,4 @@ async function openConnections(broker: Plain, count: number): Promise<void> {
 async function dropped({ metrics }: Plain): Promise<number> {
   const { values } = await metrics.messagesDropped.get()
   return values.reduce((sum, { value }) => sum + value, 0)
-}
-
-async function keysBelow(store: Plain['store'], prefix: string): Promise<string[]> {
-  const keys: string[] = []
-  for await (const [key] of store.range(prefix)) keys.push(key)
-  return keys
 }

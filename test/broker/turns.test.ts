@@ -1,11 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { preparePublish, type Qos } from '../../broker/connection/wire.ts'
-import { createDistribution } from '../../broker/fanout/distribution.ts'
-import { createMoments } from '../../broker/fanout/moments.ts'
 import { sendToEach } from '../../broker/fanout/unstored.ts'
 import type { Session } from '../../broker/session/session.ts'
-import { createSubscriptions } from '../../broker/session/subscriptions.ts'
 import type { Message } from '../../event/message.ts'
 import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '../conformance/peers.ts'
 
@@ -102,46 +99,4 @@ t.test('what goes out to very many', async (t) => {
     }
     t.equal(broker.broker.connectionCount(), 200)
   })
-})
-
-t.test('who subscribes on another node meanwhile is not late: the event was retained before', async (t) => {
-  // Fakes, because what another node does would have to fall into a millisecond.
-  const routes = {
-    stored: createSubscriptions<Session>(),
-    live: createSubscriptions<Session>(),
-    grantedElsewhere: 0,
-    removedElsewhere: 0,
-  }
-  const sessionOf = (fields: object) => ({ permission: '', ...fields }) as Session
-  for (let index = 0; index < 1_000; index++) {
-    const outgoing = { hasRoom: () => true, write: () => {} }
-    routes.live.add('a', sessionOf({ outgoing }), 0)
-  }
-  const queued: string[] = []
-  const fakes = {
-    store: { watch: () => {}, commit: () => nextTurn() },
-    retained: { changes: () => [{ put: 'retained', value: '' }], show: () => undefined, sent: () => {} },
-    outbox: {
-      ...{ nextSequence: () => 1, sendPlanned: () => {}, finished: { take: () => [] } },
-      bodyChange: () => ({ put: 'body', value: '' }),
-      plan(session: Session, { payload }: Message) {
-        queued.push(String(payload))
-        return { planned: { session }, changes: [] }
-      },
-    },
-    ...{
-      mayReceive: () => true,
-      moments: createMoments(),
-      clock: Date.now,
-      metrics: { deliveries: { inc: () => {} } },
-    },
-  }
-  const { distribute } = createDistribution({ ...(fakes as object), routes } as Parameters<
-    typeof createDistribution
-  >[0])
-  const first = distribute([messageOf('before')])
-  for (let turn = 0; turn < 5; turn++) await nextTurn()
-  routes.stored.add('a', sessionOf({ grantedElsewhere: ++routes.grantedElsewhere }), 1)
-  await Promise.all([first, distribute([messageOf('after')])])
-  t.same(queued, ['after'])
 })

@@ -16,8 +16,9 @@ t.test('what is signed at any moment of a rotation can be verified', async (t) =
   const store: Store = {
     ...embedded,
     async commit(changes) {
-      await embedded.commit(changes)
+      const first = await embedded.commit(changes)
       if (isRotating) void lookAround()
+      return first
     },
   }
   // Between two steps of the rotation others have their turn.

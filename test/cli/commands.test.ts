@@ -72,12 +72,18 @@ t.test('names nobody knows are refused by name, and nothing is audited', async (
     ['credentials.revoke', { username: 'pub-x-1' }, /no credential "pub-x-1"/],
     ['feed.lookup', { id: 'crid://x' }, /does not know "crid:\/\/x"/],
     ['clients.disconnect', { clientId: 'ghost' }, /no connected client "ghost"/],
+    ['sessions.show', { clientId: 'ghost' }, /no session "ghost"/],
     ['sessions.drop', { clientId: 'ghost' }, /no session "ghost"/],
     ['retained.clear', { topic: 'radio/ghost' }, /no retained message on "radio\/ghost"/],
   ] as const) {
     await t.rejects(ask(command, args), { name: 'Refusal', message })
   }
   t.strictSame(await audit.list(), [])
+})
+
+t.test('a session is shown with what its client would get now', async (t) => {
+  const { ask } = await start(t)
+  t.strictSame(await ask('sessions.show', { clientId: 'known' }), { clientId: 'known', queued: 3 })
 })
 
 t.test('wrong arguments are refused, whoever sends them', async (t) => {
@@ -89,6 +95,7 @@ t.test('wrong arguments are refused, whoever sends them', async (t) => {
     ['credentials.add', { ...publisher, institutions: [1] }],
     ['credentials.show', {}],
     ['credentials.rotate', { username: 7 }],
+    ['sessions.show', {}],
     ['sessions.drop', { clientId: '' }],
     ['check', { institution: 'x', payload: '' }],
     ['check', { institution: A, payload: 7 }],
@@ -219,6 +226,7 @@ async function start(t: Test) {
     sessions: {
       list: () => [],
       exists: known,
+      show: async (clientId) => (known(clientId) ? { clientId, queued: 3 } : undefined),
       drop: async (clientId) => known(clientId),
       persistentOf: () => 0,
     },

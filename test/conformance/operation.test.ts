@@ -99,7 +99,7 @@ t.test('a message goes to every session with a matching filter, connected or not
   publisher.send(publish('s/a', 1))
   await publisher.next('puback')
   for (const { filter, index, online } of sessions) {
-    const queued = broker.broker.sessions.get(`${index}${online}`)?.queue.size
+    const queued = (await broker.broker.session(`${index}${online}`))?.queued
     t.equal(queued, filter === 'other' ? 0 : 1, `${filter}, online ${online}`)
   }
 })

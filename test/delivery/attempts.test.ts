@@ -44,9 +44,9 @@ t.test('a read that fails is made again', async (t) => {
   let fails = true
   const attempts = createAttempts({
     ...memory.store,
-    async *range(prefix) {
+    async *range(...at) {
       if (fails) throw new Error('read error')
-      yield* memory.store.range(prefix)
+      yield* memory.store.range(...at)
     },
   })
   await t.rejects(attempts.list('a'), { message: 'read error' })

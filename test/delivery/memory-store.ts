@@ -1,10 +1,19 @@
-import { type Change, ConditionFailed, holds, isConditional, keyOf, type Store } from '../../store/store.ts'
+import {
+  type Change,
+  ConditionFailed,
+  holds,
+  isConditional,
+  keyOf,
+  numbersTaken,
+  type Store,
+  withNumbers,
+} from '../../store/store.ts'
 
 /** What becomes of a commit. `torn`: it is refused, and yet found after a restart. */
 export type Fate = 'stored' | 'refused' | 'torn'
 
 /** A store in memory that survives its hub, and refuses or holds commits as a test tells it. */
-export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map()) {
+export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(), lastNumber = 0) {
   const entries = new Map(from)
   let fateOf: (changes: readonly Change[]) => Fate = () => 'stored'
   let last: Promise<unknown> = Promise.resolve()
@@ -14,15 +23,16 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map())
   const store: Store = {
     driver: 'embedded',
     get: async (key) => entries.get(key),
-    async *range(prefix) {
-      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix)).sort()
+    lastNumber: async () => lastNumber,
+    async *range(prefix, from = '') {
+      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix) && key >= prefix + from).sort()
       for (const key of keys) {
         const value = entries.get(key)
         if (value) yield [key, value]
       }
     },
     commit(changes) {
-      if (changes.length === 0) return Promise.resolve()
+      if (changes.length === 0) return Promise.resolve(0)
       const fate = fateOf(changes)
       // In the order of the calls, and never in the turn of the call.
       const done = last.then(async () => {
@@ -32,8 +42,12 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map())
           .filter(isConditional)
           .find((change) => !holds(change.when, entryOf(keyOf(change))))
         if (fate !== 'refused' && broken) throw new ConditionFailed(keyOf(broken))
-        if (fate !== 'refused') apply(changes)
+        const taken = fate === 'refused' ? 0 : numbersTaken(changes)
+        const first = taken === 0 ? 0 : lastNumber + 1
+        lastNumber += taken
+        if (fate !== 'refused') apply(withNumbers(changes, first))
         if (fate !== 'stored') throw new Error('disk full')
+        return first
       })
       last = done.catch(() => undefined)
       return done
@@ -72,6 +86,6 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map())
       release()
     },
     /** The same content for a hub that starts after a crash. */
-    crashed: () => createMemoryStore(entries),
+    crashed: () => createMemoryStore(entries, lastNumber),
   }
 }

@@ -5,8 +5,8 @@ import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createLoginLimit } from '../../broker/connection/limits.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
+import { createTally } from '../../store/nodes/tally.ts'
 import type { Store } from '../../store/store.ts'
-import { createTally } from '../../store/tally.ts'
 import { createSharedSpace } from '../shared-store.ts'
 
 function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b: Part } {

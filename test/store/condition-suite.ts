@@ -240,7 +240,7 @@ async function reset(store: Store, first: Change | undefined): Promise<void> {
 }
 
 /** The key of the condition for which a commit was refused; undefined when it was applied. */
-async function failedKeyOf(commit: Promise<void>): Promise<string | undefined> {
+async function failedKeyOf(commit: Promise<unknown>): Promise<string | undefined> {
   try {
     await commit
     return undefined

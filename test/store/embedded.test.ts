@@ -70,6 +70,32 @@ t.test('a commit with conditions is underway only if they hold', async (t) => {
   t.strictSame(begun, ['first', 'plain', 'last', 'and resolved'])
 })
 
+t.test('what is underway knows its first number', async (t) => {
+  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
+  t.teardown(() => store.close())
+  const begun: [string, number][] = []
+  const commit = (key: string, count: number, when?: Condition) => {
+    const entries = Array.from({ length: count }, (_, nth) => {
+      return { put: `n/${key}/`, value: '', numbered: { nth, at: 'key' as const } }
+    })
+    const underway = (first: number) => begun.push([key, first])
+    return store.commit([{ put: `k/${key}`, value: '', ...(when && { when }) }, ...entries], underway)
+  }
+  const silent = () => store.commit([{ put: 'n/silent/', value: '', numbered: { nth: 0, at: 'key' } }])
+  const first = commit('at once', 2)
+  t.strictSame(begun, [['at once', 1]])
+  t.strictSame(await Promise.all([first, silent(), commit('behind', 1), commit('none', 0)]), [1, 3, 4, 0])
+  const group = [silent(), commit('failed', 1, 'present'), silent(), commit('last', 1, 'absent')]
+  const outcomes = await Promise.allSettled(group)
+  t.match(outcomes, [{ value: 5 }, { status: 'rejected' }, { value: 6 }, { value: 7 }])
+  t.strictSame(begun, [
+    ['at once', 1],
+    ['behind', 4],
+    ['none', 0],
+    ['last', 7],
+  ])
+})
+
 t.test('event times are remembered, whatever wrote or removed the entry', async (t) => {
   const store = await openEmbeddedStore(join(t.testdir(), 'store'))
   t.teardown(() => store.close())

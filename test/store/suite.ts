@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Change, Store } from '../../store/store.ts'
 import { conditionSuite } from './condition-suite.ts'
+import { numberSuite } from './number-suite.ts'
 import { orderSuite } from './order-suite.ts'
 
 /** A store of the test's own, empty and closed when the test ends; `reopen` closes and opens it again. */
@@ -219,6 +220,7 @@ export function storeSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
 
   orderSuite(t, open)
   conditionSuite(t, open)
+  numberSuite(t, open)
 }
 
 function put(key: string, value: string): Change {

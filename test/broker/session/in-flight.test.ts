@@ -71,26 +71,25 @@ t.test('the first of those in a row ends, and no other', async (t) => {
   t.equal(inFlight.size, 1)
 })
 
-t.test('stored entries come in the order they were sent in', async (t) => {
+t.test('what persistent sessions are owed comes in the order it was sent in', async (t) => {
   const inFlight = new InFlight()
-  const entry = (sequence: number) => ({
-    ...{
-      sequence,
-      session: 1,
-      topic: 'a',
-      qos: 1 as const,
-      keep: 'every' as const,
-      time: 0,
-      expires: undefined,
-    },
-    ...{ retain: false, packetId: sequence, stored: true, released: false },
+  const owed = (position: number, fields = {}) => ({
+    position,
+    qos: 1 as const,
+    retain: false,
+    dup: false,
+    ...fields,
   })
-  for (const id of [3, 1, 2]) inFlight.set(id, entry(id))
+  for (const id of [3, 1, 2]) inFlight.set(id, owed(id))
   inFlight.set(4, 'qos1')
-  inFlight.set(3, entry(3))
+  inFlight.set(3, owed(3, { released: true }))
   t.strictSame(
-    [...inFlight.storedEntries()].map(({ sequence }) => sequence),
-    [3, 1, 2],
+    [...inFlight.owed()].map(({ position, released }) => [position, released]),
+    [
+      [3, true],
+      [1, undefined],
+      [2, undefined],
+    ],
   )
   inFlight.clear()
   t.equal(inFlight.size, 0)

@@ -46,7 +46,7 @@ onEachStore('an offline queue keeps control events, and the newest of each track
     await publisher.publish(playing(livestream, { title: `track ${number}`, start: at }))
     await publisher.publish(control(livestream, { name: `state ${number % 2}`, time: at }))
   }
-  const [session] = await hub.ask<{ queued: number }[]>('sessions.list')
+  const session = await hub.ask('sessions.show', { clientId: 'app' })
   t.match(session, { clientId: 'app', connected: false, queued: 21 })
 
   const again = await connect(t, hub, login, { clientId: 'app', clean: false })
@@ -259,7 +259,7 @@ onEachStore('20,000 track events leave two messages per livestream in an offline
       ),
     )
   }
-  const [session] = await hub.ask<{ queued: number }[]>('sessions.list')
+  const session = await hub.ask('sessions.show', { clientId: 'app' })
   t.match(session, { clientId: 'app', queued: livestreams.length * 2 })
   const again = await connect(t, hub, login, { clientId: 'app', clean: false })
   await again.received.count(livestreams.length * 2)

@@ -1,29 +1,21 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import type { Principal } from '../../../acl/principal.ts'
-import type { MqttConnection } from '../../../broker/connection/connection.ts'
-import { preparePublish } from '../../../broker/connection/wire.ts'
-import { openOutbox } from '../../../broker/queue/outbox.ts'
-import { openHubTime } from '../../../broker/session/hub-time.ts'
-import { followSessions } from '../../../broker/session/replica.ts'
-import type { Session } from '../../../broker/session/session.ts'
-import { openSessions } from '../../../broker/session/sessions.ts'
-import { createSubscriptions } from '../../../broker/session/subscriptions.ts'
-import { createOnlyNode, type Nodes } from '../../../store/nodes/nodes.ts'
-import { createSequences } from '../../../store/nodes/sequences.ts'
-import { ConditionFailed } from '../../../store/store.ts'
-import { createMetrics } from '../../../telemetry/metrics.ts'
+import type { BrokerLimits } from '../../../broker/broker.ts'
+import { createMembership } from '../../../store/nodes/membership.ts'
+import { ConditionFailed, type Store } from '../../../store/store.ts'
 import { connect, connectPublisher } from '../../clients.ts'
+import { openBroker, peer, publish, subscribe, subscriber, texts } from '../../conformance/peers.ts'
 import { control, controlTopic, institutions, station } from '../../events.ts'
 import { until } from '../../nodes/fleet.ts'
 import { startHeldFleet } from '../../nodes/held-fleet.ts'
+import type { PlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 import { withoutRedis } from '../../redis-server.ts'
-import { createSharedSpace, settled } from '../../shared-store.ts'
-import { entries } from '../../store/open-redis.ts'
+import { createSharedSpace, settled, type TestStore } from '../../shared-store.ts'
 
-/* A session is dropped on one node while another, which has not heard of it yet, queues a message for it. */
+/* A session is dropped on one node while another, which has not heard of it yet, stores a message for it. */
 
 const [own = ''] = institutions
 
@@ -62,147 +54,213 @@ t.test('a message queued for a session that is gone goes with it', { skip: witho
   })
 })
 
-const player: Principal = { role: 'subscriber', username: 'player', filters: ['#'] }
-const message = { topic: 'a', payload: Buffer.from('x'), qos: 1, queue: { keep: 'every' } } as const
+const persistent = { clean: false }
 
-/** What nodes know of sessions and queues, without clients. The first node leads. */
-async function openNodes(t: Test, count: number) {
+/** Brokers that share a store. */
+async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> = {}) {
   const space = createSharedSpace()
-  const metrics = createMetrics()
+  const directory = t.testdir()
   const log = pino({ level: 'silent' })
-  return Promise.all(
-    Array.from({ length: count }, async (_, slot) => {
-      const store = space.openWatched(t)
-      const nodes: Nodes = {
-        ...createOnlyNode('n'),
-        self: `${slot}`,
-        isShared: true,
-        isLiving: () => true,
-        slotOf: Number,
-        isLeader: () => slot === 0,
-      }
-      const routes = { stored: createSubscriptions<Session>(), live: createSubscriptions<Session>() }
-      const sequences = createSequences(Date.now, () => slot)
-      const outbox = await openOutbox({
-        ...{ store, clock: Date.now, sequences, queueLimit: 100, log, metrics },
-        mayReceive: () => true,
-      })
-      const monotonic = () => performance.now()
-      const hubTime = await openHubTime({ store, log, clock: Date.now, monotonic })
-      const sessions = await openSessions({
-        ...{
-          store,
-          outbox,
-          nodes,
-          sequences,
-          hubTime,
-          clock: Date.now,
-          expiryMs: 3_600_000,
-          maxPerCredential: 1_000,
-          mayHave: () => true,
-        },
-        routes: { ...routes, grantedElsewhere: 0, removedElsewhere: 0 },
-      })
-      followSessions({ store, sessions, outbox, nodes, log })
-      store.start()
-      const session = () => {
-        const found = sessions.get('gone')
-        if (!found) throw new Error('no session')
-        return found
-      }
-      /** As an event is queued. */
-      const queue = async () => {
-        const sequence = outbox.nextSequence()
-        const taken = outbox.plan(session(), message, sequence, 1, false)
-        if (!taken) throw new Error('not queued')
-        await store.commit([...taken.changes, outbox.bodyChange(sequence, message)])
-        outbox.sendPlanned(taken.planned, preparePublish(message.topic, message.payload))
-      }
-      return { store, sessions, outbox, session, queue }
-    }),
-  )
+  const nodes: (PlainBroker & { store: TestStore })[] = []
+  for (let index = 0; index < count; index++) {
+    const store = space.openWatched(t)
+    const name = `${index}`
+    const membership = await createMembership({ store, name, idFile: join(directory, name), log })
+    const node = await openBroker(t, { node: { store, nodes: membership }, limits })
+    store.start()
+    await membership.join()
+    t.teardown(() => membership.leave())
+    nodes.push({ ...node, store })
+  }
+  const heard = () => settled(...nodes.map(({ store }) => store))
+  await heard()
+  /** The next session of that client id is a new one, and has got nothing but what it asked for. */
+  async function isGone(t: Test): Promise<void> {
+    await heard()
+    for (const [index, node] of nodes.entries()) {
+      t.notOk(node.broker.hasSession('gone'), `node ${index} does not know it`)
+    }
+    const [node] = nodes
+    if (!node) return
+    for (const prefix of ['session/gone', 'incoming/gone/', 'outgoing/gone/']) {
+      t.same(await keysBelow(node.store, prefix), [])
+    }
+    const next = await rawClient(t, node.port)
+    t.match(await next.connect({ clientId: 'gone', ...persistent }), { sessionPresent: false })
+    await next.settled()
+    t.same(texts(next), [])
+    next.socket.destroy()
+    await next.closed()
+  }
+  return { nodes, heard, isGone }
+}
+
+async function keysBelow(store: Store, prefix: string): Promise<string[]> {
+  const keys: string[] = []
+  for await (const [key] of store.range(prefix)) keys.push(key)
+  return keys
 }
 
 t.test('a session that is dropped while its record is being stored is gone', async (t) => {
-  const [node, other] = await openNodes(t, 2)
-  if (!node || !other) return
-  const owner = {} as MqttConnection
-  const { session } = await node.sessions.claim('gone', false, player, owner)
-  node.sessions.subscribe(session, message.topic, 1)
-  const leaving = node.sessions.release(session, owner)
-  await node.sessions.drop(session)
-  await leaving
-  await settled(node.store, other.store)
-  t.equal(await node.store.get('session/gone'), undefined)
-  for (const { sessions } of [node, other]) t.equal(sessions.get('gone'), undefined)
+  const { nodes, heard, isGone } = await openNodes(t, 2)
+  const [node] = nodes
+  if (!node) throw new Error('a node')
+  for (const end of ['disconnect', 'subscribe'] as const) {
+    const client = await subscriber(t, node, 'gone', { a: 1 }, persistent)
+    await heard()
+    if (end === 'subscribe') subscribe(client, 2, { b: 1 })
+    else client.send({ cmd: 'disconnect' })
+    await node.broker.dropSession('gone')
+    await client.closed()
+    await isGone(t)
+  }
+})
+
+t.test('a session that leaves behind a change that was given up misses nothing', async (t) => {
+  const { nodes, heard } = await openNodes(t, 2)
+  const [one, other] = nodes
+  if (!one || !other) throw new Error('two nodes')
+  const client = await subscriber(t, one, 'left', { a: 1 }, persistent)
+  const publisher = await peer(t, other, 'studio')
+  await heard()
+  one.store.cut('applied')
+  const applied = until(async () => (await other.store.get('session/left'))?.includes('"b"') ?? false)
+  subscribe(client, 2, { b: 1 })
+  await applied
+  one.store.cut('lost')
+  client.socket.destroy()
+  await client.closed()
+  publisher.send(publish('a', 1, 1))
+  await publisher.next('puback')
+  one.store.restore()
+  await until(async () => !(await other.store.get('session/left'))?.includes('"node"'))
+  await heard()
+  const again = await rawClient(t, other.port)
+  t.match(await again.connect({ clientId: 'left', ...persistent }), { sessionPresent: true })
+  await again.next('publish')
+  t.same(texts(again), ['a a'])
+})
+
+t.test('a session that is dropped while a message for it is stored does not come back', async (t) => {
+  for (const first of ['drop', 'message'] as const) {
+    for (const writer of [0, 1, 2]) {
+      for (const where of ['connected', 'away'] as const) {
+        const { nodes, heard, isGone } = await openNodes(t, 3)
+        const [node, other] = [nodes[writer], nodes[(writer + 1) % 3]]
+        if (!node || !other) throw new Error('three nodes')
+        const client = await subscriber(t, other, 'gone', { a: 1 }, persistent)
+        const publisher = await peer(t, node, 'studio')
+        if (where === 'away') client.socket.destroy()
+        publisher.send(publish('a', 1, 1))
+        await publisher.next('puback')
+        await heard()
+        const drop = async () => void (await other.broker.dropSession('gone'))
+        const message = async () => {
+          publisher.send(publish('a', 1, 2))
+          await publisher.next('puback', 1)
+        }
+        await Promise.all((first === 'drop' ? [drop, message] : [message, drop]).map((step) => step()))
+        t.comment(`${first} first, stored by node ${writer}, ${where}`)
+        await isGone(t)
+      }
+    }
+  }
 })
 
 t.test('a session that a client has on another node by now is not dropped', async (t) => {
-  const [node, other] = await openNodes(t, 2)
-  if (!node || !other) return
-  const { session } = await node.sessions.claim('taken', false, player, {} as MqttConnection)
-  await settled(node.store, other.store)
-  const claimed = other.sessions.claim('taken', false, player, {} as MqttConnection)
-  await t.rejects(node.sessions.drop(session), ConditionFailed)
-  t.match(await claimed, { resumed: true })
-  await settled(node.store, other.store)
-  t.ok(await other.store.get('session/taken'))
-  for (const { sessions } of [node, other]) t.ok(sessions.get('taken'))
+  const { nodes, heard } = await openNodes(t, 2)
+  const [one, other] = nodes
+  if (!one || !other) throw new Error('two nodes')
+  const before = await subscriber(t, one, 'taken', { a: 1 }, persistent)
+  before.socket.destroy()
+  await before.closed()
+  await heard()
+  one.store.lag()
+  const now = await peer(t, other, 'taken', persistent)
+  const dropped = one.broker.dropSession('taken')
+  one.store.restore()
+  await t.rejects(dropped, ConditionFailed)
+  await heard()
+  for (const { broker } of nodes) t.ok(broker.hasSession('taken'))
+  const publisher = await peer(t, one, 'studio')
+  publisher.send(publish('a', 1, 1))
+  await now.next('publish')
+})
+
+t.test('a session that has expired on a node that lags is not swept away from who uses it', async (t) => {
+  const { nodes, heard } = await openNodes(t, 2, { sessionExpiryMs: 50 })
+  const [one, other] = nodes
+  if (!one || !other) throw new Error('two nodes')
+  const before = await subscriber(t, one, 'taken', { a: 1 }, persistent)
+  before.socket.destroy()
+  await before.closed()
+  await heard()
+  const isOver = ({ broker: { known } }: PlainBroker) => {
+    const session = known.get('taken')
+    return session !== undefined && known.hasExpired(session)
+  }
+  await until(() => nodes.every(isOver))
+  one.store.lag()
+  const now = await peer(t, other, 'taken', persistent)
+  const swept = one.broker.sessions.sweep()
+  one.store.restore()
+  await swept
+  await heard()
+  for (const { broker } of nodes) t.ok(broker.hasSession('taken'))
+  await now.settled()
+})
+
+t.test('what is owed to a client whose log-in was given up, and stored all the same, is kept', async (t) => {
+  const { nodes, heard } = await openNodes(t, 2)
+  const [one, other] = nodes
+  if (!one || !other) throw new Error('two nodes')
+  const before = await subscriber(t, one, 'owed', { a: 1 }, persistent)
+  before.send({ cmd: 'disconnect' })
+  await before.closed()
+  const publisher = await peer(t, other, 'studio')
+  publisher.send(publish('a', 1, 1))
+  await publisher.next('puback')
+  await heard()
+  one.store.lag()
+  const client = await rawClient(t, one.port)
+  const refused = client.connect({ clientId: 'owed', ...persistent })
+  await until(async () => (await other.store.get('session/owed'))?.includes('"node"') ?? false)
+  one.store.cut('applied')
+  t.match(await refused, { returnCode: 3 })
+  // The run of a node is a key of `progress/`: its next value is later than the record.
+  publisher.send(publish('a', 1, 2))
+  await publisher.next('puback', 1)
+  await until(async () => (await keysBelow(other.store, 'progress/')).length > 0)
+  one.store.restore()
+  const again = await peer(t, other, 'owed', persistent)
+  await again.next('publish', 1)
+  t.same(texts(again), ['a a', 'a a'])
 })
 
 t.test(
-  'of a session that is dropped while messages are queued for it nothing stays in the store',
+  'what is being sent while a clean session takes over elsewhere stays with the one before',
   async (t) => {
-    for (const first of ['drop', 'queue'] as const) {
-      for (const writer of [0, 1, 2]) {
-        const [a, b, c] = await openNodes(t, 3)
-        const nodes = [a, b, c].filter((node) => node !== undefined)
-        const [node, other] = [nodes[writer], nodes[(writer + 1) % 3]]
-        if (!node || !other) throw new Error('three nodes')
-        const owner = {} as MqttConnection
-        const { session } = await other.sessions.claim('gone', false, player, owner)
-        other.sessions.subscribe(session, message.topic, 1)
-        await other.sessions.storeSubscriptions(session)
-        await settled(...nodes.map(({ store }) => store))
-        await node.queue()
-        await other.sessions.release(session, owner)
-        await settled(...nodes.map(({ store }) => store))
-        const steps = [() => other.sessions.drop(other.session()), () => node.queue()]
-        await Promise.all((first === 'drop' ? steps : steps.reverse()).map((step) => step()))
-        await settled(...nodes.map(({ store }) => store))
-        for (const { sessions } of nodes) await sessions.sweep()
-        await settled(...nodes.map(({ store }) => store))
-        const left = [...(await entries(node.store, 'queue/')), ...(await entries(node.store, 'body/'))]
-        t.same(left, [], `${first} first, queued by node ${writer}`)
-        for (const { outbox } of nodes) t.same(outbox.abandonedChanges(), [], 'and all nodes know it')
-      }
-    }
-  },
-)
-
-t.test(
-  'what is being sent while a clean session takes over elsewhere leaves nothing in the store',
-  async (t) => {
-    const [a, b] = await openNodes(t, 2)
+    const { nodes, heard } = await openNodes(t, 2)
+    const [a, b] = nodes
     if (!a || !b) throw new Error('two nodes')
-    const heard = () => settled(a.store, b.store)
-    const owner = { isOpen: true, paced: async () => {}, deliver() {}, cut() {} } as unknown as MqttConnection
-    const { session } = await a.sessions.claim('gone', false, player, owner)
-    a.sessions.subscribe(session, message.topic, 1)
-    await a.sessions.storeSubscriptions(session)
+    const before = await subscriber(t, a, 'gone', { a: 2 }, persistent)
+    const publisher = await peer(t, b, 'studio')
     await heard()
-    // By the other node, so that this one has the bodies at hand, and sends before it hears of the take-over.
-    for (const _ of [1, 2]) await b.queue()
+    for (const id of [1, 2]) publisher.send(publish('a', 1, id))
+    publisher.send(publish('a', 2, 3))
+    const next = await peer(t, b, 'gone', { clean: true })
+    await before.closed()
+    await publisher.next('pubrec')
     await heard()
-    session.connection = owner
-    const other = {} as MqttConnection
-    await Promise.all([b.sessions.claim('gone', true, player, other), a.outbox.connected(session)])
+    await next.settled()
+    t.same(texts(next), [])
+    next.send({ cmd: 'disconnect' })
+    await next.closed()
     await heard()
-    t.equal(session.connection, undefined, 'it was taken over')
-    await a.outbox.close()
-    for (const { sessions } of [a, b]) await sessions.sweep()
-    await heard()
-    t.same([...(await entries(a.store, 'queue/')), ...(await entries(a.store, 'body/'))], [])
-    t.same(b.outbox.abandonedChanges(), [])
+    t.same(await keysBelow(a.store, 'outgoing/'), [])
+    const again = await rawClient(t, a.port)
+    t.match(await again.connect({ clientId: 'gone', ...persistent }), { sessionPresent: false })
+    await again.settled()
+    t.same(texts(again), [])
   },
 )

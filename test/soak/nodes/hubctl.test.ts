@@ -117,7 +117,10 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
     const shown = { clientId: 'kept', connected: false, node: null, queued: 3, inFlight: 0, dropped: 3 }
     const sessionOn = async (node: typeof a) =>
       (await node.ask<{ clientId: string }[]>('sessions.list')).find(({ clientId }) => clientId === 'kept')
-    for (const node of [a, b]) t.match(await sessionOn(node), shown)
+    for (const node of [a, b]) {
+      t.match(await sessionOn(node), { clientId: 'kept', connected: false, node: null })
+      t.match(await node.ask('sessions.show', { clientId: 'kept' }), shown)
+    }
     const back = await connect(t, a, subscriber, kept)
     const gone = closed(back.client)
     await b.ask('sessions.drop', { clientId: 'kept' })

@@ -8,7 +8,6 @@ import { startHeldFleet } from '../../nodes/held-fleet.ts'
 import { rawClient } from '../../raw-client.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
-import { entries, openRedis } from '../../store/open-redis.ts'
 
 /*
  * What happens on two nodes at the same moment. What node `a` tells the others, and hears of them, can be held up;
@@ -37,7 +36,7 @@ function namesOf(packets: readonly IPublishPacket[]): string[] {
 }
 
 t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
-  const { redis, a, b, c, hold, release, subscriber, publisher } = await startHeldFleet(t, {
+  const { a, b, c, hold, release, subscriber, publisher } = await startHeldFleet(t, {
     institution: own,
     ahead: (index) => (index === 0 ? 5_000 : 0),
   })
@@ -85,7 +84,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     for (const { client } of [awake, again]) await client.endAsync()
   })
 
-  t.test('two nodes that give one packet identifier to two messages of a session', async (t) => {
+  t.test('two nodes that send two messages to a session at once', async (t) => {
     const login = { clientId: 'moves' }
     const topic = controlTopic(station(0, 1))
     const before = await raw(t, a, subscriber, login)
@@ -125,32 +124,6 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
       })
     }
     again.send({ cmd: 'disconnect' })
-  })
-
-  t.test('a node that finds two messages under one packet identifier sends both', async (t) => {
-    const login = { clientId: 'found' }
-    const before = await raw(t, b, subscriber, login)
-    const subscriptions = [{ topic: controlTopic(station(0, 4)), qos: 1 as const }]
-    before.send({ cmd: 'subscribe', messageId: 1, subscriptions })
-    await before.next('suback')
-    const studio = await raw(t, b, publisher, { clientId: 'studio-b' })
-    studio.send(publishOf(4, 'first'), publishOf(4, 'second'))
-    await before.next('publish', 1)
-    before.send({ cmd: 'disconnect' })
-    await before.closed()
-    // As b would leave them when it dies before it has given the first another one.
-    const store = await openRedis(t, redis.url)
-    for (const [key, entry] of await entries(store, 'queue/found/')) {
-      await store.commit([{ put: key, value: JSON.stringify({ ...JSON.parse(entry), packetId: 1 }) }])
-    }
-    await c.kill()
-    await c.start()
-    const after = await raw(t, c, subscriber, login)
-    await after.next('publish', 1)
-    const publishes = after.packets.filter((packet) => packet.cmd === 'publish')
-    t.same(namesOf(publishes), ['first', 'second'])
-    for (const { messageId } of publishes) t.not(messageId, 1, 'the client may know either by it')
-    t.not(publishes[0]?.messageId, publishes[1]?.messageId)
   })
 
   t.test('of two nodes that both have a client the one of the later log-in is right', async (t) => {

@@ -73,8 +73,9 @@ t.test('a question that the store does not take is refused at once', async (t) =
 t.test('a node alone has nobody to ask', async (t) => {
   const store = await openEmbeddedStore(t.testdir())
   t.teardown(() => store.close())
-  const calls = createCalls({ store, nodes: createOnlyNode('only') })
+  const nodes = createOnlyNode('only')
+  const calls = createCalls({ store, nodes })
   calls.serve('name', () => 'only')
   t.strictSame(await calls.askOthers('name', null), [])
-  t.equal(await calls.ask('only', 'name', null), 'only')
+  t.equal(await calls.ask(nodes.self, 'name', null), 'only')
 })

@@ -146,7 +146,7 @@ function memoryOf(store: SharedStore): Map<string, string> {
   return known
 }
 
-async function outcomeOf(commit: Promise<void>): Promise<string> {
+async function outcomeOf(commit: Promise<unknown>): Promise<string> {
   return commit.then(
     () => 'done',
     (error: unknown) => (error instanceof ConditionFailed ? `failed ${error.key}` : String(error)),

@@ -181,6 +181,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
       await until(() => told.length > 0)
       t.strictSame(told, ['put k/after=x'])
       t.equal(gaps.length, 1)
+      await t.rejects(store.commit([{ put: 'k/own', value: 'x' }]), { message: /must start again/ })
     }
   })
 
@@ -205,7 +206,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     t.equal(await text(follower, 'k/4'), 'x')
   })
 
-  t.test('a commit whose place in the log was lost before this node had read it is settled', async (t) => {
+  t.test('a commit whose place in the log was lost before this node had read it is rejected', async (t) => {
     const redis = await startRedis(t)
     const [store, client] = [await openRedis(t, redis.url), redis.client()]
     const { gaps, until } = follow(store, { gapsExpected: true })
@@ -214,7 +215,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     const committed = store.commit([{ put: 'k/2', value: 'x' }])
     while ((await client.hget(keysOf('hub:test').values, 'k/2')) === null) await nextTurn()
     await client.flushall()
-    await committed
+    await t.rejects(committed, { message: /must start again/ })
     await until(() => gaps.length === 1)
   })
 

@@ -102,11 +102,31 @@ t.test('Redis', { skip: withoutRedis }, async (t) => {
     t.equal(await commit(1, put('first'), put('second'), [{ put: 'k/2', value: 'x' }], put('third')), answer)
     t.equal(await logLength(), 1)
     const refused = await commit(2, put('fourth'))
-    t.equal(refused, String(answer).replace(/ .*/, ' 1'), 'without a place of its own in the log')
+    t.equal(refused, String(answer).replace(/(.*?) .*/, '=$1 1'), 'without a place of its own in the log')
     await redis.client().hdel(keysOf('conditions').values, 'k/1')
     t.equal(await commit(2, put('fourth')), refused)
     t.equal(await get('k/1'), undefined)
     t.equal(await logLength(), 1)
+  })
+
+  t.test('a repetition is told the same first number, and takes no other', async (t) => {
+    const { commit, get, logFields } = scriptOn(redis, 'numbers')
+    const client = redis.client()
+    const last = () => client.hget(keysOf('numbers').head, 'number')
+    const entry: Change = { put: 'n/', value: 'x', numbered: { nth: 1, at: 'both' } }
+    const plain = await commit(1, [{ put: 'k/1', value: 'x' }])
+    t.match(plain, /^\S+ $/, 'none is told where none is taken')
+    t.strictSame([await last(), (await logFields()).includes('base')], [null, false])
+    const answer = await commit(2, [entry], [{ put: 'k/1', value: 'x' }], [entry])
+    t.match(answer, /^\S+ {2}1$/)
+    t.equal(await commit(2, [entry], [{ put: 'k/1', value: 'x' }], [entry]), answer)
+    t.strictSame([await last(), (await logFields()).slice(-2)], ['4', ['base', '1']])
+    t.equal(await get('n/0000000000000002'), '0000000000000002x')
+    t.equal(await get('n/0000000000000004'), '0000000000000004x')
+    t.match(await commit(3, [entry, { check: 'k/1', when: 'absent' }]), /^\S+ 1 5$/)
+    await client.hset(keysOf('numbers').head, 'number', '4503599627370496')
+    t.match(await commit(4, [entry]), / 4503599627370497$/)
+    t.equal(await get('n/4503599627370498'), '4503599627370498x')
   })
 
   t.test('a group is fenced by a membership, its repetition is not', async (t) => {
@@ -125,7 +145,7 @@ t.test('Redis', { skip: withoutRedis }, async (t) => {
   t.test('the log is cut at the size it may have', async (t) => {
     const store = await openRedis(t, redis.url, { project: 'log', logBytes: 100_000 })
     for (const key of numbered(300)) await store.commit([{ put: key, value: Buffer.alloc(1_000) }])
-    const length = await redis.client().xlen('{log:test}:log')
+    const length = await redis.client().xlen(keysOf('log:test').log)
     t.ok(length >= 75 && length <= 100, `${length} entries`)
   })
 })
@@ -138,13 +158,14 @@ function scriptOn(redis: RedisServer, space = 'script') {
   const fencedBy =
     (...fence: string[]) =>
     (number: number, ...commits: Change[][]) => {
-      const { changes, conditions } = encodeGroup(commits)
-      return commitScript(send, names, ['me', number, changes, 1e9, conditions, ...fence])
+      const { changes, conditions, taken } = encodeGroup(commits)
+      return commitScript(send, names, ['me', number, changes, 1e9, conditions, taken, '0-0', ...fence])
     }
   return {
     commit: fencedBy(),
     fencedBy,
     get: async (key: string) => (await client.hgetBuffer(keys.values, key))?.subarray(8).toString(),
     logLength: () => client.xlen(keys.log),
+    logFields: async () => (await client.xrevrange(keys.log, '+', '-', 'COUNT', 1))[0]?.[1] ?? [],
   }
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
+import { keysOf } from '../../../../store/redis/script.ts'
 import { freePort, startRedis, withoutRedis } from '../../../redis-server.ts'
 import { entries, numbered, openRedis, text } from '../../../store/open-redis.ts'
 import { startNetwork } from '../../../store/slow-network.ts'
@@ -54,7 +55,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
   t.test('a restart within the time is not noticed', async (t) => {
     const redis = await startRedis(t)
     const store = await openRedis(t, redis.url)
-    const commits: Promise<void>[] = []
+    const commits: Promise<unknown>[] = []
     for (const key of numbered(200)) {
       commits.push(store.commit([put(key)]))
       if (commits.length === 50) await redis.kill()
@@ -215,7 +216,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
   t.test('what Redis refuses is said at once, without values', async (t) => {
     const redis = await startRedis(t)
     const store = await openRedis(t, redis.url)
-    await redis.client().set('{hub:test}:values', 'not a hash')
+    await redis.client().set(keysOf('hub:test').values, 'not a hash')
     const error = await store.commit([put('k/1', 'geheim')]).catch((error: unknown) => error)
     t.match(error, { message: /^Redis refused: WRONGTYPE/ })
     t.notMatch(inspect(error, { depth: 9, showHidden: true }), /geheim/)

@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
 import { type RedisServer as Address, createClients } from '../../../../store/redis/client.ts'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
+import { keysOf } from '../../../../store/redis/script.ts'
 import { freePort, startRedis, withoutRedis } from '../../../redis-server.ts'
 import { entries, numbered, text } from '../../../store/open-redis.ts'
 import { storeSuite } from '../../../store/suite.ts'
@@ -158,7 +159,11 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     }
     await until(async () => String(await replica.client().info('replication')).includes('role:master'))
     await store.commit([{ put: 'n/last', value: 'x' }])
-    t.equal(await replica.client().hexists('{hub:test}:values', 'n/last'), 1, 'it follows the Sentinels')
+    t.equal(
+      await replica.client().hexists(keysOf('hub:test').values, 'n/last'),
+      1,
+      'it follows the Sentinels',
+    )
     await until(async () => memory.has('n/last'))
     t.ok(gaps <= 1)
     t.equal(await text(store, 'n/last'), 'x')

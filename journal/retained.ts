@@ -1,10 +1,10 @@
-import type { Message } from '../../event/message.ts'
-import { createSequences, type Sequences } from '../../store/nodes/sequences.ts'
-import { once } from '../../store/once.ts'
-import { type Change, keepsStored, type Order, type Store } from '../../store/store.ts'
-import { decodeRecord, encodeRecord } from '../queue/record.ts'
-import { createMoments, type Moments } from './moments.ts'
-import { bodyPrefix, createRetainedBodies } from './retained-bodies.ts'
+import type { Message } from '../event/message.ts'
+import { once } from '../store/once.ts'
+import { type Change, keepsStored, type Order, type Store } from '../store/store.ts'
+import { type Entry, padded } from './entry.ts'
+import type { Journal } from './journal.ts'
+import type { Returnable } from './returnable.ts'
+import { collect, createNode, type Node, values } from './topic-tree.ts'
 
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
@@ -17,21 +17,11 @@ export interface RetainedValue {
   expires?: number
   qos: 0 | 1 | 2
   payload: Buffer
-  /** Id of the stored payload where others have the same. */
-  body?: string
-  /** Number of its arrival, higher than those of all before it on any node; absent in records of earlier releases. */
-  arrival?: number
-  /** Since the start of this node, the moments when it went out live. Who was subscribed by then has it. */
-  live?: LiveMoments
-}
-
-/** Absent: not yet, or not in this way. */
-interface LiveMoments {
-  /** This node took it into the queues of persistent sessions. */
-  planned?: number
-  /** Another node did so before, and this one heard of it. */
-  heard?: number
-  /** It went out to those for whom nothing is stored. */
+  /** Where in the journal its message lies. */
+  position: number
+  /** What a session that was away gets of it. */
+  queue: Message['queue']
+  /** Since the start of this node, the moment when it went out to those for whom nothing is stored. */
   sent?: number
 }
 
@@ -44,32 +34,45 @@ const maxSlotBytes = 512 * 1024
 export const farFutureMs = 10 * 60 * 1000
 
 /**
- * The retained messages: newest by event time per topic and slot, mirrored in memory.
+ * The retained messages: newest by event time per topic and slot. The store has their positions, the memory their
+ * payloads as well.
  *
  * Several slots may live on one topic (control states by name); the one shown is the newest still valid,
  * so that a state whose time has come gives way without anybody publishing.
  */
-export async function openRetained(
-  store: Store,
-  clock: () => number,
-  moments: Moments = createMoments(),
-  sequences: Sequences = createSequences(clock, () => 0),
-) {
-  const root = createNode()
-  /** Of messages that are on their way. */
-  const arrivals = new WeakMap<Message, number>()
+export async function openRetained(parts: {
+  store: Store
+  journal: Journal
+  returnable: Returnable
+  clock: () => number
+  /** Numbers what happens in this node. */
+  nextMoment: () => number
+}) {
+  const { store, journal, returnable, clock, nextMoment } = parts
+  const root = createNode<RetainedValue>()
+  /** No longer shown because of a commit under way, which may fail: then they are shown again. */
+  const replaced = new Map<unknown, readonly RetainedValue[]>()
   /** Pushed out of memory, not out of the store yet. */
   let pushedOut: Place[] = []
-  const bodies = createRetainedBodies()
-  for await (const [key, payload] of store.range(bodyPrefix)) bodies.take(key, payload)
-  for await (const [, value] of store.range(prefix)) adoptStored(value)
-  store.watch?.(bodyPrefix, (change) => {
-    if ('put' in change) bodies.take(change.put, change.value)
-    else if ('del' in change) bodies.removed(change.del)
-  })
+  const loading: Promise<unknown>[] = []
+  for await (const [, value] of store.range(prefix)) {
+    loading.push(adoptStored(value))
+    if (loading.length === loadedAtOnce) await Promise.all(loading.splice(0))
+  }
+  await Promise.all(loading)
   store.watch?.(prefix, (change) => {
-    if ('put' in change) adoptStored(change.value, { heard: moments.next() })
-    else if ('del' in change) {
+    if ('put' in change) {
+      const { position, header } = decode(change.value)
+      const entry = journal.recent(position)
+      if (!entry) throw new Error(`the message of ${change.put} is missing`)
+      const value = { ...header, position, payload: entry.payload }
+      const shown = nodeOf(value.topic)?.slots.get(value.slot)
+      // What this node had given up is told behind later messages of its own: then the rule decides, as it did in the store.
+      const isLater = shown !== undefined && shown.position > position
+      if (isLater && !keepsStored(value.time, orderAt(shown.time, clock()))) return
+      keep(value)
+      isStored(value)
+    } else if ('del' in change) {
       const { topic, slot } = placeOf(change.del)
       const value = nodeOf(topic)?.slots.get(slot)
       if (value) forget(value)
@@ -77,42 +80,53 @@ export async function openRetained(
   })
 
   return {
-    /** The changes that store messages as of `now`; none for those that are not retained. */
+    /** The changes that store messages as of `now`, where they are the first of their commit to take numbers. */
     changes(messages: readonly Message[], now: number): Change[] {
-      const kept = messages.filter(({ retained }) => retained)
-      // Bodies first: another node reads the changes in this order.
-      const changes = bodies.share(kept.map(({ payload }) => payload))
-      const arrival = sequences.next()
-      for (const message of kept) {
-        arrivals.set(message, arrival)
-        const value = toValue(message)
-        if (!value) continue
-        const { payload, live: _live, ...header } = value
-        const record = value.body === undefined ? encodeRecord(header, payload) : encodeRecord(header)
-        changes.push({ put: keyOf(value), value: record, order: orderAt(value.time, now) })
-      }
-      return changes
+      return messages.flatMap((message, nth) => {
+        const value = toValue(message, 0)
+        if (!value) return []
+        const { payload: _inTheJournal, position: _first, ...header } = value
+        const order = orderAt(value.time, now)
+        return [{ put: keyOf(value), value: JSON.stringify(header), numbered: { nth, at: 'value' }, order }]
+      })
     },
 
     /**
      * Shows a stored message; the same rule as in the store, applied in the same order. Returns how to take it back
      * when it could not be stored after all: what is stored is shown again, unless there is something newer.
      */
-    show(message: Message, now: number, planned: number): (() => Promise<void>) | undefined {
-      const value = toValue(message, { planned })
+    show(message: Message, now: number, position: number): (() => Promise<void>) | undefined {
+      const value = toValue(message, position)
       if (!value) return undefined
       const shown = nodeOf(value.topic)?.slots.get(value.slot)
       if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
       keep(value)
+      if (shown) replaced.set(position, [shown])
       return () => takeBack(value)
     },
 
-    /** This payload goes out on its topic now, to those for whom nothing is stored. */
-    sent(topic: string, payload: Buffer): void {
-      const moment = moments.next()
+    /** A message that is shown is stored for certain. */
+    stored({ topic, retained, position }: Entry): void {
+      replaced.delete(position)
+      const value = retained && nodeOf(topic)?.slots.get(retained.slot)
+      if (value?.position === position) isStored(value)
+    },
+
+    /** This message goes out on its topic now, to those for whom nothing is stored. */
+    sent(topic: string, position: number): void {
+      const moment = nextMoment()
       for (const value of nodeOf(topic)?.slots.values() ?? []) {
-        if (value.payload.equals(payload)) value.live = { ...value.live, sent: moment }
+        if (value.position === position) value.sent = moment
       }
+    },
+
+    /** Whether the journal must keep the message at this position. */
+    names(topic: string, position: number): boolean {
+      const isNamed = (value: RetainedValue) => value.topic === topic && value.position === position
+      return (
+        [...(nodeOf(topic)?.slots.values() ?? [])].some(isNamed) ||
+        [...replaced.values()].flat().some(isNamed)
+      )
     },
 
     /** The topics that hold a value and match `filter`. */
@@ -141,12 +155,15 @@ export async function openRetained(
       const hide = once(() => {
         for (const value of slots) forget(value)
       })
+      replaced.set(slots, slots)
       const changes = slots.map((value) => ({ del: keyOf(value) }))
       try {
         await store.commit(changes, hide)
       } catch (error) {
         for (const value of slots) if (!nodeOf(topic)?.slots.has(value.slot)) keep(value)
         throw error
+      } finally {
+        replaced.delete(slots)
       }
       hide()
       return true
@@ -165,9 +182,7 @@ export async function openRetained(
         order: { time: value.time, horizon: Infinity },
       }))
       const pushed = pushedOut.length
-      const unused = bodies.sweep()
-      await store.commit([...changes, ...unused.changes])
-      unused.stored()
+      await store.commit(changes)
       pushedOut = pushedOut.slice(pushed)
       for (const value of expired) {
         if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)
@@ -177,30 +192,34 @@ export async function openRetained(
 
   async function takeBack(value: RetainedValue): Promise<void> {
     const stored = await store.get(keyOf(value))
-    if (nodeOf(value.topic)?.slots.get(value.slot) !== value) return
-    if (!stored || !adoptStored(stored)) forget(value)
+    if (nodeOf(value.topic)?.slots.get(value.slot) === value) {
+      forget(value)
+      if (stored) await adoptStored(stored)
+    }
+    replaced.delete(value.position)
   }
 
-  /** False where its body is gone: nothing referred to it as far as the nodes knew. */
-  function adoptStored(stored: Buffer, live?: LiveMoments): boolean {
-    const { header, payload } = decodeRecord<Omit<RetainedValue, 'payload' | 'live'>>(stored)
-    if (header.arrival !== undefined) sequences.heard(header.arrival)
+  async function adoptStored(stored: Buffer): Promise<void> {
+    const { position, header } = decode(stored)
+    const entry = await journal.get(position)
+    if (!entry) return
     // With a copy of the payload, or the whole chunk read from the store would stay in memory.
-    const whole = header.body === undefined ? Buffer.from(payload) : bodies.payloadOf(header.body)
-    if (whole) keep({ ...header, payload: whole, ...(live && { live }) })
-    return whole !== undefined
+    const value = { ...header, position, payload: Buffer.from(entry.payload) }
+    const shown = nodeOf(value.topic)?.slots.get(value.slot)
+    if (shown && shown.position > position) return
+    keep(value)
+    isStored(value)
   }
 
-  function toValue(message: Message, live: LiveMoments = {}): RetainedValue | undefined {
-    const { topic, payload, qos, retained } = message
-    if (!retained) return undefined
-    const [body, arrival] = [bodies.idOf(payload), arrivals.get(message)]
-    const known = { ...(body !== undefined && { body }), ...(arrival !== undefined && { arrival }) }
-    return { topic, qos, payload, ...retained, ...known, live }
+  /** From now on a session that was away gets it. */
+  function isStored(value: RetainedValue): void {
+    if (value.queue.keep !== 'latest') return
+    const { topic, qos, position, queue } = value
+    returnable.setLatest({ topic, qos, position, ...queue })
   }
 
-  function nodeOf(topic: string): Node | undefined {
-    let node: Node | undefined = root
+  function nodeOf(topic: string): Node<RetainedValue> | undefined {
+    let node: Node<RetainedValue> | undefined = root
     for (const level of topic.split('/')) node = node?.children.get(level)
     return node
   }
@@ -216,12 +235,10 @@ export async function openRetained(
       node = child
     }
     node.topic = value.topic
-    bodies.hold(value.body)
-    bodies.release(node.slots.get(value.slot)?.body)
     node.slots.delete(value.slot)
     const last = [...node.slots.values()].at(-1)
     node.slots.set(value.slot, value)
-    if (last && arrivalOf(value) < arrivalOf(last)) node.slots = inOrderOfArrival(node.slots)
+    if (last && value.position < last.position) node.slots = inOrderOfPosition(node.slots)
     pushOut(node.slots)
   }
 
@@ -233,21 +250,20 @@ export async function openRetained(
       if (slots.size <= maxSlots && (bytes <= maxSlotBytes || slots.size === 1)) return
       bytes -= oldest.payload.length
       slots.delete(oldest.slot)
-      bodies.release(oldest.body)
       pushedOut.push({ topic: oldest.topic, slot: oldest.slot, time: oldest.time })
     }
   }
 
   function forget(value: RetainedValue): void {
-    const path: [Node, string][] = []
-    let node: Node | undefined = root
+    const path: [Node<RetainedValue>, string][] = []
+    let node: Node<RetainedValue> | undefined = root
     for (const level of value.topic.split('/')) {
       if (!node) return
       path.push([node, level])
       node = node.children.get(level)
     }
-    bodies.release(node?.slots.get(value.slot)?.body)
     node?.slots.delete(value.slot)
+    returnable.removeLatest(value.topic, value.position)
     for (const [parent, level] of path.reverse()) {
       const child = parent.children.get(level)
       if (child && child.slots.size === 0 && child.children.size === 0) parent.children.delete(level)
@@ -256,27 +272,31 @@ export async function openRetained(
 }
 
 const prefix = 'retained/'
+/** So many payloads are read at once at the start. */
+const loadedAtOnce = 100
 
 /** Where a value lies, without its payload. */
 type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
-interface Node {
-  children: Map<string, Node>
-  /** In the order of arrival, which decides between equal times. */
-  slots: Map<string, RetainedValue>
-  topic: string
+function toValue(message: Message, position: number): RetainedValue | undefined {
+  const { topic, payload, qos, queue, retained } = message
+  return retained && { topic, qos, payload, queue, ...retained, position }
 }
 
-function createNode(): Node {
-  return { children: new Map(), slots: new Map(), topic: '' }
+function inOrderOfPosition(slots: ReadonlyMap<string, RetainedValue>): Map<string, RetainedValue> {
+  return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
 }
 
-function inOrderOfArrival(slots: ReadonlyMap<string, RetainedValue>): Map<string, RetainedValue> {
-  return new Map([...slots].sort(([, a], [, b]) => arrivalOf(a) - arrivalOf(b)))
-}
-
-function arrivalOf({ arrival = 0 }: RetainedValue): number {
-  return arrival
+/** As stored: the position, and what else is to be known. */
+function decode(stored: Buffer): {
+  position: number
+  header: Omit<RetainedValue, 'position' | 'payload' | 'sent'>
+} {
+  const end = padded(0).length
+  return {
+    position: Number(stored.toString('latin1', 0, end)),
+    header: JSON.parse(stored.toString('utf8', end)),
+  }
 }
 
 /** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */
@@ -291,33 +311,4 @@ function placeOf(key: string): Pick<Place, 'topic' | 'slot'> {
 
 function orderAt(time: number, now: number): Order {
   return { time, horizon: now + farFutureMs }
-}
-
-function* values(node: Node): Generator<RetainedValue> {
-  yield* node.slots.values()
-  for (const child of node.children.values()) yield* values(child)
-}
-
-function collect(node: Node, levels: string[], depth: number, topics: string[]): void {
-  const level = levels[depth]
-  if (level === '#') {
-    for (const below of nodesBelow(node, depth)) if (below.slots.size > 0) topics.push(below.topic)
-  } else if (level === '+') {
-    for (const [name, child] of node.children) {
-      if (depth > 0 || !name.startsWith('$')) collect(child, levels, depth + 1, topics)
-    }
-  } else if (level !== undefined) {
-    const child = node.children.get(level)
-    if (child) collect(child, levels, depth + 1, topics)
-  } else if (node.slots.size > 0) {
-    topics.push(node.topic)
-  }
-}
-
-/** The node itself (`a/#` matches `a`, §4.7.1.2) and everything below; `#` alone spares `$…` [MQTT-4.7.2-1]. */
-function* nodesBelow(node: Node, depth: number): Generator<Node> {
-  yield node
-  for (const [name, child] of node.children) {
-    if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
-  }
 }

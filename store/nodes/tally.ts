@@ -1,4 +1,4 @@
-import type { Store } from './store.ts'
+import type { Store } from '../store.ts'
 
 /** How long counts wait for others, so that a flood of them is few commits, milliseconds. */
 const batchMs = 100

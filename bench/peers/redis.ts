@@ -1,0 +1,57 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { freePort, type Ground } from './ground.ts'
+import { startHubPeer } from './hub.ts'
+import { startServer } from './installed.ts'
+import type { Peer, Redis } from './peer.ts'
+
+/** A Redis that answers when it has written to its disk, as `docs/deployment.md` has it. */
+export async function startRedis(ground: Ground): Promise<Redis | undefined> {
+  const port = await freePort()
+  const directory = join(ground.directory, `redis-${port}`)
+  await mkdir(directory)
+  const settings = {
+    ...{ port, bind: '127.0.0.1', dir: directory, save: '' },
+    ...{ appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' },
+  }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
+  const server = await startServer('redis-server', args, port)
+  if (!server) return undefined
+  const { Redis: Client } = await import('ioredis')
+  const client = new Client(port, '127.0.0.1')
+  return {
+    pid: server.pid,
+    env: { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://bench.example' },
+    usage: server.usage,
+    async counters() {
+      const calls = (await client.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)
+      const commands = [...calls].filter(([, name]) => name !== 'info')
+      const bytes = /^total_net_input_bytes:(\d+)/m.exec(await client.info('stats'))?.[1]
+      return { commands: commands.reduce((sum, [, , count]) => sum + Number(count), 0), bytes: Number(bytes) }
+    },
+    async stop(): Promise<void> {
+      client.disconnect()
+      await server.stop()
+    },
+  }
+}
+
+/** A node on a Redis of its own. */
+export async function startHubOnRedis(
+  ground: Ground,
+  env: Record<string, string> = {},
+): Promise<Peer | undefined> {
+  const redis = await startRedis(ground)
+  if (!redis) return undefined
+  const hub = await startHubPeer(ground, { ...redis.env, ...env })
+  return {
+    ...hub,
+    name: 'hub on Redis',
+    redis,
+    pids: [...hub.pids, redis.pid],
+    async stop() {
+      await hub.stop()
+      await redis.stop()
+    },
+  }
+}

@@ -1,0 +1,67 @@
+import type { Candidate } from '../../journal/returnable.ts'
+import { lowerQos, type Qos } from '../connection/wire.ts'
+import type { Owed } from './in-flight.ts'
+import type { Subscription } from './session.ts'
+import { createSubscriptions } from './subscriptions.ts'
+
+/** The QoS at which the filters of a session ask for a message, 0 where none above QoS 0 does. */
+export type Asks = (topic: string, position: number) => Qos
+
+/**
+ * What a session gets that was away: what it was owed, and of what came since, as far as it is still worth anything
+ * (journal.md, "A return"). Above the limit, the oldest that were never sent go. `dropped` is their number.
+ */
+export function choose(
+  place: { upTo: number; owed: readonly Owed[] },
+  /** What was accepted since, the newest first. */
+  candidates: Iterable<Candidate>,
+  rules: {
+    asks: Asks
+    mayReceive: (topic: string) => boolean
+    now: number
+    limits: Limits
+  },
+): { owed: Owed[]; dropped: number } {
+  const { asks, mayReceive, now, limits } = rules
+  const known = new Set(place.owed.map(({ position }) => position))
+  const chosen: Owed[] = []
+  for (const { position, topic, qos, expires } of candidates) {
+    if (known.has(position) || (expires !== undefined && expires <= now)) continue
+    const granted = lowerQos(asks(topic, position), qos)
+    if (granted > 0 && mayReceive(topic)) chosen.push({ position, qos: granted, retain: false, dup: false })
+  }
+  return withinLimits([...place.owed, ...chosen.reverse()], limits)
+}
+
+/** How much a session may be owed: messages that were never sent, and all together. */
+export interface Limits {
+  waiting: number
+  owed: number
+}
+
+/**
+ * What may have been sent stays, and goes first. Of the rest the values of a SUBSCRIBE are dropped before the others,
+ * because the next SUBSCRIBE brings them again; then the oldest. `dropped` is their number.
+ */
+export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed[]; dropped: number } {
+  const sent = all.filter(({ dup }) => dup)
+  const waiting = all.filter(({ dup }) => !dup)
+  const room = Math.max(0, Math.min(limits.waiting, limits.owed - sent.length))
+  const isBrought = ({ retain, isChosen }: Owed) => retain && !isChosen
+  const inTurn = [...waiting.filter(isBrought), ...waiting.filter((each) => !isBrought(each))]
+  const kept = new Set(inTurn.slice(Math.max(0, waiting.length - room)))
+  return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
+}
+
+/** Which messages the filters of a session ask for: each filter those that came after it was granted. */
+export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
+  const filters = createSubscriptions<Subscription>()
+  for (const [filter, subscription] of subscriptions) {
+    if (subscription.qos > 0) filters.add(filter, subscription, subscription.qos)
+  }
+  return (topic, position) => {
+    let highest: Qos = 0
+    for (const [{ since }, qos] of filters.match(topic)) if (since < position && qos > highest) highest = qos
+    return highest
+  }
+}

@@ -1,0 +1,170 @@
+import { type Principal, permissionKey } from '../../acl/principal.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Store } from '../../store/store.ts'
+import type { HubTime } from './hub-time.ts'
+import type { Session } from './session.ts'
+import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './session-record.ts'
+
+export type KnownSessions = Awaited<ReturnType<typeof openKnownSessions>>
+
+/** What every node knows of every session; the rest is read from the store when it is needed. */
+export interface Known {
+  readonly clientId: string
+  readonly clean: boolean
+  readonly permission: string
+  readonly username: string
+  readonly createdAt: number
+  /** Number of the record as the store has it. */
+  readonly version: number
+  /** The run of a node that its client was connected to when the record was stored. */
+  readonly node: string | undefined
+  readonly disconnectedAt: number | undefined
+  readonly offlineAt: number | undefined
+}
+
+/** All sessions of the store: on all nodes, connected or not. */
+export async function openKnownSessions(parts: {
+  store: Store
+  nodes: Nodes
+  hubTime: HubTime
+  /** Offline sessions are forgotten after this time, milliseconds. */
+  expiryMs: number
+  clock: () => number
+  /** When the run of a node ended that is gone, as the hub counts its time. */
+  endOf: (node: string) => number | undefined
+}) {
+  const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
+  const known = new Map<string, Known>()
+  /** The persistent ones, by user name of who used the session last. */
+  const persistent = new Map<string, Set<string>>()
+  /** One text for all sessions of the same permissions: comparing them is comparing addresses. */
+  const permissions = new Map<string, string>()
+  const listeners: ((clientId: string, record: SessionRecord | undefined) => void)[] = []
+  for await (const [, value] of store.range(recordPrefix)) set(readRecord(value))
+  store.watch?.(recordPrefix, (change) => {
+    if ('tell' in change) return
+    const record = 'put' in change ? readRecord(change.value) : undefined
+    const clientId = record?.clientId ?? clientIdOf('put' in change ? change.put : change.del)
+    if (record) set(record)
+    else remove(clientId)
+    for (const listener of listeners) listener(clientId, record)
+  })
+
+  return {
+    get: (clientId: string): Known | undefined => known.get(clientId),
+    values: () => known.values(),
+    /** Client ids of the persistent sessions of a credential. */
+    persistentOf: (username: string): ReadonlySet<string> => persistent.get(username) ?? none,
+    permission,
+
+    set,
+    remove,
+
+    /** Its connection has ended, which the store is about to hear. */
+    goOffline({
+      clientId,
+      disconnectedAt,
+      offlineAt,
+    }: Pick<Session, 'clientId' | 'disconnectedAt' | 'offlineAt'>): void {
+      const session = known.get(clientId)
+      if (session) known.set(clientId, { ...session, node: undefined, disconnectedAt, offlineAt })
+    },
+
+    /** Calls back when another node has stored or removed a record. */
+    onChanged: (listener: (clientId: string, record: SessionRecord | undefined) => void): void =>
+      void listeners.push(listener),
+
+    /** The other node that its client is connected to. */
+    nodeOf(clientId: string): string | undefined {
+      const node = known.get(clientId)?.node
+      return node !== undefined && node !== nodes.self && nodes.isLiving(node) ? node : undefined
+    },
+
+    /** Its time is over, whether or not it has been swept up yet. */
+    hasExpired(session: Known): boolean {
+      const since = offlineSince(session)
+      return since !== undefined && hubTime.now() - since >= expiryMs
+    },
+
+    /** As of now, by the wall clock; undefined while its client is connected. */
+    expiresAt(session: Known): number | undefined {
+      const since = offlineSince(session)
+      return since === undefined ? undefined : clock() + expiryMs - (hubTime.now() - since)
+    },
+  }
+
+  function set(record: SessionRecord): void {
+    const { clientId, clean, principal, createdAt, version, node, disconnectedAt, offlineAt } = record
+    remove(clientId)
+    const { username } = principal
+    const session: Known = {
+      ...{ clientId, clean, permission: permission(record.permission), username, createdAt, version },
+      ...{ node, disconnectedAt, offlineAt },
+    }
+    known.set(clientId, session)
+    if (clean) return
+    const held = persistent.get(username)
+    if (held) held.add(clientId)
+    else persistent.set(username, new Set([clientId]))
+  }
+
+  function remove(clientId: string): void {
+    const session = known.get(clientId)
+    if (!session) return
+    known.delete(clientId)
+    const held = persistent.get(session.username)
+    if (held?.delete(clientId) && held.size === 0) persistent.delete(session.username)
+  }
+
+  function permission(text: string): string {
+    const own = permissions.get(text)
+    if (own === undefined) permissions.set(text, text)
+    return own ?? text
+  }
+
+  /** As the hub counts its time. */
+  function offlineSince({ node, offlineAt }: Known): number | undefined {
+    if (node === undefined) return offlineAt ?? hubTime.now()
+    return nodes.isLiving(node) ? undefined : (endOf(node) ?? hubTime.now())
+  }
+}
+
+/** Who may use which client id. */
+export function createClientIds(parts: {
+  known: KnownSessions
+  /** Sessions of clients that are connected to this node, and those whose log-in is on its way into the store. */
+  here: ReadonlyMap<string, Session>
+  claiming: ReadonlyMap<string, Session>
+  maxPerCredential: number
+}) {
+  const { known, here, claiming, maxPerCredential } = parts
+  return { admits, hasRoom }
+
+  /** Whether a principal may use this client id now. */
+  function admits(clientId: string, principal: Principal): boolean {
+    const session = here.get(clientId) ?? known.get(clientId)
+    if (!session || session.permission === permissionKey(principal)) return true
+    const before = known.get(clientId)
+    return !here.has(clientId) && before !== undefined && known.hasExpired(before)
+  }
+
+  /**
+   * Whether the credential may have this session: one more, unless it is its own already. One that it takes from another
+   * credential is one more, or two with the same permissions could pass sessions on without a bound.
+   */
+  function hasRoom(clientId: string, clean: boolean, { username }: Principal): boolean {
+    const held = known.persistentOf(username)
+    if (clean || held.has(clientId)) return true
+    const underway = [...claiming.values()].filter(
+      (session) => !session.clean && session.principal.username === username && !held.has(session.clientId),
+    )
+    if (held.size + underway.length < maxPerCredential) return true
+    const isCurrent = (id: string) => {
+      const session = known.get(id)
+      return session !== undefined && !known.hasExpired(session)
+    }
+    return [...held].filter(isCurrent).length + underway.length < maxPerCredential
+  }
+}
+
+const none: ReadonlySet<string> = new Set()

@@ -1,0 +1,93 @@
+import { type Entry, padded } from '../../journal/entry.ts'
+import { decodeRecord, encodeRecord } from '../../journal/record.ts'
+import type { Change, Store } from '../../store/store.ts'
+import type { Owed } from './in-flight.ts'
+import type { Session } from './session.ts'
+
+export type Outgoing = ReturnType<typeof createOutgoing>
+
+/** What is over, and how to give it back where that could not be stored. */
+export interface Finished {
+  changes: readonly Change[]
+  putBack(): void
+}
+
+interface Stored {
+  topic: string
+  retain: boolean
+  /** When its session began: another session of that client id has nothing to do with it. */
+  session: number
+}
+
+/**
+ * QoS 2 messages that were sent to persistent sessions: stored before they are sent, and again before they are released
+ * [MQTT-4.3.3-1]. One that is over stays until a place beyond it is stored, so that nobody finds it missing there.
+ * The hub publishes at QoS 1: only the broker on its own has any.
+ */
+export function createOutgoing(store: Store) {
+  /** By client id. */
+  const over = new Map<string, Change[]>()
+
+  return {
+    /** What is about to be sent. */
+    async store(session: Session, entry: Entry, { retain }: Owed): Promise<void> {
+      const { clientId, createdAt } = session
+      session.hasSentQos2 = true
+      const { topic, payload, position } = entry
+      const stored: Stored = { topic, retain, session: createdAt }
+      await store.commit([{ put: keyOf(clientId, position), value: encodeRecord(stored, payload) }])
+    },
+
+    /** The client has confirmed it by PUBREC. */
+    async release({ clientId }: Session, position: number): Promise<void> {
+      await store.commit([{ put: keyOf(clientId, position) + releasedMark, value: '' }])
+    },
+
+    /** The client has confirmed it by PUBCOMP. */
+    finished({ clientId }: Session, position: number): void {
+      const key = keyOf(clientId, position)
+      over.set(clientId, [...(over.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
+    },
+
+    /** What is over of a session, or of all: for the next commit that stores how far they have got. */
+    takeFinished(of?: Session): Finished {
+      const taken = of ? new Map([[of.clientId, over.get(of.clientId) ?? []]]) : new Map(over)
+      for (const clientId of taken.keys()) over.delete(clientId)
+      return {
+        changes: [...taken.values()].flat(),
+        putBack() {
+          for (const [clientId, changes] of taken)
+            over.set(clientId, [...changes, ...(over.get(clientId) ?? [])])
+        },
+      }
+    },
+
+    /** What was sent in a session and is not over. */
+    async read(clientId: string, createdAt: number): Promise<Owed[]> {
+      const prefix = outgoingPrefix(clientId)
+      const found = new Map<number, Owed>()
+      for await (const [key, value] of store.range(prefix)) {
+        const position = Number.parseInt(key.slice(prefix.length), 10)
+        const before = found.get(position)
+        if (key.endsWith(releasedMark)) {
+          if (before) found.set(position, { ...before, released: true })
+          continue
+        }
+        const { retain, session } = decodeRecord<Stored>(value).header
+        if (session === createdAt) found.set(position, { position, qos: 2, retain, dup: true, stored: true })
+      }
+      return [...found.values()]
+    },
+  }
+}
+
+export function outgoingPrefix(clientId: string): string {
+  return `outgoing/${encodeURIComponent(clientId)}/`
+}
+
+function keyOf(clientId: string, position: number): string {
+  return outgoingPrefix(clientId) + padded(position)
+}
+
+/** Behind the key of a message that is released: written at once, without reading the message again. */
+const releasedMark = '/released'

@@ -1,0 +1,156 @@
+import type { Journal } from '../../journal/journal.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import { type Change, keyOf, type Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { HubTime } from './hub-time.ts'
+import type { Finished } from './outgoing-qos2.ts'
+import type { Session } from './session.ts'
+import type { Place, SessionRecord } from './session-record.ts'
+
+export type Progress = Awaited<ReturnType<typeof openProgress>>
+
+/** Between two values of a node, milliseconds. */
+const intervalMs = 1_000
+/** Messages that a value names. */
+const maxInValue = 50_000
+const prefix = 'progress/'
+
+/** By client id, how far sessions have got; null: as their record says. */
+type Unsettled = Record<string, (Place & { createdAt: number }) | null>
+
+/** How far the sessions of one run of a node have got. */
+interface Value {
+  /** Records with a higher number are later than this value. */
+  version: number
+  /** All sessions of the run are settled up to here, but for these. */
+  upTo: number
+  unsettled: Unsettled
+  /** The run is over: the journal by then, and how long the hub had run. */
+  end?: { head: number; ran: number }
+}
+
+/**
+ * What a node stores once a second of the persistent sessions that are connected to it, in place of a record for each
+ * acknowledgement. After a crash, what was accepted since the last value goes out again.
+ */
+export async function openProgress(parts: {
+  store: Store
+  nodes: Nodes
+  journal: Journal
+  hubTime: HubTime
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, nodes, journal, hubTime, log, metrics } = parts
+  const values = new Map<string, Value>()
+  /** What was stored last. */
+  let last = ''
+  for await (const [key, value] of store.range(prefix)) values.set(runOf(key), JSON.parse(value.toString()))
+  store.watch?.(prefix, (change) => {
+    if ('tell' in change) return
+    const run = runOf(keyOf(change))
+    // Another node took this one for gone, and it is not: its next value says so.
+    if (run === nodes.self) last = ''
+    else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
+    else values.delete(run)
+  })
+  let timer: NodeJS.Timeout | undefined
+
+  return {
+    /** When a run that is gone ended, as the hub counts its time. */
+    endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
+
+    /** Writes the value of this node from now on. `takeFinished`: what may be removed with it. */
+    start(valueNow: () => Omit<Value, 'end'>, takeFinished: () => Finished): void {
+      let isWriting = false
+      const writeNow = async () => {
+        if (isWriting) return
+        isWriting = true
+        await write(valueNow(), takeFinished)
+        isWriting = false
+      }
+      timer = setInterval(() => void writeNow(), intervalMs).unref()
+    },
+
+    /**
+     * How far a session had got by the end of the run that its record names. `replay`: what was accepted up to there
+     * may have been sent, and goes out again.
+     */
+    placeOf(record: SessionRecord): Place & { replay: number } {
+      const { node, clientId, createdAt, version } = record
+      const value = node === undefined ? undefined : values.get(node)
+      const replay = node === undefined ? record.upTo : (value?.end?.head ?? journal.head())
+      const isLater = !value || version > value.version
+      if (isLater) return { upTo: record.upTo, owed: record.owed, replay }
+      const own = value.unsettled[clientId]
+      if (own === null) return { upTo: record.upTo, owed: record.owed, replay }
+      if (own?.createdAt === createdAt) return { upTo: own.upTo, owed: own.owed, replay }
+      return { upTo: Math.max(record.upTo, value.upTo), owed: [], replay }
+    },
+
+    /** The runs that are over and have left a value. */
+    async endRun(run: string): Promise<void> {
+      const value = values.get(run) ?? { version: 0, upTo: 0, unsettled: {} }
+      if (value.end) return
+      const ended = { ...value, end: { head: journal.head(), ran: Math.round(hubTime.now()) } }
+      await store.commit([{ put: prefix + run, value: JSON.stringify(ended) }])
+      values.set(run, ended)
+    },
+
+    /** The runs that have left a value and are over. */
+    ended: (): string[] => [...values.keys()].filter((run) => !nodes.isLiving(run)),
+
+    /** Nothing refers to a run any more. */
+    removal: (run: string): Change => ({ del: prefix + run }),
+    removed: (run: string): void => void values.delete(run),
+
+    /** All sessions have left: there is nothing to remember. Never rejects. */
+    async close(): Promise<void> {
+      clearInterval(timer)
+      if (last === '') return
+      const removed = store.commit([{ del: prefix + nodes.self }])
+      await removed.catch((err: unknown) => log.warn({ err }, 'progress of sessions not removed'))
+    },
+  }
+
+  /** Never rejects. */
+  async function write(value: Omit<Value, 'end'>, takeFinished: () => Finished): Promise<void> {
+    const { version, ...rest } = value
+    const text = JSON.stringify(rest)
+    if (text === last) return
+    const finished = takeFinished()
+    try {
+      const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
+      await store.commit([put, ...finished.changes])
+      last = text
+    } catch (err) {
+      finished.putBack()
+      metrics.storeFailures.inc()
+      log.warn({ err }, 'progress of sessions not stored')
+    }
+  }
+}
+
+/**
+ * How far these sessions have got, without those that are settled. Beyond the bound the largest are left to their records:
+ * after a crash more comes twice.
+ */
+export function unsettledOf(sessions: Iterable<Session>, placeOf: (session: Session) => Place): Unsettled {
+  // Without a prototype: any text may be a client id.
+  const unsettled: Unsettled = Object.create(null)
+  let room = maxInValue
+  for (const session of sessions) {
+    if (session.clean || (session.isLive && session.inFlight.size === 0)) continue
+    const { clientId, createdAt, backlog, inFlight } = session
+    const size = backlog.length + inFlight.size
+    const isAsRecorded = size > room && session.upTo === session.storedUpTo && !session.hasSentQos2
+    if (!isAsRecorded) room -= size
+    unsettled[clientId] = isAsRecorded ? null : { createdAt, ...placeOf(session) }
+  }
+  return unsettled
+}
+
+function runOf(key: string): string {
+  return key.slice(prefix.length)
+}

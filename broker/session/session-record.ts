@@ -1,0 +1,174 @@
+import type { Principal } from '../../acl/principal.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Sequences } from '../../store/nodes/sequences.ts'
+import type { Change, Store } from '../../store/store.ts'
+import type { Qos } from '../connection/wire.ts'
+import type { Reading } from '../fanout/reading.ts'
+import { withinLimits } from './choice.ts'
+import type { Owed } from './in-flight.ts'
+import { outgoingPrefix } from './outgoing-qos2.ts'
+import { maxOwed, type Session } from './session.ts'
+
+/*
+ * How sessions lie in the store: `session/{clientId}` is the session, `incoming/{clientId}/{packetId}` a received QoS 2
+ * packet identifier of it, `outgoing/{clientId}/{position}` a QoS 2 message that was sent.
+ */
+
+export const recordPrefix = 'session/'
+
+export interface SessionRecord extends Place {
+  clientId: string
+  clean: boolean
+  permission: string
+  principal: Principal
+  createdAt: number
+  version: number
+  /** The run of a node that its client is connected to. */
+  node?: string
+  disconnectedAt?: number
+  offlineAt?: number
+  /** Of a persistent session, each with the position from which it counts. */
+  subscriptions: [filter: string, qos: Qos, since: number][]
+  dropped: number
+}
+
+/** How far a persistent session has got. */
+export interface Place {
+  /** It is to get what was accepted after this position. */
+  upTo: number
+  /** And what it was owed by then. */
+  owed: StoredOwed[]
+}
+
+/** Position, QoS, and which of `retain` (1), `dup` (2) and `isChosen` (4) hold. */
+type StoredOwed = [position: number, qos: Qos, flags: number]
+
+export function toStored({ position, qos, retain, dup, isChosen }: Owed): StoredOwed {
+  return [position, qos, (retain ? 1 : 0) + (dup ? 2 : 0) + (isChosen ? 4 : 0)]
+}
+
+export function fromStored([position, qos, flags]: StoredOwed): Owed {
+  const isChosen = (flags & 4) !== 0
+  return { position, qos, retain: (flags & 1) !== 0, dup: (flags & 2) !== 0, ...(isChosen && { isChosen }) }
+}
+
+/**
+ * Stores a record. Where nodes share the store, the change applies only while it has the record that this node
+ * knows of: who was away does not write over what came later, nor bring back a session that has ended.
+ */
+export function recordChanges(
+  record: SessionRecord,
+  storedVersion: number | undefined,
+  isShared: boolean,
+): Change[] {
+  const put = recordKey(record.clientId)
+  const value = JSON.stringify(record)
+  if (!isShared) return [{ put, value }]
+  const change = { put, value, order: { time: record.version, horizon: Infinity } }
+  if (storedVersion === undefined) return [{ ...change, when: 'absent' }]
+  return [
+    { check: put, when: 'present' },
+    { ...change, when: { notNewerThan: storedVersion } },
+  ]
+}
+
+/** Removes a record, where there is no later one. */
+export function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
+  const del = recordKey(clientId)
+  return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
+}
+
+export function readRecord(value: Buffer): SessionRecord {
+  return JSON.parse(value.toString())
+}
+
+export function recordKey(clientId: string): string {
+  return `${recordPrefix}${encodeURIComponent(clientId)}`
+}
+
+/** The client id in a key of a session. */
+export function clientIdOf(key: string): string {
+  return decodeURIComponent(key.split('/')[1] ?? '')
+}
+
+/** Where the QoS 2 identifiers of a session lie, each with the time at which the session began. */
+export function incomingPrefix(clientId: string): string {
+  return `incoming/${encodeURIComponent(clientId)}/`
+}
+
+/** Remembers a received QoS 2 packet identifier until its PUBREL [MQTT-4.3.3-2]. */
+export function incomingChange({ clientId, createdAt }: Session, packetId: number): Change {
+  return { put: incomingPrefix(clientId) + packetId, value: String(createdAt) }
+}
+
+export type Records = ReturnType<typeof createRecords>
+
+/** Sessions as records, and the changes that store or remove them. */
+export function createRecords(parts: {
+  store: Store
+  reading: Pick<Reading, 'placeOf'>
+  nodes: Nodes
+  sequences: Sequences
+}) {
+  const { store, reading, nodes, sequences } = parts
+  return {
+    isStored,
+    recordOf,
+    placeOf,
+
+    async read(clientId: string): Promise<SessionRecord | undefined> {
+      const stored = await store.get(recordKey(clientId))
+      return stored && readRecord(stored)
+    },
+
+    /** Stores a session as it is now, under the next version. */
+    changesOf(session: Session): Change[] {
+      session.version = Math.max(session.version, session.storedVersion ?? 0, sequences.next() - 1) + 1
+      return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
+    },
+
+    /** Removes the record of a session, where there is no later one. */
+    removalOf(session: Pick<SessionRecord, 'clientId' | 'clean' | 'version'> | undefined): Change[] {
+      if (!session || !isStored(session)) return []
+      return [recordRemoval(session.clientId, session.version, nodes.isShared)]
+    },
+
+    /** Removes what else the store has of a session. */
+    async leftovers(clientId: string): Promise<Change[]> {
+      const changes: Change[] = []
+      for (const prefix of [incomingPrefix(clientId), outgoingPrefix(clientId)]) {
+        for await (const [key] of store.range(prefix)) changes.push({ del: key })
+      }
+      return changes
+    },
+  }
+
+  /** With several nodes the others must know of every client id that is in use. */
+  function isStored({ clean }: { clean: boolean }): boolean {
+    return !clean || nodes.isShared
+  }
+
+  /** How far a session has got, with as much as it may be owed. */
+  function placeOf(session: Session): Place {
+    const { upTo, owed } = reading.placeOf(session)
+    return { upTo, owed: withinLimits(owed, { waiting: maxOwed, owed: maxOwed }).owed.map(toStored) }
+  }
+
+  function recordOf(session: Session): SessionRecord {
+    const { clientId, clean, permission, principal, createdAt, version, dropped } = session
+    const { disconnectedAt, offlineAt } = session
+    return {
+      ...{ clientId, clean, permission, principal, createdAt, version, dropped },
+      ...(offlineAt === undefined && { node: nodes.self }),
+      ...(disconnectedAt !== undefined && { disconnectedAt }),
+      ...(offlineAt !== undefined && { offlineAt }),
+      subscriptions: clean ? [] : filtersOf(session),
+      ...(clean ? { upTo: 0, owed: [] } : placeOf(session)),
+    }
+  }
+}
+
+function filtersOf({ subscriptions }: Session): SessionRecord['subscriptions'] {
+  const granted = [...subscriptions].filter(([, { isEnding }]) => !isEnding)
+  return granted.map(([filter, { qos, since }]) => [filter, qos, since])
+}

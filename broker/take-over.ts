@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Message } from '../event/message.ts'
+import { appendChanges } from '../journal/entry.ts'
+import { padded, sequenceTime } from '../store/nodes/sequences.ts'
+import { type Change, ConditionFailed, numbersTaken, type Store } from '../store/store.ts'
+import { formatChange, formatKey, isPresentFormat } from '../store/stored-value.ts'
+import type { Log } from '../telemetry/log.ts'
+import {
+  bodyPrefix,
+  type FormerRecord,
+  type QueueEntry,
+  queuedMessage,
+  queuePrefix,
+  readFormerRecord,
+  readQueueEntry,
+  readRetained,
+  retainedMessage,
+  retainedPrefix,
+  sharedPrefix,
+} from './former-store.ts'
+import type { Owed } from './session/in-flight.ts'
+import { recordChanges, recordPrefix, toStored } from './session/session-record.ts'
+
+/** Changes of one commit, about, and bytes of what they store. */
+const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
+/** Between two lines of the log, things taken over. */
+const linesEvery = 10_000
+/** A node that goes on with it stores something within this time, milliseconds. */
+const aliveMs = 5_000
+/** Who goes on with it, and how far that has got: each commit names the one before, so that one node does it. */
+const markKey = 'take-over/mark'
+/** Of a message by its former sequence: its position. There until all is taken over. */
+const takenPrefix = 'take-over/position/'
+
+/**
+ * Makes a store of the release before, or an empty one, a store of this release, before anything else reads it. Each
+ * commit takes what it adds away from the former form: after a crash the next start goes on with what is left. The
+ * number of the format comes last.
+ */
+export async function takeOver(store: Store, log: Log, size = portionSize): Promise<void> {
+  while (!(await isPresentFormat(store))) {
+    const before = await store.get(markKey)
+    if (before && isShared(store) && (await hasMoved(store, before))) continue
+    try {
+      await run(store, log, size, before)
+    } catch (error) {
+      // Another node goes on with it.
+      if (!(error instanceof ConditionFailed)) throw error
+    }
+  }
+}
+
+function isShared({ driver }: Store): boolean {
+  return driver !== 'embedded'
+}
+
+async function hasMoved(store: Store, before: Buffer): Promise<boolean> {
+  await delay(aliveMs)
+  return !(await store.get(markKey))?.equals(before)
+}
+
+async function run(store: Store, log: Log, size: PortionSize, before: Buffer | undefined): Promise<void> {
+  const { commit, end } = await claim(store, before)
+  const done = { messages: 0, retained: 0, sessions: 0 }
+  const portions = createPortions(commit, size)
+  const count = (what: keyof typeof done) => {
+    if (++done[what] % linesEvery === 0) log.info(done, 'taking over the store of the former release')
+  }
+  await takeMessages(store, portions, () => count('messages'))
+  await takeRetained(store, portions, () => count('retained'))
+  await takeSessions(store, portions, () => count('sessions'))
+  for (const prefix of [queuePrefix, bodyPrefix, sharedPrefix, takenPrefix]) {
+    for await (const [key] of store.range(prefix)) await portions.add([{ del: key }])
+  }
+  await portions.flush()
+  await end()
+  const isAny = Object.values(done).some((number) => number > 0)
+  if (isAny) log.info(done, 'the store of the former release is taken over')
+}
+
+/** From now on this node does it, and no other. Rejects with `ConditionFailed` where another was first. */
+async function claim(store: Store, before: Buffer | undefined) {
+  const run = randomUUID()
+  let number = 0
+  let mark = ''
+  const next = (when: { value: Buffer | string } | 'absent'): Change => {
+    mark = `${run} ${++number}`
+    return { put: markKey, value: mark, when }
+  }
+  await store.commit([{ check: formatKey, when: 'absent' }, next(before ? { value: before } : 'absent')])
+  return {
+    commit: (changes: readonly Change[]) => store.commit([next({ value: mark }), ...changes]),
+    end: () => store.commit([{ del: markKey, when: { value: mark } }, formatChange()]),
+  }
+}
+
+type PortionSize = typeof portionSize
+type Portions = ReturnType<typeof createPortions>
+
+/** Collects what is to be stored, and stores it in portions. */
+function createPortions(commit: (changes: readonly Change[]) => Promise<number>, size: PortionSize) {
+  let changes: Change[] = []
+  let bytes = 0
+  let numbers = 0
+
+  return {
+    /** Changes of one commit, whose numbers count from 0. */
+    async add(together: readonly Change[]): Promise<void> {
+      for (const change of together) {
+        const numbered = 'numbered' in change && change.numbered
+        changes.push(
+          numbered ? { ...change, numbered: { ...numbered, nth: numbers + numbered.nth } } : change,
+        )
+        if ('value' in change) bytes += change.value.length
+      }
+      numbers += numbersTaken(together)
+      if (changes.length >= size.changes || bytes >= size.bytes) await flush()
+    },
+    flush,
+  }
+
+  async function flush(): Promise<void> {
+    if (changes.length > 0) await commit(changes)
+    changes = []
+    bytes = 0
+    numbers = 0
+  }
+}
+
+/** What waits in queues goes into the journal, in the order in which it was accepted. */
+async function takeMessages(store: Store, portions: Portions, count: () => void): Promise<void> {
+  /** Of each message the entry that was granted the highest QoS. */
+  const entries = new Map<number, QueueEntry>()
+  for await (const [, value] of store.range(queuePrefix)) {
+    const entry = readQueueEntry(value)
+    const known = entries.get(entry.sequence)
+    if (!known || known.qos < entry.qos) entries.set(entry.sequence, entry)
+  }
+  for await (const [key, body] of store.range(bodyPrefix)) {
+    const sequence = Number(key.slice(bodyPrefix.length))
+    const entry = entries.get(sequence)
+    // What nobody waits for goes with the rest.
+    if (!entry) continue
+    const message = queuedMessage(entry, body)
+    const taken: Change = { put: takenKey(sequence), value: '', numbered: { nth: 0, at: 'value' } }
+    await portions.add([...appendChanges([message], sequenceTime(sequence)), taken, { del: key }])
+    count()
+  }
+  await portions.flush()
+}
+
+type Retained = NonNullable<ReturnType<typeof readRetained>> & { key: string }
+
+/** Retained values point into the journal, where their payloads are appended in the order of their arrival. */
+async function takeRetained(store: Store, portions: Portions, count: () => void): Promise<void> {
+  const bodies = new Map<string, Buffer>()
+  for await (const [key, payload] of store.range(sharedPrefix))
+    bodies.set(key.slice(sharedPrefix.length), payload)
+  const values: Retained[] = []
+  for await (const [key, value] of store.range(retainedPrefix)) {
+    const read = readRetained(value)
+    if (read) values.push({ key, ...read })
+  }
+  values.sort((a, b) => (a.header.arrival ?? 0) - (b.header.arrival ?? 0))
+  /** The values of one payload are taken over together. */
+  const groups = new Map<string, Retained[]>()
+  for (const value of values) {
+    const name = value.header.body ?? value.key
+    groups.set(name, [...(groups.get(name) ?? []), value])
+  }
+  for (const [name, group] of groups) {
+    const arrival = group[0]?.header.arrival
+    const at = arrival === undefined ? Date.now() : sequenceTime(arrival)
+    const messages = group.flatMap(({ header, payload }) => {
+      const whole = header.body === undefined ? payload : bodies.get(header.body)
+      return whole ? [retainedMessage(header, whole)] : []
+    })
+    // A payload that is missing was let go of: nobody got the value any more.
+    const lost = messages.length === 0 ? group.map(({ key }) => ({ del: key })) : []
+    const shared = bodies.has(name) ? [{ del: sharedPrefix + name }] : []
+    const kept = messages.flatMap((message, nth) => retainedChange(message, nth))
+    await portions.add([...appendChanges(messages, at), ...kept, ...lost, ...shared])
+    for (const _ of messages) count()
+  }
+  await portions.flush()
+}
+
+/** A retained value as `journal/retained.ts` has it. */
+function retainedChange({ topic, qos, queue, retained }: Message, nth: number): Change[] {
+  if (!retained) return []
+  const put = `${retainedPrefix}${topic}\n${JSON.stringify(retained.slot)}`
+  const value = JSON.stringify({ topic, qos, queue, ...retained })
+  return [{ put, value, order: { time: retained.time, horizon: Infinity }, numbered: { nth, at: 'value' } }]
+}
+
+/** What sessions are owed is named by position; behind that they begin at the end of the journal. */
+async function takeSessions(store: Store, portions: Portions, count: () => void): Promise<void> {
+  const positions = new Map<number, number>()
+  for await (const [key, value] of store.range(takenPrefix)) {
+    positions.set(Number(key.slice(takenPrefix.length)), Number(value.toString()))
+  }
+  const head = await store.lastNumber()
+  for await (const [, value] of store.range(recordPrefix)) {
+    const former = readFormerRecord(value)
+    if (!former) continue
+    const { keys, owed } = await readQueue(store, former, positions)
+    const record = {
+      ...former,
+      subscriptions: former.subscriptions.map(([filter, qos]): [typeof filter, typeof qos, number] => [
+        filter,
+        qos,
+        0,
+      ]),
+      upTo: former.clean ? 0 : head,
+      owed: owed.map(toStored),
+      dropped: 0,
+    }
+    const changes = recordChanges(record, former.version, isShared(store))
+    await portions.add([...changes, ...keys.map((del) => ({ del }))])
+    count()
+  }
+  await portions.flush()
+}
+
+/** What a session was owed. The packet identifiers that it had are not kept: they follow from the positions now. */
+async function readQueue(
+  store: Store,
+  { clientId, clean, createdAt }: FormerRecord,
+  positions: ReadonlyMap<number, number>,
+): Promise<{ keys: string[]; owed: Owed[] }> {
+  const keys: string[] = []
+  const owed: Owed[] = []
+  for await (const [key, value] of store.range(`${queuePrefix}${encodeURIComponent(clientId)}/`)) {
+    keys.push(key)
+    const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
+    const position = positions.get(sequence)
+    const isOwn = !clean && (session === undefined || session === createdAt)
+    // One that is released has arrived.
+    if (!isOwn || position === undefined || released) continue
+    // At QoS 2 a repetition goes out by the identifier of before, and nothing else does.
+    owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })
+  }
+  return { keys, owed }
+}
+
+function takenKey(sequence: number): string {
+  return takenPrefix + padded(sequence)
+}

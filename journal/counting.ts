@@ -1,0 +1,56 @@
+import type { Store } from '../store/store.ts'
+import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entry.ts'
+import { type InWindow, isHistory } from './keeping.ts'
+
+/**
+ * How much each stream has in the window, in the memory of the node that trims: two numbers for a stream, or to look at a
+ * stream would mean to read all of them again. Counted from the journal itself, so that nothing is told twice or missed.
+ */
+export function createCounting(store: Store) {
+  const streams = new Map<string, InWindow>()
+  /** Everything from here on, up to before there, is counted. */
+  let from = 0
+  let to = 0
+
+  return {
+    /** The window begins here. Where something else was counted, because another node has trimmed, all is counted anew. */
+    beginAt(position: number): void {
+      if (position === from) return
+      streams.clear()
+      from = position
+      to = position
+    },
+
+    /** Counts on up to a position, at most so many messages. Returns how far, and the bytes of those behind `known`. */
+    async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
+      let bytes = 0
+      let count = 0
+      for await (const [key, value] of store.range(journalPrefix, padded(to))) {
+        const position = positionIn(key)
+        if (position > upTo) break
+        if (count++ === most) return { upTo: to - 1, bytes }
+        change(readEntry(position, value).entry, 1)
+        if (position > known) bytes += value.length
+        to = position + 1
+      }
+      to = Math.max(to, upTo + 1)
+      return { upTo, bytes }
+    },
+
+    /** Messages have left the window: it begins behind them. */
+    left(entries: readonly Entry[], beginsAt: number): void {
+      for (const entry of entries) change(entry, -1)
+      from = beginsAt
+    },
+
+    of: (stream: string): InWindow => streams.get(stream) ?? { events: 0, others: 0 },
+  }
+
+  function change(entry: Entry, by: 1 | -1): void {
+    const stream = entry.stream ?? entry.topic
+    const { events, others } = streams.get(stream) ?? { events: 0, others: 0 }
+    const after = isHistory(entry) ? { events: events + by, others } : { events, others: others + by }
+    if (after.events > 0 || after.others > 0) streams.set(stream, after)
+    else streams.delete(stream)
+  }
+}

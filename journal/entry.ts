@@ -1,0 +1,114 @@
+import type { Message } from '../event/message.ts'
+import type { Change } from '../store/store.ts'
+import { decodeRecord, encodeRecord } from './record.ts'
+
+/*
+ * How messages lie in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
+ * `every/{stream}/{position}` are the index of a stream, by the rule that says what a reader that was away gets of it.
+ */
+
+export const journalPrefix = 'journal/'
+export const latestPrefix = 'latest/'
+export const everyPrefix = 'every/'
+
+/** An accepted message at its place in the journal. */
+export interface Entry extends Message {
+  /** Its number in the order of acceptance, over all streams. */
+  position: number
+  /** When it was accepted, milliseconds since the epoch. */
+  at: number
+}
+
+/** What the index of a stream says of a message. */
+export interface IndexEntry {
+  stream: string
+  position: number
+  topic: string
+  keep: Entry['queue']['keep']
+  qos: Entry['qos']
+  /** Of the message as it is stored. */
+  bytes: number
+  at: number
+  expires?: number
+  isReport?: true
+  /** So many positions behind it lies the last message that has its payload from it. */
+  sharedUpTo?: number
+}
+
+type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position' | 'bytes' | 'sharedUpTo'>
+
+type Header = Omit<Entry, 'payload' | 'position'> & {
+  /** So many positions before it lies the message that has its payload. */
+  sharedWith?: number
+}
+
+/** The changes that append messages in this order. The commit takes as many numbers: their positions. */
+export function appendChanges(messages: readonly Message[], at: number): Change[] {
+  const firstWith = new Map<Buffer, number>()
+  const lastWith = new Map(messages.map(({ payload }, nth) => [payload, nth]))
+  return messages.flatMap((message, nth) => {
+    const { payload, ...rest } = message
+    const first = firstWith.get(payload)
+    if (first === undefined) firstWith.set(payload, nth)
+    const sharedUpTo = first === undefined ? (lastWith.get(payload) ?? nth) - nth : 0
+    const header: Header = { ...rest, at, ...(first !== undefined && { sharedWith: nth - first }) }
+    const value = encodeRecord(header, first === undefined ? payload : undefined)
+    const numbered = { nth, at: 'key' as const }
+    const index = { ...indexOf(message, at), bytes: value.length, ...(sharedUpTo > 0 && { sharedUpTo }) }
+    return [
+      { put: journalPrefix, value, numbered },
+      { put: indexPrefix(message), value: JSON.stringify(index), numbered },
+    ]
+  })
+}
+
+/** A stored message; where another one has its payload, as many positions before it as `sharedWith` says. */
+export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
+  const { header, payload } = decodeRecord<Header>(value)
+  const { sharedWith, ...rest } = header
+  return { entry: { ...rest, payload, position }, ...(sharedWith !== undefined && { sharedWith }) }
+}
+
+export function readIndexEntry(key: string, value: Buffer): IndexEntry {
+  const [keep, stream = '', position] = key.split('/')
+  const known = JSON.parse(value.toString())
+  return {
+    ...{ topic: decodeURIComponent(stream), ...known },
+    ...{ keep: keep === 'latest' ? 'latest' : 'every', stream: decodeURIComponent(stream) },
+    position: Number(position),
+  }
+}
+
+export function journalKey(position: number): string {
+  return journalPrefix + padded(position)
+}
+
+/** Where the index of a stream lies. */
+export function indexPrefix({ queue, stream, topic }: Pick<Message, 'queue' | 'stream' | 'topic'>): string {
+  return `${queue.keep}/${encodeURIComponent(stream ?? topic)}/`
+}
+
+export function indexKey({ keep, stream, position }: IndexEntry): string {
+  return `${keep}/${encodeURIComponent(stream)}/${padded(position)}`
+}
+
+/** The position at the end of a key. */
+export function positionIn(key: string): number {
+  return Number(key.slice(key.lastIndexOf('/') + 1))
+}
+
+/** Sixteen digits hold every safe integer, so that keys sort as numbers. */
+export function padded(position: number): string {
+  return String(position).padStart(16, '0')
+}
+
+function indexOf(message: Message, at: number): IndexFields {
+  const { topic, stream, qos, queue, isReport } = message
+  // A stream of its own is named as the topic.
+  return {
+    ...(stream !== undefined && stream !== topic && { topic }),
+    ...{ qos, at },
+    ...(queue.expires !== undefined && { expires: queue.expires }),
+    ...(isReport && { isReport }),
+  } as IndexFields
+}

@@ -1,0 +1,138 @@
+import type { Message } from '../event/message.ts'
+import type { Change, Store } from '../store/store.ts'
+import { appendChanges, type Entry, journalKey, journalPrefix, positionIn, readEntry } from './entry.ts'
+
+export type Journal = Awaited<ReturnType<typeof openJournal>>
+
+/** Messages that are read again within moments stay in memory. */
+const maxRecent = 2_000
+const maxRecentBytes = 8 * 1024 * 1024
+
+/**
+ * What was accepted, once, in order. A message gets its position in the commit that accepts it. Readers keep a position;
+ * the journal knows none of them.
+ */
+export async function openJournal(store: Store) {
+  const recent = createRecent()
+  const listeners: ((entry: Entry) => void)[] = []
+  /** This node has seen all positions up to here that it will ever see. */
+  let head = await store.lastNumber()
+  let floor = 1
+  store.watch?.(journalPrefix, (change) => {
+    if ('tell' in change) return
+    if ('del' in change) return recent.forget(positionIn(change.del))
+    const { entry, sharedWith } = readEntry(positionIn(change.put), change.value)
+    const whole =
+      sharedWith === undefined ? entry : withPayloadOf(entry, recent.get(entry.position - sharedWith))
+    if (!whole) throw new Error(`the payload of message ${entry.position} is missing`)
+    take(whole)
+    for (const listener of listeners) listener(whole)
+  })
+
+  return {
+    append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
+
+    /** What this node has appended is stored, from the position `first` on. */
+    appended(messages: readonly Message[], first: number, at: number): Entry[] {
+      return messages.map((message, nth) => {
+        const entry = { ...message, position: first + nth, at }
+        take(entry)
+        return entry
+      })
+    },
+
+    /** Calls back with each message that another node has appended, in order. */
+    onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
+
+    /** The position of the last message that this node knows of. */
+    head: (): number => head,
+
+    /** The position from which on the whole journal is kept; below it only what the rules of its stream keep. */
+    floor: (): number => floor,
+    raiseFloor(position: number): void {
+      floor = Math.max(floor, position)
+    },
+
+    /** The message at a position, or undefined where it is no longer kept. */
+    get,
+
+    /** The same, where it was appended a moment ago. */
+    recent: (position: number): Entry | undefined => recent.get(position),
+
+    /** What this node has removed is no longer there. */
+    forget: recent.forget,
+
+    /** At most `count` messages after a position and up to another one, in order. */
+    async read(after: number, upTo: number, count: number): Promise<Entry[]> {
+      const found: Entry[] = []
+      for (let position = after + 1; position <= upTo && found.length < count; position++) {
+        const entry = recent.get(position)
+        if (!entry) break
+        found.push(entry)
+      }
+      const from = found.at(-1)?.position ?? after
+      if (found.length === count || from >= upTo) return found
+      for await (const [key, value] of store.range(journalPrefix, keyPart(from + 1))) {
+        if (found.length === count || positionIn(key) > upTo) break
+        const entry = await withPayload(positionIn(key), value)
+        if (entry) found.push(entry)
+      }
+      return found
+    },
+  }
+
+  function take(entry: Entry): void {
+    head = Math.max(head, entry.position)
+    recent.keep(entry)
+  }
+
+  async function get(position: number): Promise<Entry | undefined> {
+    const known = recent.get(position)
+    if (known) return known
+    const value = await store.get(journalKey(position))
+    return value && withPayload(position, value)
+  }
+
+  async function withPayload(position: number, value: Buffer): Promise<Entry | undefined> {
+    const { entry, sharedWith } = readEntry(position, value)
+    if (sharedWith === undefined) return entry
+    return withPayloadOf(entry, await get(position - sharedWith))
+  }
+}
+
+function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
+  return other && { ...entry, payload: other.payload }
+}
+
+function keyPart(position: number): string {
+  return journalKey(position).slice(journalPrefix.length)
+}
+
+function createRecent() {
+  const entries = new Map<number, { entry: Entry; bytes: number }>()
+  let bytes = 0
+  let lastPayload: Buffer | undefined
+
+  function forget(position: number): void {
+    bytes -= entries.get(position)?.bytes ?? 0
+    entries.delete(position)
+  }
+
+  return {
+    get: (position: number): Entry | undefined => entries.get(position)?.entry,
+    forget,
+    keep(entry: Entry): void {
+      forget(entry.position)
+      const { payload, position } = entry
+      // Messages of one event share it: counted for each, the first would have to go before the last is there.
+      const own = payload === lastPayload ? 0 : payload.length
+      lastPayload = payload
+      entries.set(position, { entry, bytes: own })
+      bytes += own
+      for (const oldest of entries.keys()) {
+        if (entries.size <= maxRecent && bytes <= maxRecentBytes) return
+        if (oldest !== position) forget(oldest)
+      }
+    },
+  }
+}

@@ -1,0 +1,23 @@
+import type { Nodes } from '../store/nodes/nodes.ts'
+import type { Store } from '../store/store.ts'
+import { openJournal } from './journal.ts'
+import type { KeepingLimits } from './keeping.ts'
+import { openRetained } from './retained.ts'
+import { openReturnable } from './returnable.ts'
+import { openTrimming } from './trimming.ts'
+
+/** Opens the journal with its views: retained values, and what sessions get that were away. */
+export async function openJournalAndViews(parts: {
+  store: Store
+  nodes: Nodes
+  limits: KeepingLimits
+  clock: () => number
+  /** Numbers what happens in this node. */
+  nextMoment: () => number
+}) {
+  const journal = await openJournal(parts.store)
+  const returnable = await openReturnable(parts.store)
+  const retained = await openRetained({ ...parts, journal, returnable })
+  const trimming = await openTrimming({ ...parts, journal, retained, returnable })
+  return { journal, returnable, retained, trimming }
+}

@@ -1,0 +1,145 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Store } from '../store/store.ts'
+import {
+  everyPrefix,
+  type IndexEntry,
+  indexKey,
+  journalKey,
+  journalPrefix,
+  latestPrefix,
+  padded,
+  positionIn,
+  readEntry,
+  readIndexEntry,
+} from './entry.ts'
+import type { Journal } from './journal.ts'
+import {
+  type InWindow,
+  isControlEvent,
+  isHistory,
+  type KeepingLimits,
+  type Reach,
+  unkept,
+} from './keeping.ts'
+import type { RetainedMessages } from './retained.ts'
+import type { Returnable } from './returnable.ts'
+
+/** Messages that are removed in one commit. */
+const portionSize = 300
+
+/** What looking at streams has come to: bytes of history behind the window, and entries of the index that were read. */
+interface Found {
+  kept: number
+  /** Kept of what has left the window since the last look. */
+  added: number
+  /** Of what was behind the window at the last look. */
+  removed: number
+  read: number
+  /** The streams have messages of which only the newest matters. */
+  hasLatest: boolean
+}
+
+/** Removes from streams what no rule keeps and nothing names. */
+export function createRemoving(parts: {
+  store: Store
+  journal: Journal
+  retained: RetainedMessages
+  returnable: Returnable
+  /** What a stream has in the window. */
+  inWindow: (stream: string) => InWindow
+  limits: KeepingLimits
+}) {
+  const { store, journal, retained, returnable, inWindow, limits } = parts
+
+  return {
+    /** Looks at streams. `before`: up to there everything was behind the window at the last look. */
+    async look(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
+      const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
+      const over = new Map<number, IndexEntry>()
+      const counted: { position: number; bytes: number }[] = []
+      for (const stream of streams) {
+        // Others get a turn: there may be thousands of streams.
+        await nextTurn()
+        const entries = await read(stream, reach.window)
+        found.read += entries.length
+        found.hasLatest ||= entries.some(({ keep }) => keep === 'latest')
+        for (const entry of unkept(entries, inWindow(stream), limits, reach)) over.set(entry.position, entry)
+        for (const entry of entries) if (isCounted(entry, reach)) counted.push(entry)
+      }
+      const gone = await remove(over)
+      for (const { position, bytes } of counted) {
+        if (!gone.has(position)) found.kept += bytes
+        if (!gone.has(position) && position >= before) found.added += bytes
+        if (gone.has(position) && position < before) found.removed += bytes
+      }
+      return found
+    },
+  }
+
+  /**
+   * What the index has of a stream behind the window, the newest first. Of control events also those in the window, as
+   * many as the rule asks for: how many of them are still valid nobody has counted.
+   */
+  async function read(stream: string, window: number): Promise<IndexEntry[]> {
+    const entries: IndexEntry[] = []
+    for (const prefix of [latestPrefix, everyPrefix]) {
+      let hasControls = false
+      let controls = 0
+      for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(stream)}/`)) {
+        const isInWindow = positionIn(key) >= window
+        if (isInWindow && (!hasControls || controls === limits.queueLimit)) break
+        const entry = readIndexEntry(key, value)
+        hasControls ||= isControlEvent(entry)
+        if (isInWindow) controls++
+        entries.push(entry)
+      }
+    }
+    return entries.sort((a, b) => b.position - a.position)
+  }
+
+  /**
+   * Removes messages but for those that are named. Returns the positions of those that are gone. Nothing that is behind
+   * the window comes to be named by a retained value later.
+   */
+  async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
+    const unnamed = [...over.values()].filter(({ topic, position }) => !retained.names(topic, position))
+    const going = new Set(unnamed.map(({ position }) => position))
+    for (const entry of unnamed) if (await isPayloadNeeded(entry, going)) going.delete(entry.position)
+    // The newest first: those that have their payload from another one go before it.
+    const removed = unnamed
+      .filter(({ position }) => going.has(position))
+      .sort((a, b) => b.position - a.position)
+    for (let from = 0; from < removed.length; from += portionSize) {
+      const portion = removed.slice(from, from + portionSize)
+      await store.commit(
+        portion.flatMap((entry) => [{ del: journalKey(entry.position) }, { del: indexKey(entry) }]),
+      )
+      for (const { position } of portion) {
+        journal.forget(position)
+        returnable.remove(position)
+      }
+    }
+    return going
+  }
+
+  /**
+   * The payload of an event with several livestreams lies with the first of its messages. It stays with it, and the
+   * message stays, as long as any of the others does: the round over all streams comes by again.
+   */
+  async function isPayloadNeeded(
+    { position, sharedUpTo }: IndexEntry,
+    going: ReadonlySet<number>,
+  ): Promise<boolean> {
+    if (sharedUpTo === undefined) return false
+    for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
+      const other = positionIn(key)
+      if (other > position + sharedUpTo) return false
+      if (!going.has(other) && readEntry(other, value).sharedWith === other - position) return true
+    }
+    return false
+  }
+}
+
+function isCounted(entry: IndexEntry, { window, historyFrom }: Reach): boolean {
+  return isHistory(entry) && entry.position < window && entry.position >= historyFrom
+}

@@ -1,0 +1,232 @@
+import type { Nodes } from '../store/nodes/nodes.ts'
+import type { Store } from '../store/store.ts'
+import { createCounting } from './counting.ts'
+import {
+  type Entry,
+  everyPrefix,
+  journalPrefix,
+  latestPrefix,
+  padded,
+  positionIn,
+  readEntry,
+} from './entry.ts'
+import type { Journal } from './journal.ts'
+import { isHistory, type KeepingLimits, moveWindow, type WindowPart } from './keeping.ts'
+import { createRemoving } from './removing.ts'
+import type { RetainedMessages } from './retained.ts'
+import type { Returnable } from './returnable.ts'
+
+export type Trimming = Awaited<ReturnType<typeof openTrimming>>
+
+/** Messages that have left the window, and whose streams are looked at together. */
+const pageSize = 10_000
+/** Messages that are counted in one sweep. */
+const maxCounted = 200_000
+/** In one sweep: messages that have left the window, or are too many bytes. */
+const maxPassed = 100_000
+/** In one sweep: what is looked at again, streams and entries of their index. */
+const again = { streams: 100, entries: 5_000 }
+
+const prefix = 'trimming/'
+const stateKey = `${prefix}state`
+
+/** How far it has got. After a crash it may be what was so a sweep ago: nothing is lost by doing it again. */
+interface State {
+  window: WindowPart[]
+  /** From here on the whole journal is kept. */
+  floor: number
+  /** Up to here, what had left the window was looked at. */
+  passed: number
+  /** Older events are no history. */
+  historyFrom: number
+  /** Of the history up to `passed`. Counted anew in each round. */
+  historyBytes: number
+  /** The round over all streams: where it goes on, and the bytes of history it has counted. */
+  round: { at: string; bytes: number }
+}
+
+/**
+ * Removes from the journal what is no longer kept. One node does it, a bounded piece at a time, and remembers in the store
+ * how far it has got: nothing is read at the start, and the memory has two numbers for each stream.
+ *
+ * Three hands move over the journal: one follows the window and looks at the streams of what has left it, one removes
+ * the oldest history while there is too much, and one goes round all streams, for what is over where nothing happens.
+ * The window begins at the floor, which all nodes have heard before anything below it is removed.
+ */
+export async function openTrimming(parts: {
+  store: Store
+  nodes: Nodes
+  journal: Journal
+  retained: RetainedMessages
+  returnable: Returnable
+  limits: KeepingLimits
+  clock: () => number
+}) {
+  const { store, nodes, journal, retained, returnable, limits, clock } = parts
+  const counting = createCounting(store)
+  const removing = createRemoving({ store, journal, retained, returnable, inWindow: counting.of, limits })
+  let running: Promise<void> | undefined
+  let isClosed = false
+  journal.raiseFloor((await readState()).floor)
+  store.watch?.(prefix, (change) => {
+    if ('put' in change) journal.raiseFloor(parse(change.value).floor)
+  })
+
+  return {
+    /** Removes a piece of what is no longer kept. */
+    async sweep(): Promise<void> {
+      returnable.sweep(clock())
+      if (!nodes.isLeader() || running || isClosed) return
+      running = trim().finally(() => {
+        running = undefined
+      })
+      await running
+    },
+
+    /** Resolves when nothing is under way any more. */
+    async close(): Promise<void> {
+      isClosed = true
+      await running?.catch(() => undefined)
+    },
+  }
+
+  async function trim(): Promise<void> {
+    let state = await readState()
+    const head = journal.head()
+    counting.beginAt(state.passed)
+    const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
+    // Only once the whole window is counted: it takes some sweeps where this node has just begun to trim.
+    if (upTo >= head) state = await remove(state)
+    const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
+    state = { ...state, window, floor: Math.max(state.floor, passed + 1) }
+    await write(state)
+    journal.raiseFloor(state.floor)
+  }
+
+  async function remove(before: State): Promise<State> {
+    let state = before
+    // What was heard at its place among the commits: this node knows what others retained since.
+    const floor = Math.min(state.floor, journal.floor())
+    for (let count = 0; state.passed < floor && count < maxPassed && !isClosed; count += pageSize) {
+      state = await follow(state, floor)
+      await write(state)
+    }
+    for (
+      let count = 0;
+      state.historyBytes > limits.historyBytes && count < maxPassed && !isClosed;
+      count += pageSize
+    ) {
+      state = await shorten(state)
+      await write(state)
+    }
+    return isClosed ? state : goRound(state)
+  }
+
+  /** Looks at the streams of a page of what has left the window. */
+  async function follow(state: State, floor: number): Promise<State> {
+    const { entries, isWhole } = await read(state.passed, floor)
+    const passed = isWhole ? floor : (entries.at(-1)?.position ?? 0) + 1
+    counting.left(entries, passed)
+    const { added, removed } = await look(streamsOf(entries), { ...state, passed }, state.passed)
+    return { ...state, passed, historyBytes: Math.max(0, state.historyBytes + added - removed) }
+  }
+
+  /** Takes the oldest events out of the history until the rest has room. */
+  async function shorten(state: State): Promise<State> {
+    const most = state.historyBytes - limits.historyBytes
+    const { entries, isWhole, historyBytes } = await read(state.historyFrom, state.passed, most)
+    const shortened = {
+      ...state,
+      historyFrom: isWhole ? state.passed : (entries.at(-1)?.position ?? 0) + 1,
+      // Behind the last one there is none.
+      historyBytes: isWhole ? 0 : Math.max(0, state.historyBytes - historyBytes),
+    }
+    const { removed } = await look(streamsOf(entries), shortened, state.passed)
+    return { ...shortened, historyBytes: Math.max(0, shortened.historyBytes - removed) }
+  }
+
+  /** Looks at the next streams, whatever has happened there. At the end of the round its count is the right one. */
+  async function goRound(state: State): Promise<State> {
+    let { historyBytes } = state
+    let { at, bytes } = state.round
+    for (
+      let streams = 0, entries = 0;
+      streams < again.streams && entries < again.entries && !isClosed;
+      streams++
+    ) {
+      const next = await streamAfter(at)
+      if (!next) {
+        return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
+      }
+      const { kept, removed, read, hasLatest } = await look([next.stream], state, state.passed)
+      // A stream with both kinds of messages comes twice, and counts once.
+      if (next.isLatest || !hasLatest) bytes += kept
+      historyBytes = Math.max(0, historyBytes - removed)
+      entries += read
+      at = next.behind
+    }
+    return { ...state, historyBytes, round: { at, bytes } }
+  }
+
+  /** Removes what these streams need not keep up to `passed`; `before`: what was behind the window already. */
+  async function look(streams: Iterable<string>, { passed, historyFrom }: State, before: number) {
+    return removing.look(streams, { window: passed, historyFrom, now: clock() }, before)
+  }
+
+  /** The messages from a position up to before another one, without payload: at most a page, or so many bytes of history. */
+  async function read(from: number, end: number, most = Infinity) {
+    const entries: Entry[] = []
+    let historyBytes = 0
+    for await (const [key, value] of store.range(journalPrefix, padded(from))) {
+      const position = positionIn(key)
+      if (position >= end) break
+      if (entries.length === pageSize || historyBytes >= most)
+        return { entries, historyBytes, isWhole: false }
+      const { entry } = readEntry(position, value)
+      entries.push({ ...entry, payload: noPayload })
+      if (isHistory(entry)) historyBytes += value.length
+    }
+    return { entries, historyBytes, isWhole: true }
+  }
+
+  /** The stream whose index comes next behind a key: first those of `every/`, then those of `latest/`. */
+  async function streamAfter(
+    at: string,
+  ): Promise<{ stream: string; isLatest: boolean; behind: string } | undefined> {
+    for (const indexed of [everyPrefix, latestPrefix]) {
+      if (at > indexed && !at.startsWith(indexed)) continue
+      const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
+      for await (const [key] of store.range(indexed, from)) {
+        const name = key.slice(indexed.length, key.lastIndexOf('/'))
+        // The first key behind all that begin with its name and a slash.
+        return {
+          stream: decodeURIComponent(name),
+          isLatest: indexed === latestPrefix,
+          behind: `${indexed}${name}0`,
+        }
+      }
+    }
+    return undefined
+  }
+
+  async function readState(): Promise<State> {
+    const stored = await store.get(stateKey)
+    if (stored) return parse(stored)
+    return { window: [], floor: 1, passed: 1, historyFrom: 1, historyBytes: 0, round: { at: '', bytes: 0 } }
+  }
+
+  async function write(state: State): Promise<void> {
+    await store.commit([{ put: stateKey, value: JSON.stringify(state) }])
+  }
+}
+
+/** In the order of the index, where they lie side by side. */
+function streamsOf(entries: readonly Entry[]): string[] {
+  return [...new Set(entries.map(({ stream, topic }) => stream ?? topic))].sort()
+}
+
+const noPayload = Buffer.alloc(0)
+
+function parse(stored: Buffer): State {
+  return JSON.parse(stored.toString())
+}

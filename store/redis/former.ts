@@ -1,0 +1,82 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { contentOf } from '../stored-value.ts'
+import { createClients, nameOf, type RedisServer } from './client.ts'
+import { createConnection } from './connection.ts'
+import { createScript, formerKeysOf, keysOf } from './script.ts'
+
+/** A node of the release before gives a sign of life each second, and is taken for dead after five that are missing. */
+const watchMs = 7_000
+const timeoutMs = 5_000
+
+/**
+ * Moves the store of the release before to where this one has its own, at once and as it is; false where there is none.
+ * Rejects while nodes of that release are in it. What is left in its place keeps them from starting there again: they
+ * know no other.
+ */
+export async function moveFormerStore(of: {
+  server: RedisServer
+  project: string
+  stage: string
+  watchMs?: number
+  /** Told of nodes that did not sign off, before it is watched whether they live. */
+  onMembers: (names: readonly string[]) => void
+}): Promise<boolean> {
+  const [former, own] = [formerKeysOf(`${of.project}:${of.stage}`), keysOf(`${of.project}:${of.stage}`)]
+  const connect = await createClients(of.server, timeoutMs)
+  const connection = createConnection(connect('hub-former'), { timeoutMs, quietMs: timeoutMs })
+  const ask = (command: string, args: string[]) => connection.ask((send) => send(command, args))
+  const keys = [former.values, former.keys, former.head, former.log, former.marks, own.values, own.keys]
+  /** `nothing` to move, `moved`, or `changed` because the log does not end at `id`, with the id where it ends. */
+  const move = async (id: string) =>
+    String(await connection.ask((send) => moveScript(send, keys, [id, notice]))).split(' ')
+  try {
+    for (;;) {
+      const [found, id = ''] = await move('unknown')
+      if (found === 'nothing') return false
+      const members = await readMembers()
+      if (members.length > 0) {
+        of.onMembers(members)
+        await delay(of.watchMs ?? watchMs)
+      }
+      const [outcome] = await move(id)
+      if (outcome !== 'changed') return outcome === 'moved'
+      const names = await readMembers()
+      // With none left it was the last one that signed off.
+      if (names.length > 0)
+        throw new Error(`${running(of.server, names)}: stop all of them, then start this one again`)
+    }
+  } finally {
+    connection.close()
+  }
+
+  /** What operators call the nodes that are in the former store, running or not. */
+  async function readMembers(): Promise<string[]> {
+    const found = await ask('zrangebylex', [former.keys, '[member/', '(member0'])
+    const slots = Array.isArray(found) ? found.map(String) : []
+    const values = await Promise.all(slots.map((slot) => ask('hget', [former.values, slot])))
+    return values.flatMap((value) =>
+      Buffer.isBuffer(value) ? [JSON.parse(contentOf(value).toString()).name] : [],
+    )
+  }
+}
+
+function running(server: RedisServer, names: readonly string[]): string {
+  return `nodes of the former release run on ${nameOf(server)} (${names.join(', ')})`
+}
+
+/** In the place of a hash that the release before reads first: it says that Redis refuses, and does not start. */
+const notice = 'a newer release has taken over this store'
+
+/** One script, so that of two nodes that start at once one moves it, and no commit comes in between. */
+const moveScript = createScript(`
+local formerValues, formerKeys, formerHead, formerLog, formerMarks, values, keys = unpack(KEYS)
+if redis.call('EXISTS', formerValues) == 0 or redis.call('EXISTS', values) == 1 then return 'nothing' end
+local id = redis.call('HGET', formerHead, 'id') or ''
+if id ~= ARGV[1] then return 'changed ' .. id end
+redis.call('RENAME', formerValues, values)
+redis.call('RENAME', formerKeys, keys)
+redis.call('DEL', formerHead, formerMarks)
+redis.call('UNLINK', formerLog)
+redis.call('SET', formerHead, ARGV[2])
+return 'moved'
+`)

@@ -1,0 +1,176 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import {
+  openBroker,
+  type Peer,
+  peer,
+  publish,
+  publishes,
+  subscribe,
+  subscriber,
+  texts,
+} from '../../conformance/peers.ts'
+import type { PlainBroker } from '../../plain-broker.ts'
+
+/* What a session gets when its client comes back, beyond what `test/broker/promises/` plays. */
+
+const persistent = { clean: false }
+
+t.test('a message that 300 filters match comes once', async (t) => {
+  const broker = await openBroker(t)
+  const levels = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i']
+  const filters = Array.from({ length: 300 }, (_, number) =>
+    levels.map((level, place) => ((number >> place) % 2 === 1 ? '+' : level)).join('/'),
+  )
+  const wanted = Object.fromEntries(filters.map((filter) => [filter, 1] as const))
+  const first = await subscriber(t, broker, 'c', wanted, persistent)
+  const publisher = await peer(t, broker, 'p')
+  const topic = levels.join('/')
+  publisher.send(publish(topic, 1, 1))
+  const { messageId = 0 } = await first.next('publish')
+  first.send({ cmd: 'puback', messageId })
+  await first.settled()
+  first.socket.destroy()
+  await first.closed()
+  publisher.send(publish(topic, 1, 2))
+  await publisher.next('puback', 1)
+  const again = await peer(t, broker, 'c', persistent)
+  await again.next('publish')
+  await again.settled()
+  t.equal(publishes(first).length, 1)
+  t.equal(publishes(again).length, 1)
+})
+
+t.test('a session that the store has lost the positions of goes on from its head', async (t) => {
+  const broker = await openBroker(t)
+  const first = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+  first.send({ cmd: 'disconnect' })
+  await first.closed()
+  const key = 'session/c'
+  const read = async () => JSON.parse(String(await broker.store.get(key)))
+  while ((await read()).node !== undefined) await nextTurn()
+  const record = await read()
+  const ahead = { ...record, upTo: 1e9, owed: [[1e9 - 1, 1, 2]], subscriptions: [['#', 1, 1e9]] }
+  await broker.store.commit([{ put: key, value: JSON.stringify(ahead) }])
+  const publisher = await peer(t, broker, 'p')
+  const again = await peer(t, broker, 'c', persistent)
+  publisher.send(publish('a', 1, 1))
+  await again.next('publish')
+  t.same(texts(again), ['a a'])
+})
+
+t.test(
+  'who leaves an identifier unacknowledged that comes again is cut off as slow',
+  { timeout: 40_000 },
+  async (t) => {
+    const broker = await openBroker(t)
+    const client = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+    const publisher = await peer(t, broker, 'p')
+    publisher.send(publish('first', 1, 1))
+    const { messageId } = await client.next('publish')
+    // As many positions later the identifier is the same.
+    const apart = 65_535
+    await broker.store.commit([{ put: 'other/', value: '', numbered: { nth: apart - 2, at: 'key' } }])
+    publisher.send(publish('second', 1, 2), publish('third', 1, 3))
+    await publisher.next('puback', 2)
+    await client.settled()
+    t.same(texts(client), ['first first'], 'the others wait')
+    await client.closed()
+    t.match(
+      broker.lines.find(({ reason }) => reason === 'slow'),
+      { detail: `message ${messageId} not acknowledged` },
+    )
+    const again = await peer(t, broker, 'c', persistent)
+    t.match(await again.next('publish'), { topic: 'first', dup: true, messageId })
+    again.send({ cmd: 'puback', messageId: messageId ?? 0 })
+    t.match(await again.next('publish', 1), { topic: 'second', messageId })
+    t.match(await again.next('publish', 2), { topic: 'third' })
+  },
+)
+
+t.test('of more than a session may be owed, values of a SUBSCRIBE go first, and are counted', async (t) => {
+  const broker = await openBroker(t)
+  const publisher = await peer(t, broker, 'p')
+  const values = Array.from({ length: 1_100 }, (_, n) => publish(`r/${n}`, 1, n + 1, { retain: true }))
+  publisher.send(...values)
+  await publisher.next('puback', values.length - 1)
+  const first = await subscriber(t, broker, 'c', { 'c/#': 1 }, persistent)
+  first.send({ cmd: 'disconnect' })
+  await first.closed()
+  const events = Array.from({ length: 150 }, (_, n) => publish(`c/${n}`, 1, 2_000 + n, { retain: true }))
+  publisher.send(...events)
+  await publisher.next('puback', values.length + events.length - 1)
+  const again = await peer(t, broker, 'c', persistent)
+  await again.next('publish', 99)
+  // What it was owed already is not one of them, although its filter brings it as well.
+  subscribe(again, 1, { 'r/#': 1, 'c/#': 1 })
+  await again.next('suback')
+  again.send({ cmd: 'disconnect' })
+  await again.closed()
+  const session = () => broker.broker.session('c')
+  while ((await session())?.connected) await nextTurn()
+  t.match(await session(), { queued: 1_000, inFlight: 100, dropped: 250 })
+  const last = await acknowledging(t, broker, 1_000)
+  const topics = publishes(last).map(({ topic }) => topic)
+  t.same(
+    topics.filter((topic) => topic.startsWith('c/')),
+    events.map(({ topic }) => topic),
+  )
+  t.equal(topics.filter((topic) => topic.startsWith('r/')).length, 850)
+})
+
+t.test(
+  '1,000 control events of one livestream that are still valid come, all of them, in order',
+  async (t) => {
+    const broker = await openBroker(t, { limits: { queueLimit: 1_000 } })
+    const first = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+    first.send({ cmd: 'disconnect' })
+    await first.closed()
+    const publisher = await peer(t, broker, 'p')
+    const count = 1_001
+    const payloads = Array.from({ length: count }, (_, n) => `${n}`)
+    publisher.send(...payloads.map((payload, n) => publish('a', 1, n + 1, { payload })))
+    await publisher.next('puback', count - 1)
+    const again = await acknowledging(t, broker, 1_000)
+    t.same(
+      publishes(again).map(({ payload }) => `${payload}`),
+      payloads.slice(1),
+      'but the oldest above the limit',
+    )
+    t.match(await broker.broker.session('c'), { dropped: 1 })
+  },
+)
+
+t.test('a clock that is set back while a client is away keeps nothing from it', async (t) => {
+  let now = Date.now()
+  const hour = 3_600_000
+  const broker = await openBroker(t, {
+    clock: () => now,
+    rulesOf: ({ topic }) => ({
+      queue: { keep: topic === 'latest' ? 'latest' : 'every' },
+    }),
+  })
+  const first = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+  first.send({ cmd: 'disconnect' })
+  await first.closed()
+  const publisher = await peer(t, broker, 'p')
+  publisher.send(publish('a', 1, 1), publish('latest', 1, 2, { payload: 'before', retain: true }))
+  await publisher.next('puback', 1)
+  now -= hour
+  publisher.send(publish('b', 1, 3), publish('latest', 1, 4, { payload: 'after', retain: true }))
+  await publisher.next('puback', 3)
+  await broker.broker.trimming.sweep()
+  const again = await acknowledging(t, broker, 3)
+  t.same(texts(again), ['a a', 'b b', 'latest after'])
+})
+
+/** The client of session `c`, back and with so many messages, each acknowledged. */
+async function acknowledging(t: Test, broker: PlainBroker, count: number): Promise<Peer> {
+  const client = await peer(t, broker, 'c', persistent)
+  for (let index = 0; index < count; index++) {
+    const { messageId = 0 } = await client.next('publish', index)
+    client.send({ cmd: 'puback', messageId })
+  }
+  await client.settled()
+  return client
+}

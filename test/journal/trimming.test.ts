@@ -1,0 +1,290 @@
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import pino from 'pino'
+import t from 'tap'
+import type { Message } from '../../event/message.ts'
+import { positionIn } from '../../journal/entry.ts'
+import { maxAgeMs } from '../../journal/keeping.ts'
+import { createMembership } from '../../store/nodes/membership.ts'
+import { createOnlyNode } from '../../store/nodes/nodes.ts'
+import type { Store } from '../../store/store.ts'
+import { createFailingStore } from '../broker/failing-store.ts'
+import { openBroker, type Peer, peer, subscriber, texts } from '../conformance/peers.ts'
+import { type PlainBroker, startPlainBroker } from '../plain-broker.ts'
+import { createSharedSpace, settled } from '../shared-store.ts'
+
+const limits = { history: 2, queueLimit: 3, windowBytes: 1 }
+const persistent = { clean: false }
+
+/** An event of a livestream. */
+function event(stream: string, fields: Partial<Message> = {}): Message {
+  const track = { topic: `radio/${stream}/track`, stream, payload: Buffer.from(stream), qos: 1 as const }
+  return { ...track, queue: { keep: 'latest' }, ...fields }
+}
+
+const retained = (stream: string, time = Date.now()) => event(stream, { retained: { slot: '', time } })
+const control = (stream: string, expires: number) =>
+  event(stream, { topic: `radio/${stream}/control`, queue: { keep: 'every', expires } })
+
+async function send({ broker }: Pick<PlainBroker, 'broker'>, ...messages: Message[]): Promise<void> {
+  for (const message of messages) await broker.distribute([message])
+}
+
+/** Until everything has left the window but for the last message, and was looked at. */
+async function sweep({ broker }: Pick<PlainBroker, 'broker'>, count = 4): Promise<void> {
+  await broker.trimming.sweep()
+  await send({ broker }, event('other'))
+  for (let time = 0; time < count; time++) {
+    await broker.retained.sweep()
+    await broker.trimming.sweep()
+  }
+}
+
+/** The positions that are kept, and that the index has, but for those of `other`. */
+async function kept(store: Store): Promise<number[]> {
+  const indexed: number[] = []
+  for (const prefix of ['latest/', 'every/'])
+    for await (const [key] of store.range(prefix)) indexed.push(positionIn(key))
+  const positions: number[] = []
+  const others = new Set<number>()
+  for await (const [key] of store.range('latest/other/')) others.add(positionIn(key))
+  for await (const [key] of store.range('journal/')) positions.push(positionIn(key))
+  if (indexed.sort((a, b) => a - b).join() !== positions.join())
+    throw new Error('the index does not name what is kept')
+  return positions.filter((position) => !others.has(position))
+}
+
+const events = (stream: string, count: number) => Array.from({ length: count }, () => event(stream))
+
+t.test('of a livestream the newest events are kept, and what is retained', async (t) => {
+  const broker = await openBroker(t, { limits })
+  await send(broker, retained('a'), ...events('a', 4), ...events('b', 2))
+  t.same(await kept(broker.store), [1, 2, 3, 4, 5, 6, 7], 'nothing happens before a sweep')
+  await sweep(broker)
+  t.same(await kept(broker.store), [1, 4, 5, 6, 7])
+  await send(broker, retained('a'))
+  await sweep(broker)
+  t.same(await kept(broker.store), [5, 6, 7, 9], 'what it has replaced goes')
+  await broker.broker.retained.clear('radio/a/track')
+  await send(broker, ...events('a', 2))
+  await sweep(broker)
+  t.equal((await kept(broker.store)).includes(9), false)
+})
+
+t.test('the window keeps the newest of all streams', async (t) => {
+  const broker = await openBroker(t, { limits: { ...limits, windowBytes: 100_000 } })
+  await send(broker, ...events('a', 10))
+  await sweep(broker)
+  t.equal((await kept(broker.store)).length, 10)
+  t.equal(broker.broker.journal.floor(), 1)
+})
+
+t.test('control events are kept until their end, and no session gets them afterwards', async (t) => {
+  const time = { now: Date.now() }
+  const broker = await openBroker(t, { limits: { ...limits, history: 0 }, clock: () => time.now })
+  await send(
+    broker,
+    ...Array.from({ length: 5 }, () => control('a', time.now + 1000)),
+    control('a', time.now + 2000),
+  )
+  await sweep(broker)
+  t.same(await kept(broker.store), [4, 5, 6])
+  time.now += 1000
+  await sweep(broker)
+  t.same(await kept(broker.store), [6])
+  time.now += 1000
+  await sweep(broker)
+  t.same(await kept(broker.store), [])
+})
+
+t.test('nothing is kept for longer than seven days but what is retained', async (t) => {
+  const time = { now: Date.now() }
+  const broker = await openBroker(t, { limits: { ...limits, windowBytes: 100_000 }, clock: () => time.now })
+  await send(broker, retained('a'), event('a'), control('a', time.now + 2 * maxAgeMs))
+  await sweep(broker)
+  time.now += maxAgeMs
+  await sweep(broker)
+  t.same(await kept(broker.store), [1])
+})
+
+t.test('a payload stays as long as one of the messages that share it', async (t) => {
+  const broker = await openBroker(t, { limits })
+  const payload = Buffer.from('shared')
+  await broker.broker.distribute(['a', 'b', 'c'].map((stream) => event(stream, { payload })))
+  await send(broker, ...events('a', 2), ...events('b', 2))
+  await sweep(broker)
+  t.same(await kept(broker.store), [1, 3, 4, 5, 6, 7])
+  t.equal((await broker.broker.journal.get(3))?.payload.toString(), 'shared')
+  await send(broker, ...events('c', 2))
+  await sweep(broker)
+  t.same(await kept(broker.store), [4, 5, 6, 7, 9, 10])
+})
+
+t.test('of too many bytes of history the oldest go first, whatever was counted before', async (t) => {
+  const broker = await openBroker(t, { limits: { ...limits, history: 100, historyBytes: 3_000 } })
+  const large = (stream: string) => event(stream, { payload: Buffer.alloc(1_000) })
+  await send(broker, large('a'), large('b'), large('a'), large('b'))
+  await sweep(broker)
+  t.same(await kept(broker.store), [3, 4])
+  const key = 'trimming/state'
+  for (const wrong of [0, 1_000_000]) {
+    const state = JSON.parse(String(await broker.store.get(key)))
+    await broker.store.commit([{ put: key, value: JSON.stringify({ ...state, historyBytes: wrong }) }])
+    await send(broker, large('a'), large('b'), large('b'))
+    await sweep(broker, 6)
+    t.ok((await kept(broker.store)).length <= 2, `${wrong}`)
+  }
+  await send(broker, large('c'), large('c'))
+  await sweep(broker, 6)
+  const { length } = await kept(broker.store)
+  t.equal(length, 2, 'the count is right again')
+})
+
+t.test('a store that fails changes nothing but when it happens', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { limits, wrapStore: store.wrap })
+  await send(broker, retained('a'), ...events('a', 4), ...events('b', 3))
+  for (const place of ['journal/', 'trimming/']) {
+    store.fail((changes) =>
+      changes.some(
+        (change) =>
+          ('del' in change ? change.del : 'put' in change ? change.put : '').startsWith(place) &&
+          !('numbered' in change),
+      ),
+    )
+    await t.rejects(sweep(broker))
+    store.heal()
+  }
+  await sweep(broker)
+  t.same(await kept(broker.store), [1, 4, 5, 7, 8])
+})
+
+t.test('a value that comes back because its successor was not stored still has its message', async (t) => {
+  let fail: ((error: Error) => void) | undefined
+  let isFailing = false
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    async commit(changes, underway) {
+      if (!isFailing || !changes.some((change) => 'numbered' in change))
+        return store.commit(changes, underway)
+      underway?.(1 + (await store.lastNumber()))
+      return new Promise((_, reject) => {
+        fail = reject
+      })
+    },
+  })
+  const broker = await openBroker(t, { limits: { ...limits, history: 0 }, wrapStore })
+  await send(broker, retained('a', 1))
+  await sweep(broker)
+  isFailing = true
+  const failing = broker.broker.distribute([retained('a', 2)])
+  await until(() => broker.broker.retained.current('radio/a/track')?.position !== 1)
+  for (let time = 0; time < 4; time++) await broker.broker.trimming.sweep()
+  fail?.(new Error('disk full'))
+  await t.rejects(failing)
+  t.same(await kept(broker.store), [1])
+  t.equal(broker.broker.retained.current('radio/a/track')?.position, 1)
+})
+
+t.test('with all history gone, positions rise over a restart', async (t) => {
+  const directory = t.testdir()
+  const open = () => startPlainBroker({ directory, limits: { ...limits, history: 0 } })
+  let broker = await open()
+  await send(broker, ...events('a', 5))
+  await sweep(broker)
+  t.same(await kept(broker.store), [])
+  const floor = broker.broker.journal.floor()
+  t.equal(floor, 6, 'the last message is in the window')
+  await broker.close()
+
+  broker = await open()
+  t.equal(broker.broker.journal.floor(), floor)
+  await send(broker, event('a'))
+  t.same(await kept(broker.store), [7])
+  await sweep(broker)
+  t.same(await kept(broker.store), [])
+  await broker.close()
+})
+
+t.test('a connected session that falls behind gets what one gets that returns', async (t) => {
+  const broker = await openBroker(t, { limits: { ...limits, queueLimit: 200 } })
+  const slow = await subscriber(t, broker, 'slow', { '#': 1 }, persistent)
+  const first = Array.from({ length: 1_000 }, (_, nth) => event(`s${nth % 10}`))
+  await send(broker, ...first)
+  await send(broker, retained('a', 1), retained('a', 2), control('a', Date.now() + 3_600_000), event('b'))
+  await sweep(broker)
+  await slow.next('publish', 999)
+  const before = texts(slow).length
+  acknowledge(slow)
+  await until(() => texts(slow).includes('radio/other/track other'))
+  acknowledge(slow)
+  t.same(texts(slow).slice(before), ['radio/a/track a', 'radio/a/control a', 'radio/other/track other'])
+  const { values } = await broker.metrics.messagesDropped.get()
+  t.match(
+    values.find(({ labels }) => labels.reason === 'superseded'),
+    { value: 1 },
+  )
+  await send(broker, event('live'))
+  await until(() => texts(slow).includes('radio/live/track live'))
+})
+
+t.test('one of several nodes removes, and all know from where on everything is kept', async (t) => {
+  const space = createSharedSpace()
+  const directory = t.testdir()
+  const log = pino({ level: 'silent' })
+  const start = async (name: string) => {
+    const store = space.openWatched(t)
+    const nodes = await createMembership({ store, name, idFile: join(directory, name), log })
+    const broker = await openBroker(t, { node: { store, nodes }, limits: { ...limits, history: 0 } })
+    store.start()
+    await nodes.join()
+    t.teardown(() => nodes.leave())
+    return { ...broker, store }
+  }
+  const [a, b] = [await start('a'), await start('b')]
+  await send(a, event('a'), retained('a'), control('b', Date.now() + 3_600_000), ...events('b', 5))
+  for (const node of [a, b, a, b]) {
+    await sweep(node)
+    await settled(a.store, b.store)
+  }
+  t.ok(a.broker.journal.floor() > 8)
+  t.equal(b.broker.journal.floor(), a.broker.journal.floor())
+  t.same(await kept(b.store), [2, 3])
+})
+
+t.test('after a crash a session gets again what is kept', async (t) => {
+  const space = createSharedSpace()
+  const start = async () => {
+    const store = space.openWatched(t)
+    const broker = await openBroker(t, {
+      ...{ node: { store, nodes: createOnlyNode('test') }, limits },
+    })
+    store.start()
+    return { ...broker, store }
+  }
+  const before = await start()
+  const listener = await subscriber(t, before, 'listener', { '#': 1 }, persistent)
+  await send(before, event('a'), retained('a'), event('b'), control('c', Date.now() + 3_600_000))
+  await listener.next('publish', 3)
+  await sweep(before)
+  t.same(await kept(before.store), [1, 2, 3, 4])
+  before.store.cut()
+
+  const after = await start()
+  const again = await peer(t, after, 'listener', persistent)
+  await until(() => texts(again).includes('radio/other/track other'))
+  t.same(texts(again), ['radio/a/track a', 'radio/c/control c', 'radio/other/track other'])
+  t.ok(again.packets.every((packet) => packet.cmd !== 'publish' || packet.dup))
+})
+
+/** Acknowledges all that has come. */
+function acknowledge(client: Peer): void {
+  const ids = client.packets.flatMap((packet) =>
+    packet.cmd === 'publish' && packet.messageId ? [packet.messageId] : [],
+  )
+  for (const messageId of ids) client.send({ cmd: 'puback', messageId })
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await nextTurn()
+}
