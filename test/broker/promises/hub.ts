@@ -1,0 +1,159 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { generate, parser } from 'mqtt-packet'
+import pino from 'pino'
+import type { Message } from '../../../event/message.ts'
+import { createMembership } from '../../../store/nodes/membership.ts'
+import { createOnlyNode } from '../../../store/nodes/nodes.ts'
+import { watched } from '../../../store/watched.ts'
+import { startPlainBroker } from '../../plain-broker.ts'
+import { createSharedSpace, settled } from '../../shared-store.ts'
+import type { Event } from './promises.ts'
+import { createWire } from './wire.ts'
+
+export type Hub = Awaited<ReturnType<typeof startHub>>
+
+/**
+ * Brokers on one store in memory, which outlives them: one as on an embedded store, or several that share it. Clients
+ * are connected through memory as well.
+ */
+export async function startHub(count: number, clock: () => number) {
+  const space = createSharedSpace()
+  const directory = mkdtempSync(join(tmpdir(), 'promises-'))
+  const abandoned: Promise<unknown>[] = []
+  const nodes = await startAll()
+
+  return {
+    /** A connection to a node; its end at the client. */
+    connect(index: number) {
+      const [here, there] = createWire()
+      nodeAt(index).broker.accept(there, '127.0.0.1')
+      return here
+    },
+
+    /** Sends at QoS 1 or 2. Resolves when all is acknowledged, which `accepted` tells of each. */
+    publish: (index: number, events: readonly Event[], accepted: (event: Event) => void) =>
+      nodeAt(index).publish(events, accepted),
+
+    /** All nodes have heard of all commits. */
+    settled: () => Promise.all(nodes.map(({ settled }) => settled())),
+
+    /** The node has noticed that connections have ended, and stored what it stores of them. */
+    async rests(index: number, connections: number): Promise<void> {
+      const node = nodeAt(index)
+      while (node.broker.connectionCount() > connections + 1) await nextTurn()
+      for (let turn = 0; turn < 10; turn++) await nextTurn()
+      await node.settled()
+    },
+
+    /** Nothing that the node does from here on has an effect. Starts it again. */
+    async crash(index: number): Promise<void> {
+      const { abandon } = nodeAt(index)
+      abandoned.push(abandon())
+      nodes[index] = await start(index)
+    },
+
+    async close(): Promise<void> {
+      for (const { abandon } of nodes) abandoned.push(abandon())
+      await Promise.allSettled(abandoned)
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+
+  async function startAll() {
+    const all = []
+    for (let index = 0; index < count; index++) all.push(await start(index))
+    return all
+  }
+
+  function nodeAt(index: number) {
+    const node = nodes[index % nodes.length]
+    if (!node) throw new Error('no node')
+    return node
+  }
+
+  async function start(index: number) {
+    const own = space.open()
+    const shared = count > 1 ? watched(own) : undefined
+    const store = shared ?? own
+    const log = pino({ level: 'silent' })
+    const parts = { name: `node-${index}`, idFile: join(directory, `node-${index}`), log }
+    const nodes = shared ? await createMembership({ ...parts, store: shared }) : createOnlyNode('test')
+    const plain = await startPlainBroker({
+      ...{ directory, clock, node: { store, nodes }, logLevel: 'silent', rulesOf },
+      limits: { sessionExpiryMs: 10 * 365 * 24 * 3_600_000 },
+    })
+    shared?.startWatching((reason) => Promise.reject(reason))
+    await nodes.join()
+    const { broker } = plain
+    const [here, there] = createWire()
+    broker.accept(there, '127.0.0.1')
+    const publisher = createPublisher(here, `publisher-${index}`)
+
+    return {
+      broker,
+      publish: publisher.publish,
+      settled: () => (shared ? settled(shared) : own.commit([{ tell: 'heard', value: '' }])),
+      async abandon(): Promise<void> {
+        own.cut()
+        publisher.cut()
+        await nodes.leave().catch(() => undefined)
+        await plain.close().catch(() => undefined)
+      },
+    }
+  }
+}
+
+/** What is published says itself how it is kept. */
+function rulesOf({ payload }: { payload: Buffer }): Partial<Message> {
+  const { keep, time, expires } = JSON.parse(payload.toString())
+  const until = expires === undefined ? {} : { expires }
+  const retained = keep === 'latest' ? { retained: { slot: '', time, ...until } } : {}
+  return { ...retained, queue: { keep, time, ...until } }
+}
+
+function createPublisher(socket: ReturnType<typeof createWire>[0], clientId: string) {
+  const parse = parser()
+  const waiting = new Map<number, () => void>()
+  let packetId = 0
+  parse.on('packet', (packet) => {
+    const { cmd, messageId = 0 } = packet
+    if (cmd === 'pubrec') send({ cmd: 'pubrel', messageId })
+    if (cmd !== 'puback' && cmd !== 'pubrec') return
+    waiting.get(messageId)?.()
+    waiting.delete(messageId)
+  })
+  socket.on('data', (chunk) => void (socket.destroyed || parse.parse(chunk)))
+  socket.on('error', () => undefined)
+  const closed = new Promise<void>((resolve) => socket.on('close', resolve))
+  send({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, keepalive: 0, clientId, clean: true })
+
+  return {
+    async publish(events: readonly Event[], accepted: (event: Event) => void): Promise<void> {
+      const answers = events.map((event) => {
+        packetId = (packetId % 60_000) + 1
+        const { accepted: _, ...payload } = event
+        const { topic, qos } = event
+        const messageId = packetId
+        send({
+          ...{ cmd: 'publish', topic, qos, messageId, retain: false, dup: false },
+          payload: JSON.stringify(payload),
+        })
+        return new Promise<void>((resolve) => {
+          waiting.set(messageId, () => {
+            accepted(event)
+            resolve()
+          })
+        })
+      })
+      await Promise.race([Promise.all(answers), closed])
+    },
+    cut: () => void socket.destroy(),
+  }
+
+  function send(packet: Parameters<typeof generate>[0]): void {
+    if (!socket.destroyed) socket.write(generate(packet))
+  }
+}

@@ -1,0 +1,443 @@
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
+import type { IPublishPacket } from 'mqtt-packet'
+import { startHub } from './hub.ts'
+import { createListener, type Listener } from './listener.ts'
+import {
+  type Arrival,
+  broughtBySubscribe,
+  type Event,
+  eitherWay,
+  type Filter,
+  isOutOfOrder,
+  matches,
+  type Standing,
+  whenAccepted,
+  whenCrashed,
+  whenFiltersChanged,
+  whenLeft,
+  whenReturned,
+  wrongWith,
+} from './promises.ts'
+import type { Draft, Sequence, Step } from './steps.ts'
+
+/** What must come has this time, milliseconds; only a sequence that fails waits for so long. */
+const patienceMs = Number(process.env.PROMISES_PATIENCE_MS ?? 2_000)
+/** A node that crashes may have forgotten acknowledgements of the last second; storing them takes its time. */
+const forgottenMs = 2_500
+const minute = 60_000
+
+/** What a session has of an event. */
+interface Copy {
+  standing: Standing
+  /** How often, at QoS 1 and 2; where last, and how. */
+  received: number
+  connection: number
+  packetId: number | undefined
+  qos: number
+  cameBySubscribe: boolean
+  isDeliveredAtQos2: boolean
+}
+
+interface Session {
+  name: string
+  listener: Listener
+  exists: boolean
+  isConnected: boolean
+  /** The end of its last connection is stored. */
+  isStored: boolean
+  node: number
+  filters: Map<string, Filter>
+  connection: number
+  /** How many events there were at its log-in, and when it left before. */
+  cameAt: number
+  leftAt: number
+  copies: Copy[]
+  /** Retained values that a SUBSCRIBE is to bring, by event. */
+  brought: Map<number, { is: 'must' | 'may'; times: number }>
+  /** Identifiers whose PUBREL must be repeated. */
+  released: Set<number>
+  /** Events in flight, by identifier. */
+  inFlight: Map<number, number>
+  order: Arrival[]
+  /** What was on its way at a SUBSCRIBE: by the old filters, by the new ones, or both. */
+  raced: Set<number>
+}
+
+/**
+ * Plays a sequence. What contradicts the promises, in the order in which it was seen, until a step after which there is
+ * something that does not match `except`.
+ */
+export async function play(sequence: Sequence, except?: RegExp): Promise<string[]> {
+  const events: Event[] = []
+  const problems: string[] = []
+  const packetIds = new Map<number, number>()
+  let now = Date.now()
+  let publishing: Promise<unknown>[] = []
+  const publishedAt = new Map<Event, number>()
+  const hub = await startHub(sequence.nodes, () => now)
+  const sessions = Array.from({ length: sequence.sessions }, (_, index) => createSession(`session-${index}`))
+
+  try {
+    for (const [index, step] of sequence.steps.entries()) {
+      await perform(step)
+      // The step behind it happens while it is on its way.
+      const isOnItsWay = step.act === 'publish' && !step.waits && index < sequence.steps.length - 1
+      if (!isOnItsWay) await settle()
+      if (problems.length > 0) return problems.map((problem) => `step ${index}: ${problem}`)
+    }
+    // In the end everybody gets everything, and nothing twice.
+    for (const round of [1, 2]) {
+      for (const session of sessions) {
+        if (!session.exists) continue
+        await comeBack(session, round, false)
+        await settle()
+      }
+    }
+    return problems.map((problem) => `in the end: ${problem}`)
+  } catch (error) {
+    return [...problems, `${error}`]
+  } finally {
+    for (const { listener } of sessions) listener.cut()
+    await hub.close()
+  }
+
+  async function perform(step: Step): Promise<void> {
+    const session = 'who' in step ? sessions[step.who % sessions.length] : undefined
+    const node = 'node' in step ? step.node % sequence.nodes : 0
+    if (step.act === 'publish') {
+      // What two nodes accept at the same time has no order that is known.
+      if ([...publishedAt].some(([{ accepted }, other]) => accepted === 'not yet' && other !== node))
+        await settle()
+      publish(node, step.drafts)
+    }
+    if (step.act === 'crash') await crash(node, step.turns)
+    else if (step.act === 'pass') {
+      await settle()
+      now += step.minutes * minute
+    } else if (step.act === 'pause') await delay(forgottenMs + 200)
+    else if (!session) return
+    else if (step.act === 'return') await comeBack(session, node, step.holds)
+    else if (step.act === 'end') await end(session, node)
+    else if (!session.isConnected) return
+    else if (step.act === 'subscribe') await subscribe(session, new Map(step.granted))
+    else if (step.act === 'unsubscribe') await unsubscribe(session, step.filter)
+    else if (step.act === 'leave') await leave(session, step)
+    else if (step.act === 'hold') session.listener.hold()
+    else if (step.act === 'acknowledge') session.listener.acknowledge(step.which)
+  }
+
+  function publish(node: number, drafts: readonly Draft[]): void {
+    const fresh = drafts.map(({ topic, age, lasts, qos }, index): Event => {
+      const expires = lasts === undefined ? {} : { expires: now + lasts * minute }
+      const keep = topic.startsWith('latest') ? 'latest' : 'every'
+      const number = events.length + index
+      return { number, topic, keep, time: now - age * minute, ...expires, qos, accepted: 'not yet' }
+    })
+    events.push(...fresh)
+    for (const event of fresh) {
+      publishedAt.set(event, node)
+      for (const { copies, filters, isConnected } of sessions) {
+        copies.push(newCopy(whenAccepted(event, filters, isConnected)))
+      }
+    }
+    publishing.push(
+      hub.publish(node, fresh, (event) => {
+        event.accepted = 'yes'
+      }),
+    )
+  }
+
+  async function comeBack(session: Session, node: number, holds: boolean): Promise<void> {
+    // What is accepted while the log-in is under way may have come before the choice, or after it.
+    const underway = new Set(events.filter(({ accepted }) => accepted !== 'yes'))
+    const asChosenFrom = (event: Event): Event =>
+      underway.has(event) ? { ...event, accepted: 'perhaps' } : event
+    await session.listener.connect(hub.connect(node), { clean: false, holds }, (isPresent) => {
+      if (isPresent !== session.exists) problem(session, `session present: ${isPresent}`)
+      if (session.isConnected) hasLeft(session)
+      change(
+        session,
+        ({ standing }, event) =>
+          whenReturned(standing, asChosenFrom(event), { now, events: events.map(asChosenFrom) }),
+        () => {
+          Object.assign(session, {
+            exists: true,
+            isConnected: true,
+            isStored: true,
+            node: node % sequence.nodes,
+          })
+          session.connection++
+          session.cameAt = events.length
+          session.order = []
+          session.released = new Set(session.listener.uncompleted)
+        },
+      )
+    })
+  }
+
+  async function end(session: Session, node: number): Promise<void> {
+    await session.listener.connect(hub.connect(node), { clean: true, holds: false }, (isPresent) => {
+      if (isPresent) problem(session, 'session present after a clean CONNECT')
+      session.listener.forget()
+      const { name, listener, connection } = session
+      const filters = new Map<string, Filter>()
+      const copies = events.map((event) => newCopy(whenAccepted(event, filters, false)))
+      Object.assign(session, { ...emptySession(name, listener), connection, copies, filters })
+    })
+    await session.listener.leave()
+  }
+
+  async function leave(session: Session, how: { isClean: boolean; rests: boolean }): Promise<void> {
+    if (how.isClean) await session.listener.leave()
+    else session.listener.cut()
+    hasLeft(session)
+    const others = sessions.filter(({ isConnected, node }) => isConnected && node === session.node)
+    session.isStored = how.rests
+    if (how.rests) await hub.rests(session.node, others.length)
+  }
+
+  function hasLeft(session: Session): void {
+    change(
+      session,
+      ({ standing }) => whenLeft(standing),
+      () => {
+        session.isConnected = false
+      },
+    )
+    session.leftAt = events.filter(({ accepted }) => accepted !== 'not yet').length
+    keepBrought(session)
+  }
+
+  /** What a SUBSCRIBE was to bring may come with the next connection. */
+  function keepBrought({ brought, copies }: Session): void {
+    for (const number of brought.keys()) {
+      brought.set(number, { is: 'may', times: 1 })
+      const copy = copies[number]
+      if (copy && copy.standing.is === 'never') copy.standing = { is: 'waits', choice: 'perhaps' }
+    }
+  }
+
+  async function subscribe(session: Session, granted: ReadonlyMap<string, 0 | 1 | 2>): Promise<void> {
+    for (const [number, event] of events.entries()) {
+      const copy = copyOf(session, number)
+      const { uncompleted } = session.listener
+      const isAtQos0 = [...granted].some(([filter, qos]) => qos === 0 && matches(filter, event.topic))
+      if (!isAtQos0 && copy.packetId !== undefined && uncompleted.has(copy.packetId)) continue
+      const brings = broughtBySubscribe(event, copy, granted, { now, events })
+      const { times = 0 } = session.brought.get(number) ?? {}
+      if (brings !== 'never') session.brought.set(number, { is: brings, times: times + 1 })
+    }
+    change(
+      session,
+      ({ standing }) => standing,
+      () => {
+        for (const [filter, qos] of granted) {
+          const since = session.filters.get(filter)?.since ?? events.length
+          session.filters.set(filter, { qos, since })
+        }
+      },
+    )
+    session.raced = new Set(
+      events.filter(({ accepted }) => accepted === 'not yet').map(({ number }) => number),
+    )
+    await session.listener.subscribe(granted)
+  }
+
+  async function unsubscribe(session: Session, filter: string): Promise<void> {
+    const filters = new Map(session.filters)
+    filters.delete(filter)
+    change(
+      session,
+      ({ standing }, event) =>
+        event.accepted === 'not yet' ? standing : whenFiltersChanged(standing, event, filters),
+      () => void session.filters.delete(filter),
+    )
+    await session.listener.unsubscribe(filter)
+  }
+
+  async function crash(node: number, turns: number): Promise<void> {
+    for (let turn = 0; turn < turns; turn++) await nextTurn()
+    const there = sessions.filter(
+      (session) => session.node === node && (session.isConnected || !session.isStored),
+    )
+    for (const { isConnected, listener } of there) if (isConnected) listener.cut()
+    const restarted = hub.crash(node)
+    for (const event of events) {
+      if (event.accepted !== 'not yet' || publishedAt.get(event) !== node) continue
+      event.accepted = 'perhaps'
+      for (const { copies } of sessions) {
+        const copy = copies[event.number]
+        if (copy?.standing.is === 'must') copy.standing = { is: 'may' }
+      }
+    }
+    const since = performance.now() - forgottenMs
+    for (const session of there) {
+      const { filters, isConnected: wasConnected } = session
+      change(
+        session,
+        ({ standing, cameBySubscribe, qos }, event) => {
+          const known = { filters, wasConnected, cameBySubscribe, wasQos2: qos === 2 }
+          return whenCrashed(standing, event, known, (at) => at > since)
+        },
+        () => Object.assign(session, { isConnected: false, isStored: true }),
+      )
+      // Owed and new ones come in one order.
+      session.leftAt = Infinity
+      keepBrought(session)
+    }
+    await restarted
+  }
+
+  /** Changes where events stand. Of one that is on its way it is not known whether it comes before the change. */
+  function change(session: Session, to: (copy: Copy, event: Event) => Standing, apply: () => void): void {
+    for (const event of events) {
+      const copy = copyOf(session, event.number)
+      copy.standing = to(copy, event)
+    }
+    apply()
+    for (const event of events) {
+      if (event.accepted !== 'not yet') continue
+      const copy = copyOf(session, event.number)
+      copy.standing = eitherWay(copy.standing, whenAccepted(event, session.filters, session.isConnected))
+    }
+  }
+
+  /** Everything that was begun has come to its end; what must have come by then has come. */
+  async function settle(): Promise<void> {
+    await Promise.all(publishing)
+    publishing = []
+    await hub.settled()
+    const connected = sessions.filter(({ isConnected }) => isConnected)
+    const missing = () => connected.flatMap(missingIn)
+    const deadline = performance.now() + patienceMs
+    for (let turns = 0; missing().length > 0 && performance.now() < deadline; turns++) {
+      await (turns < 300 ? nextTurn() : delay(5))
+    }
+    for (const line of missing()) note(line)
+    for (const session of connected) {
+      const answered = session.copies.map(({ standing }) => standing)
+      await session.listener.settled()
+      for (const standing of answered) if (standing.is === 'acknowledged') standing.isKnown = true
+      // It is not waited for again.
+      for (const copy of session.copies) if (copy.standing.is === 'must') copy.standing = { is: 'may' }
+      for (const due of session.brought.values()) due.is = 'may'
+      session.released.clear()
+    }
+  }
+
+  function missingIn(session: Session): string[] {
+    const { name, copies, brought, released } = session
+    const due = events.filter(({ number }) => copies[number]?.standing.is === 'must')
+    const retained = events.filter(({ number }) => brought.get(number)?.is === 'must')
+    return [
+      ...due.map(
+        (event) =>
+          `${name} misses ${about(event)}${copyOf(session, event.number).received > 0 ? ', owed' : ''}`,
+      ),
+      ...retained.map((event) => `${name} misses the retained ${about(event)}`),
+      ...[...released].map((packetId) => `${name} misses the PUBREL of ${packetId}`),
+    ]
+  }
+
+  function receive(session: Session, packet: IPublishPacket, isRepeated: boolean): void {
+    const { number } = JSON.parse(packet.payload.toString())
+    const event = events[number]
+    if (!event) throw new Error(`a message that nobody published: ${packet.topic}`)
+    const { qos, dup, retain, messageId: packetId = 0 } = packet
+    const copy = copyOf(session, number)
+    const isBroughtBySubscribe = session.brought.has(number)
+    const isReplay = isBroughtBySubscribe && retain && !dup
+    const wrong = wrongWith({ qos, dup, retain, packetId }, event, {
+      standing: copy.standing,
+      received: copy.received,
+      receivedHere:
+        copy.connection === session.connection && (copy.standing.is === 'sent' || copy.received > 0),
+      packetId: copy.packetId,
+      packetIdElsewhere: packetIds.get(number),
+      isBroughtBySubscribe,
+      isNew: number >= session.cameAt,
+      isSecondAtQos2: qos === 2 && copy.isDeliveredAtQos2 && !isRepeated,
+    })
+    if (qos > 0) {
+      const other = session.inFlight.get(packetId)
+      const stands = other === undefined ? undefined : session.copies[other]?.standing
+      if (other !== number && stands?.is === 'sent' && stands.isOwed)
+        wrong.push('its identifier is in flight')
+      const isOwed = copy.received > 0
+      if (!isReplay && !copy.cameBySubscribe) {
+        const arrival = { number, qos, isOwed }
+        const { leftAt, cameAt } = session
+        if (isOutOfOrder(arrival, session.order, { leftAt, cameAt })) wrong.push('out of order')
+        session.order.push(arrival)
+      }
+      packetIds.set(number, packetIds.get(number) ?? packetId)
+      session.inFlight.set(packetId, number)
+      if (!isReplay || !copy.cameBySubscribe) copy.cameBySubscribe = isReplay
+      if (!isRepeated) copy.isDeliveredAtQos2 = qos === 2
+      copy.standing = { is: 'sent', isOwed: true }
+      copy.received++
+      copy.packetId = packetId
+      copy.qos = qos
+    } else if (!isReplay && !session.raced.has(number)) copy.standing = { is: 'never', why: 'QoS 0' }
+    copy.connection = session.connection
+    const { times = 0 } = session.brought.get(number) ?? {}
+    if (isReplay && times > 1) session.brought.set(number, { is: 'may', times: times - 1 })
+    else if (isReplay) session.brought.delete(number)
+    for (const line of wrong) problem(session, `gets ${about(event)}: ${line}`)
+  }
+
+  function problem({ name }: { name: string }, text: string): void {
+    note(`${name} ${text}`)
+  }
+
+  function note(line: string): void {
+    if (!except?.test(line)) problems.push(line)
+  }
+
+  function createSession(name: string): Session {
+    const standsAs = (packetId: number, standing: Standing) => {
+      const copy = session.copies[session.inFlight.get(packetId) ?? -1]
+      if (copy) copy.standing = standing
+    }
+    const listener = createListener(name, {
+      publish: (packet, isRepeated) => receive(session, packet, isRepeated),
+      answered: (packetId) => {
+        const copy = session.copies[session.inFlight.get(packetId) ?? -1]
+        if (copy?.qos === 2) standsAs(packetId, { is: 'sent', isOwed: false })
+        else standsAs(packetId, { is: 'acknowledged', isKnown: false, at: performance.now() })
+      },
+      pubrel: (packetId) => {
+        session.released.delete(packetId)
+        // It is stored, so not even a crash brings the message back.
+        const copy = session.copies[session.inFlight.get(packetId) ?? -1]
+        if (copy?.standing.is === 'sent')
+          standsAs(packetId, { is: 'acknowledged', isKnown: true, at: -Infinity })
+      },
+    })
+    const session = emptySession(name, listener)
+    return session
+  }
+}
+
+function emptySession(name: string, listener: Listener): Session {
+  return {
+    ...{ name, listener, exists: false, isConnected: false, isStored: true, node: 0 },
+    ...{ filters: new Map(), connection: 0, cameAt: 0, leftAt: 0, copies: [], brought: new Map() },
+    ...{ released: new Set(), inFlight: new Map(), order: [], raced: new Set() },
+  }
+}
+
+function newCopy(standing: Standing): Copy {
+  const nothing = { received: 0, connection: -1, packetId: undefined, qos: 0 }
+  return { standing, ...nothing, cameBySubscribe: false, isDeliveredAtQos2: false }
+}
+
+function copyOf({ copies }: Session, number: number): Copy {
+  const copy = copies[number]
+  if (!copy) throw new Error(`no event ${number}`)
+  return copy
+}
+
+function about({ number, topic, keep, qos }: Event): string {
+  return `${number} (${topic}, QoS ${qos}${keep === 'latest' ? ', retained' : ''})`
+}

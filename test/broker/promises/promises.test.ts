@@ -1,0 +1,84 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { play } from './play.ts'
+import { type Sequence, type Step, sequences } from './steps.ts'
+
+/*
+ * Whatever happens, in whatever order: every session gets what it was promised (`promises.ts`). It is watched from
+ * outside: packets go in and come out, nodes crash and start again on the same store.
+ *
+ * `PROMISES_RUNS=10000` plays more sequences, `PROMISES_SEED` and `PROMISES_PATH` those of a failure again.
+ * `PROMISES_EXCEPT` is a pattern of problems that are let pass.
+ * `PROMISES_SURVEY=1` tells in how many of the sequences which problems came first.
+ */
+const runs = Number(process.env.PROMISES_RUNS ?? 300)
+const seed = Number(process.env.PROMISES_SEED ?? 1)
+const path = process.env.PROMISES_PATH
+const except = process.env.PROMISES_EXCEPT ? new RegExp(process.env.PROMISES_EXCEPT) : undefined
+const longestMs = 60_000 + runs * 500
+
+t.test(`${runs} sequences keep the promises, seed ${seed}`, { timeout: 2 * longestMs }, async (t) => {
+  if (process.env.PROMISES_SURVEY) return survey(t)
+  const holds = fc.asyncProperty(sequences, async (sequence) => {
+    const problems = await play(sequence, except)
+    if (problems.length > 0) throw new Error(problems.join('\n'))
+  })
+  const given = path === undefined ? {} : { path }
+  await t.resolves(
+    fc.assert(holds, { numRuns: runs, seed, ...given, interruptAfterTimeLimit: longestMs }),
+    `PROMISES_SEED=${seed}`,
+  )
+})
+
+t.test(
+  `a node forgets nothing that is older than a second, seed ${seed}`,
+  { timeout: 120_000 },
+  async (t) => {
+    const some = fc.sample(sequences, { numRuns: 12, seed })
+    const found = await Promise.all(some.map((sequence) => play(withPauses(sequence), except)))
+    for (const [index, problems] of found.entries()) {
+      const [sequence] = some.slice(index)
+      if (sequence && problems.length > 0) t.fail(shown(withPauses(sequence), problems))
+    }
+  },
+)
+
+/** Before the first crash there is time to store what was acknowledged. */
+function withPauses({ steps, ...rest }: Sequence): Sequence {
+  const pause: Step = { act: 'pause' }
+  const isCrash = ({ act }: Step) => act === 'crash'
+  const first = steps.findIndex(isCrash)
+  const head = first < 0 ? steps : steps.slice(0, first)
+  const tail = first < 0 ? [] : steps.slice(first + 1)
+  return { ...rest, steps: [...head, pause, { act: 'crash', node: 0, turns: 0 }, ...tail] }
+}
+
+/** Problems by kind, with the shortest sequence of each. */
+async function survey(t: { comment(text: string): void; same(found: unknown, wanted: unknown): void }) {
+  const kinds = new Map<string, { count: number; shortest: string }>()
+  for (const sequence of fc.sample(sequences, { numRuns: runs, seed })) {
+    const problems = await play(sequence, except)
+    for (const kind of new Set(problems.map((problem) => `${sequence.nodes}: ${kindOf(problem)}`))) {
+      const text = shown(sequence, problems)
+      const { count, shortest } = kinds.get(kind) ?? { count: 0, shortest: text }
+      kinds.set(kind, { count: count + 1, shortest: text.length < shortest.length ? text : shortest })
+    }
+  }
+  const sorted = [...kinds].sort(([, a], [, b]) => b.count - a.count)
+  for (const [kind, { count, shortest }] of sorted) t.comment(`${count} × ${kind}\n${shortest}`)
+  t.same(
+    sorted.map(([kind, { count }]) => `${count} × ${kind}`),
+    [],
+  )
+}
+
+function kindOf(problem: string): string {
+  return problem
+    .replace(/^(step \d+|in the end): /, '')
+    .replace(/\(\w+\/./g, '(')
+    .replace(/\d+/g, 'N')
+}
+
+function shown({ nodes, steps }: Sequence, problems: readonly string[]): string {
+  return [`${nodes} nodes`, ...steps.map((step) => JSON.stringify(step)), ...problems].join('\n')
+}

@@ -1,0 +1,161 @@
+import t from 'tap'
+import {
+  broughtBySubscribe,
+  type Event,
+  eitherWay,
+  type Filter,
+  isOutOfOrder,
+  type Standing,
+  whenAccepted,
+  whenCrashed,
+  whenFiltersChanged,
+  whenLeft,
+  whenReturned,
+  wrongWith,
+} from './promises.ts'
+
+/* The rules that sessions are judged by, as tables: a judge that finds nothing wrong proves nothing. */
+
+const every: Event = { number: 5, topic: 'e/1', keep: 'every', time: 50, qos: 1, accepted: 'yes' }
+const latest: Event = { ...every, topic: 'l/1', keep: 'latest' }
+const qos1 = new Map<string, Filter>([['#', { qos: 1, since: 0 }]])
+const qos0 = new Map<string, Filter>([['#', { qos: 0, since: 0 }]])
+const late = new Map<string, Filter>([['#', { qos: 1, since: 6 }]])
+const none = new Map<string, Filter>()
+const waits: Standing = { is: 'waits', choice: 'newest' }
+const sent: Standing = { is: 'sent', isOwed: true }
+const acknowledged: Standing = { is: 'acknowledged', isKnown: true, at: 100 }
+const short = (standing: Standing) =>
+  [standing.is, 'why' in standing && standing.why, 'choice' in standing && standing.choice]
+    .filter(Boolean)
+    .join(': ')
+
+t.test('accepted', async (t) => {
+  t.equal(short(whenAccepted(every, qos1, true)), 'must')
+  t.equal(short(whenAccepted(every, qos1, false)), 'waits: newest')
+  t.equal(short(whenAccepted(every, qos0, true)), 'may')
+  t.equal(short(whenAccepted(every, qos0, false)), 'never: QoS 0')
+  t.equal(short(whenAccepted(every, none, true)), 'never: no filter')
+})
+
+t.test('left, and come back', async (t) => {
+  const newer: Event = { ...latest, number: 6, time: 60 }
+  const older: Event = { ...latest, number: 6, time: 40 }
+  const rows: [string, Standing, Event, Event[], number?][] = [
+    ['must', sent, every, []],
+    ['never: acknowledged', acknowledged, every, []],
+    ['may', { ...acknowledged, isKnown: false }, every, []],
+    ['must', waits, every, []],
+    ['never: expired', waits, { ...every, expires: 90 }, []],
+    ['must', waits, { ...every, expires: 91 }, []],
+    ['never: expired', sent, { ...every, expires: 90 }, []],
+    ['never: expired', waits, { ...latest, expires: 90 }, []],
+    ['must', waits, latest, [older]],
+    ['never: superseded', waits, latest, [newer]],
+    ['never: superseded', waits, older, [latest]],
+    ['may', waits, latest, [{ ...newer, accepted: 'perhaps' }]],
+    ['may', waits, { ...latest, accepted: 'perhaps' }, []],
+    ['may', waits, { ...older, accepted: 'perhaps' }, [latest]],
+    ['must', sent, latest, [newer]],
+    ['may', whenLeft({ is: 'must' }), latest, [newer]],
+    ['must', whenLeft({ is: 'must' }), every, []],
+    ['never: QoS 0', whenLeft({ is: 'may', isQos0: true }), every, []],
+  ]
+  for (const [wanted, standing, event, others] of rows) {
+    const found = whenReturned(standing, event, { now: 90, events: [event, ...others] })
+    t.equal(short(found), wanted, `${short(standing)} of ${JSON.stringify(event)}`)
+  }
+})
+
+t.test('filters removed', async (t) => {
+  t.equal(short(whenFiltersChanged({ is: 'must' }, every, none)), 'never: filter removed')
+  t.equal(short(whenFiltersChanged({ is: 'must' }, every, late)), 'never: filter removed')
+  t.equal(short(whenFiltersChanged({ is: 'must' }, every, qos1)), 'must')
+  t.same(whenFiltersChanged(sent, every, none), sent, 'what was begun is completed')
+})
+
+t.test('crashed', async (t) => {
+  const session = { filters: qos1, wasConnected: true, cameBySubscribe: false, wasQos2: false }
+  const after = (standing: Standing, fields: Partial<typeof session> = {}, since = 0) =>
+    whenCrashed(standing, latest, { ...session, ...fields }, (at) => at > since)
+  t.equal(short(after({ is: 'must' })), 'waits: all')
+  t.same(after(sent), sent)
+  t.same(after(sent, { filters: none }), { is: 'sent', isOwed: false })
+  t.same(after(sent, { filters: none, wasQos2: true }), sent)
+  t.same(after(acknowledged), { ...acknowledged, isKnown: false }, 'within the last second')
+  t.same(after(acknowledged, {}, 100), acknowledged, 'before')
+  t.same(after(waits, { wasConnected: true }), waits)
+  t.equal(short(after(waits, { wasConnected: false })), 'waits: newest, perhaps all')
+  const all = whenReturned({ is: 'waits', choice: 'all' }, latest, {
+    now: 0,
+    events: [latest, { ...latest, number: 6, time: 60 }],
+  })
+  t.equal(short(all), 'must', 'unconflated')
+})
+
+t.test('brought by SUBSCRIBE', async (t) => {
+  const brings = (standing: Standing, event = latest, qos: 0 | 1 = 1, filter = 'l/+') =>
+    broughtBySubscribe(event, { standing, qos: 1 }, new Map([[filter, qos]]), { now: 90, events: [event] })
+  t.equal(brings({ is: 'never', why: 'no filter' }), 'must')
+  t.equal(brings(acknowledged), 'must')
+  t.equal(brings(sent), 'never', 'it is in flight')
+  t.equal(brings(sent, latest, 0), 'may')
+  t.equal(brings(acknowledged, every, 1, '#'), 'never')
+  t.equal(brings(acknowledged, latest, 1, 'e/+'), 'never')
+  t.equal(brings(acknowledged, { ...latest, expires: 90 }), 'never')
+})
+
+t.test('at the same time as something else', async (t) => {
+  t.equal(short(eitherWay({ is: 'must' }, { is: 'must' })), 'must')
+  t.equal(short(eitherWay({ is: 'must' }, { is: 'never', why: 'no filter' })), 'may')
+  t.equal(short(eitherWay(whenLeft({ is: 'must' }), waits)), 'waits: newest, perhaps all')
+  t.equal(short(eitherWay({ is: 'never', why: 'no filter' }, waits)), 'waits: perhaps')
+  t.same(eitherWay(sent, waits), sent)
+})
+
+t.test('a PUBLISH', async (t) => {
+  const packet = { qos: 1, dup: false, retain: false, packetId: 7 } as const
+  const known = {
+    standing: { is: 'must' } as Standing,
+    received: 0,
+    receivedHere: false,
+    packetId: undefined,
+    packetIdElsewhere: undefined,
+    isBroughtBySubscribe: false,
+    isNew: true,
+    isSecondAtQos2: false,
+  }
+  const rows: [string[], object, object][] = [
+    [[], {}, {}],
+    [['DUP, and it is new'], { dup: true }, {}],
+    [[], { dup: true }, { isNew: false }],
+    [['again without DUP'], {}, { received: 1 }],
+    [[], { dup: true }, { received: 1, packetId: 7 }],
+    [['identifier 7, in place of 8'], { dup: true }, { received: 1, packetId: 8 }],
+    [['identifier 7, another session got it under 8'], {}, { packetIdElsewhere: 8 }],
+    [['must not come: superseded'], {}, { standing: { is: 'never', why: 'superseded' } }],
+    [['twice in one connection'], {}, { received: 1, receivedHere: true, standing: sent }],
+    [['again after its acknowledgement'], { dup: true }, { received: 1, standing: acknowledged }],
+    [['QoS 0 though more was granted'], { qos: 0 }, {}],
+    [['more QoS than was granted'], {}, { standing: { is: 'may', isQos0: true } }],
+    [['QoS 2 of 1'], { qos: 2 }, {}],
+    [['QoS 2 twice', 'QoS 2 of 1'], { qos: 2 }, { isSecondAtQos2: true }],
+    [['retain, and no SUBSCRIBE'], { retain: true }, {}],
+    [[], { retain: true }, { isBroughtBySubscribe: true, received: 1, standing: acknowledged }],
+  ]
+  for (const [wanted, sentAs, knownAs] of rows) {
+    const found = wrongWith({ ...packet, ...sentAs }, every, { ...known, ...knownAs })
+    t.same(found.sort(), wanted.sort(), JSON.stringify([sentAs, knownAs]))
+  }
+})
+
+t.test('the order', async (t) => {
+  const arrival = (number: number, isOwed = false, qos = 1) => ({ number, isOwed, qos })
+  const marks = { leftAt: 10, cameAt: 20 }
+  t.notOk(isOutOfOrder(arrival(6), [arrival(5)], marks))
+  t.ok(isOutOfOrder(arrival(5), [arrival(6)], marks))
+  t.ok(isOutOfOrder(arrival(5), [arrival(6, false, 2)], marks))
+  t.notOk(isOutOfOrder(arrival(25), [arrival(26, false, 2)], marks), 'live, at another QoS')
+  t.notOk(isOutOfOrder(arrival(12), [arrival(5, true)], marks))
+  t.ok(isOutOfOrder(arrival(5, true), [arrival(12)], marks), 'what is owed comes first')
+})

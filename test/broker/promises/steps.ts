@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+
+export const filters = ['#', 'latest/+', 'latest/1', 'every/#', 'every/1', '+/1', '+/2'] as const
+export const topics = ['latest/1', 'latest/2', 'every/1', 'every/2'] as const
+
+/** What happens; every step can be done in every situation, if only as nothing. */
+export type Step =
+  | { act: 'publish'; node: number; drafts: Draft[]; waits: boolean }
+  | { act: 'subscribe'; who: number; granted: [string, 0 | 1 | 2][] }
+  | { act: 'unsubscribe'; who: number; filter: string }
+  /** With a DISCONNECT or without; the next step comes when that is stored, or at once. */
+  | { act: 'leave'; who: number; isClean: boolean; rests: boolean }
+  /** A take-over where the session is connected; `holds`: it acknowledges later. */
+  | { act: 'return'; who: number; node: number; holds: boolean }
+  | { act: 'hold'; who: number }
+  | { act: 'acknowledge'; who: number; which: 'all' | 'first half' | 'last half' }
+  /** The session is discarded. */
+  | { act: 'end'; who: number; node: number }
+  /** After so many turns of the event loop. */
+  | { act: 'crash'; node: number; turns: number }
+  | { act: 'pass'; minutes: number }
+  /** Longer than a node may forget. */
+  | { act: 'pause' }
+
+export interface Draft {
+  topic: (typeof topics)[number]
+  /** How old it is, and for how long it is valid, minutes. */
+  age: number
+  lasts: number | undefined
+  qos: 1 | 2
+}
+
+/** What happens to so many sessions on so many nodes. */
+export interface Sequence {
+  nodes: number
+  sessions: number
+  steps: Step[]
+}
+
+const who = fc.nat(1)
+const node = fc.nat(1)
+const qos = fc.constantFrom(1, 1, 2, 0) as fc.Arbitrary<0 | 1 | 2>
+const draft: fc.Arbitrary<Draft> = fc.record({
+  topic: fc.constantFrom(...topics),
+  age: fc.nat(5),
+  lasts: fc.option(fc.integer({ min: 1, max: 3 }), { nil: undefined, freq: 3 }),
+  qos: fc.constantFrom(1, 1, 2),
+})
+const filter = fc.constantFrom(...filters)
+
+function step<Act extends Step['act']>(act: Act, fields: object): fc.Arbitrary<Step> {
+  return fc.record({ act: fc.constant(act), ...fields }) as unknown as fc.Arbitrary<Step>
+}
+
+const publish = step('publish', {
+  node,
+  drafts: fc.array(draft, { minLength: 1, maxLength: 4 }),
+  waits: fc.boolean(),
+})
+const subscribe = step('subscribe', {
+  who,
+  granted: fc.array(fc.tuple(filter, qos), { minLength: 1, maxLength: 2 }),
+})
+const comeBack = step('return', { who, node, holds: fc.boolean() })
+const leave = step('leave', { who, isClean: fc.boolean(), rests: fc.boolean() })
+const which = fc.constantFrom('all', 'first half', 'last half')
+
+const anything = fc.oneof(
+  { weight: 8, arbitrary: publish },
+  { weight: 3, arbitrary: subscribe },
+  { weight: 1, arbitrary: step('unsubscribe', { who, filter }) },
+  { weight: 4, arbitrary: leave },
+  { weight: 5, arbitrary: comeBack },
+  { weight: 1, arbitrary: step('hold', { who }) },
+  { weight: 2, arbitrary: step('acknowledge', { who, which }) },
+  { weight: 1, arbitrary: step('end', { who, node }) },
+  { weight: 2, arbitrary: step('crash', { node, turns: fc.nat(12) }) },
+  { weight: 1, arbitrary: step('pass', { minutes: fc.integer({ min: 1, max: 2 }) }) },
+)
+
+/** Sequences on one node or two. They begin with one session that has filters, or two. */
+export const sequences: fc.Arbitrary<Sequence> = fc
+  .record({
+    nodes: fc.constantFrom(1, 1, 2),
+    first: fc.array(fc.tuple(comeBack, subscribe), { minLength: 1, maxLength: 2 }),
+    rest: fc.array(anything, { minLength: 3, maxLength: 24, size: 'max' }),
+  })
+  .map(({ nodes, first, rest }) => {
+    const visits = first.flatMap((visit, who) => visit.map((step): Step => ({ ...step, who }) as Step))
+    return { nodes, sessions: 2, steps: [...visits, ...rest] }
+  })

@@ -1,0 +1,27 @@
+import { Duplex } from 'node:stream'
+
+/** The two ends of a connection in memory. What is written to one arrives at the other in a later turn. */
+export function createWire(): [Duplex, Duplex] {
+  const ends: [Duplex, Duplex] = [createEnd(() => ends[1]), createEnd(() => ends[0])]
+  return ends
+}
+
+function createEnd(other: () => Duplex): Duplex {
+  const hand = (chunk: Buffer | null, done: () => void) =>
+    setImmediate(() => {
+      if (!other().destroyed) other().push(chunk)
+      done()
+    })
+  return new Duplex({
+    allowHalfOpen: true,
+    read: () => undefined,
+    write: (chunk, _encoding, done) => void hand(chunk, done),
+    writev: (chunks, done) => void hand(Buffer.concat(chunks.map(({ chunk }) => chunk)), done),
+    final: (done) => void hand(null, done),
+    // Like a reset: what is on its way is lost.
+    destroy(error, done) {
+      setImmediate(() => other().destroy())
+      done(error)
+    },
+  })
+}
