@@ -17,11 +17,6 @@ export interface Verdict {
   faults: readonly Fault[]
   /** What the hub promises, and the observations that contradict it. */
   findings: { claim: string; problems: string[] }[]
-  /**
-   * Promises that the hub does not keep yet. A node that was away loads queues again, and sends acknowledged messages
-   * once more. When sessions read from a place in one journal, this belongs to the findings.
-   */
-  notYet: { claim: string; problems: string[] }[]
   /** What events and sessions of findings went through, milliseconds since the first fault could happen. */
   trails: string[]
   /** Figures of the run. */
@@ -128,8 +123,6 @@ export async function check(
     { claim: 'webhooks get every event, in order', problems: webhookProblems(webhooks, livestreams, sent) },
     { claim: 'every node retains the newest values', problems: await retainedProblems(nodes, login, sent) },
     { claim: 'what was revoked gets in nowhere', problems: await revocations.admitted() },
-  ]
-  const notYet = [
     {
       claim: 'nothing is sent again in a connection that acknowledged it',
       problems: sessions.flatMap(({ record }) => sentAgain(record, sent)),
@@ -147,7 +140,7 @@ export async function check(
     `the first fault could happen at ${Math.round(began)}`,
     ...trailsOf(problems, sessions, sent, began),
   ]
-  return { faults, findings, notYet, summary, trails }
+  return { faults, findings, summary, trails }
 }
 
 /** The trails behind problems that name a session and an event. */

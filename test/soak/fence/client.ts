@@ -87,10 +87,10 @@ export async function enter(
     },
 
     /** The return code of the SUBACK. */
-    async subscribe(filter: string): Promise<number> {
+    async subscribe(filter: string, qos: 0 | 1 | 2 = 1): Promise<number> {
       const id = nextId()
       const granted = answerTo('suback', id)
-      send({ cmd: 'subscribe', messageId: id, subscriptions: [{ topic: filter, qos: 1 }] })
+      send({ cmd: 'subscribe', messageId: id, subscriptions: [{ topic: filter, qos }] })
       const [code] = (await granted).granted
       return Number(code)
     },

@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Livestream } from '../../../validator/feed/feed.ts'
 import { control, controlTopic, data, dataTopic, playing, playingTopic } from '../../events.ts'
 import type { Issued } from '../../start-hub.ts'
-import { type Client, enter } from './client.ts'
-import type { ClusterNode } from './cluster.ts'
+import { type Client, type Door, enter } from './client.ts'
 import type { Sent, Step } from './judge.ts'
 import type { Random } from './random.ts'
 
@@ -18,7 +17,7 @@ export function createPublisher(parts: {
   qos: 1 | 2
   login: Issued
   livestreams: readonly [Livestream, ...Livestream[]]
-  nodes: readonly [ClusterNode, ...ClusterNode[]]
+  nodes: readonly [Door, ...Door[]]
   random: Random
   /** Where all publishers note what they send. */
   sent: Sent[]

@@ -1,0 +1,283 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { call } from '../../../cli/connection.ts'
+import { stations } from '../../events.ts'
+import { patienceMs } from '../../patience.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
+import { type Client, type Door, enter } from '../fence/client.ts'
+import { type Sent, type SessionRecord, sentAgain } from '../fence/judge.ts'
+import { createPublisher, markerOf } from '../fence/publishers.ts'
+import { createRandom, type Random } from '../fence/random.ts'
+
+/*
+ * kill -9 under load, again and again, with persistent sessions of each QoS that stay, or come and go, and publishers
+ * that do so too. CRASH_ROUNDS sets how often, CRASH_SEED what clients do; the node's steps between them are its own.
+ */
+const rounds = Number(process.env.CRASH_ROUNDS ?? 3)
+const seed = process.env.CRASH_SEED ?? '1'
+/** What is chosen at a log-in, or accepted, has been sent after so long, milliseconds. */
+const servedMs = 1_000
+
+onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, async (t, store) => {
+  const home = await temporaryDirectory(t)
+  const limits = { HUB_PUBLISH_RATE: '0', HUB_QUEUE_LIMIT: '100000', HUB_MAX_CONNECTIONS_PER_ADDRESS: '0' }
+  const start = () => spawnHub(t, home, { ...limits, ...store })
+  let hub = await start()
+  const door: Door = {
+    index: 0,
+    get mqttPort() {
+      return hub.mqttPort
+    },
+    get caPath() {
+      return hub.caPath
+    },
+  }
+  const sent: Sent[] = []
+  const publishers = await Promise.all(
+    ([1, 2, 1, 2] as const).map(async (qos, index) => {
+      const [first, second] = stations[index] ?? []
+      if (!first) throw new Error(`the sample feed has no institution ${index}`)
+      const name = `studio-${index}-qos-${qos}`
+      const login = await issue(hub, { role: 'publisher', label: name, institutions: [first.institution.id] })
+      const livestreams = [first, ...(second ? [second] : [])] as const
+      const random = createRandom(`${seed} ${name}`)
+      return { random, ...createPublisher({ name, qos, login, livestreams, nodes: [door], random, sent }) }
+    }),
+  )
+  const login = await issue(hub, { role: 'subscriber', label: 's', filters: ['radio/#'] })
+  const sessions = ([0, 1, 2] as const).flatMap((qos) =>
+    (['stays', 'comes and goes', 'is often away'] as const).map((habit) =>
+      createVisitor({ door, login, qos, habit, random: createRandom(`${seed} ${qos} ${habit}`) }),
+    ),
+  )
+  t.teardown(() => Promise.all([...sessions, ...publishers].map((client) => client.leave())))
+
+  let isOver = false
+  const isDone = () => isOver
+  await Promise.all(sessions.map(({ comeIn }) => comeIn()))
+  const running = Promise.all([
+    ...sessions.map((session) => session.run(isDone)),
+    ...publishers.map((publisher) => publishOn(publisher, isDone)),
+  ])
+  const acknowledged = () => sent.filter(({ acknowledgedAt }) => acknowledgedAt !== undefined).length
+  const chance = createRandom(`${seed} kills`)
+  for (let round = 0; round < rounds; round++) {
+    const enough = acknowledged() + chance.between(100, 400)
+    const deadline = performance.now() + patienceMs
+    while (acknowledged() < enough && performance.now() < deadline) await delay(chance.between(1, 20))
+    await hub.stop('SIGKILL')
+    hub = await start()
+  }
+  isOver = true
+  await running
+
+  // Everybody is there, and has time.
+  await Promise.all(sessions.map(({ comeIn }) => comeIn()))
+  const lost = () => sessions.flatMap((session) => missing(session, sent))
+  for (const end = performance.now() + patienceMs; lost().length > 0 && performance.now() < end; )
+    await delay(50)
+  const deliveries = sessions.reduce((sum, { record }) => sum + record.received.length, 0)
+  t.comment(`${acknowledged()} events, ${deliveries} deliveries, seed ${seed}`)
+  t.ok(acknowledged() > rounds * 100, 'there was something to lose')
+  t.same(lost(), [], 'every acknowledged event reaches every session that is owed it')
+  t.same(
+    sessions.flatMap((session) => uninvited(session, sent)),
+    [],
+    'nothing waits for sessions that were granted QoS 0',
+  )
+  t.same(
+    sessions.flatMap(({ record }) => sentAgain(record, sent)),
+    [],
+    'nothing comes twice in one connection without DUP',
+  )
+  const published = new Set(sent.map(({ marker }) => marker))
+  t.same(
+    sessions.flatMap(({ record }) => record.received.filter(({ marker }) => !published.has(marker))),
+    [],
+    'and nothing that was not published',
+  )
+  await hub.stop('SIGTERM')
+})
+
+/** A connection of a session: when the client began to connect, when it was in, and when it left, or lost it. */
+interface Visit {
+  asked: number
+  from: number
+  until: number
+  /** Until when what was accepted was sent for certain, and is owed: the client may leave before it is. */
+  begun: number
+}
+
+interface Visited {
+  qos: 0 | 1 | 2
+  record: SessionRecord
+  visits: readonly Visit[]
+  subscribedAt: number
+}
+
+/**
+ * Acknowledged events that a session of QoS 1 and above should have got, and did not: all control events; of the others
+ * those that were accepted while it was connected, and at each log-in the newest of a topic.
+ */
+function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
+  if (qos === 0) return []
+  const got = new Set(record.received.map(({ marker }) => marker))
+  const due = sent.filter((event) => event.sentAt > subscribedAt && event.acknowledgedAt !== undefined)
+  const wanted = due.filter(
+    (event) => event.kind === 'control' || visits.some(({ from, begun }) => isWithin(from, begun, event)),
+  )
+  const ofEach = wanted
+    .filter(({ marker }) => !got.has(marker))
+    .map((event) => `${record.clientId} misses ${event.marker} (${event.kind}, ${placeOf(event, visits)})`)
+  const served = visits.filter(({ from, until }) => until - from > servedMs)
+  const newest = served.flatMap((visit) =>
+    [...newestBefore(visit, due)].filter(([topic, event]) => {
+      const since = sent
+        .slice(sent.indexOf(event))
+        .filter((other) => other.topic === topic && other.sentAt < visit.from)
+      return !since.some(({ marker }) => got.has(marker))
+    }),
+  )
+  return [
+    ...ofEach,
+    ...newest.map(([topic, { marker }]) => `${record.clientId} misses ${marker}, newest of ${topic}`),
+  ]
+}
+
+/** For the report of a finding. */
+function placeOf({ sentAt, acknowledgedAt = Infinity }: Sent, visits: readonly Visit[]): string {
+  const visit = visits.find(({ from, until }) => sentAt > from && acknowledgedAt < until)
+  if (!visit) return 'it was away'
+  const [after, before] = [sentAt - visit.from, visit.until - acknowledgedAt].map(Math.round)
+  const how = visit.begun < visit.until ? 'it left' : 'the node was killed'
+  return `sent ${after} ms after the log-in, acknowledged ${before} ms before ${how}`
+}
+
+function newestBefore({ asked }: Visit, due: readonly Sent[]): Map<string, Sent> {
+  const before = due.filter(({ acknowledgedAt = Infinity }) => acknowledgedAt < asked)
+  return new Map(before.map((event) => [event.topic, event]))
+}
+
+function isWithin(from: number, until: number, { sentAt, acknowledgedAt = Infinity }: Sent): boolean {
+  return sentAt > from && acknowledgedAt < until
+}
+
+/** Events that were published while a session of QoS 0 was away, and came to it all the same. */
+function uninvited({ qos, record, visits }: Visited, sent: readonly Sent[]): string[] {
+  if (qos > 0) return []
+  const got = new Set(record.received.filter(({ isRetained }) => !isRetained).map(({ marker }) => marker))
+  const away = visits.slice(1).map(({ asked }, index) => ({ from: visits[index]?.until ?? 0, until: asked }))
+  return sent
+    .filter((event) => event.attempts === 1 && away.some(({ from, until }) => isWithin(from, until, event)))
+    .filter(({ marker }) => got.has(marker))
+    .map(({ marker }) => `${record.clientId} gets ${marker}`)
+}
+
+/** The client of a persistent session that subscribes once. */
+function createVisitor(parts: {
+  door: Door
+  login: Issued
+  qos: 0 | 1 | 2
+  habit: 'stays' | 'comes and goes' | 'is often away'
+  random: Random
+}) {
+  const { door, login, qos, habit, random } = parts
+  const clientId = `${habit.replaceAll(' ', '-')}-qos-${qos}`
+  const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
+  const visits: Visit[] = []
+  let client: Client | undefined
+  let subscribedAt = Infinity
+
+  return {
+    qos,
+    record,
+    visits,
+    get subscribedAt() {
+      return subscribedAt
+    },
+    comeIn,
+    leave: async () => client?.leave(),
+
+    async run(isOver: () => boolean): Promise<void> {
+      while (!isOver()) {
+        await comeIn()
+        const stay = habit === 'stays' ? Infinity : random.between(50, 1_500)
+        for (const end = performance.now() + stay; client?.isOpen && performance.now() < end && !isOver(); ) {
+          await delay(20)
+        }
+        if (habit === 'stays' || isOver()) continue
+        await goOut()
+        await delay(habit === 'is often away' ? random.between(1_000, 2_500) : random.between(0, 300))
+      }
+    },
+  }
+
+  async function goOut(): Promise<void> {
+    const visit = visits.at(-1)
+    if (visit && client?.isOpen) {
+      visit.until = performance.now()
+      visit.begun = visit.until - servedMs
+    }
+    if (random.happens(0.5)) client?.cut()
+    else await client?.leave()
+  }
+
+  /** As often as it takes; at once where it is in already. */
+  async function comeIn(): Promise<void> {
+    while (!client?.isOpen) {
+      try {
+        const asked = performance.now()
+        const connection = visits.length
+        client = await enter(door, {
+          ...{ login, clientId, clean: false },
+          onMessage: ({ payload, retain, dup }) => {
+            const marker = markerOf(payload)
+            const flags = { isRetained: retain, isDuplicate: dup }
+            record.received.push({ marker, at: performance.now(), ...flags, connection })
+          },
+        })
+        const visit: Visit = { asked, from: performance.now(), until: Infinity, begun: Infinity }
+        visits.push(visit)
+        void client.closed.then(() => {
+          visit.until = Math.min(visit.until, performance.now())
+          visit.begun = Math.min(visit.begun, visit.until)
+        })
+        if (subscribedAt !== Infinity) continue
+        await client.subscribe('radio/#', qos)
+        // Overlapping; what a session gets does not depend on it.
+        await client.subscribe('radio/+/control', qos)
+        subscribedAt = performance.now()
+      } catch {
+        client?.cut()
+        await delay(50)
+      }
+    }
+  }
+}
+
+/** Publishes one event behind the other, and goes now and then. */
+async function publishOn(
+  { publish, leave, livestreams, random }: ReturnType<typeof createPublisher> & { random: Random },
+  isOver: () => boolean,
+): Promise<void> {
+  const [first] = livestreams
+  if (!first) return
+  while (!isOver()) {
+    const livestream = random.oneOf([first, ...livestreams])
+    await publish(livestream, random.oneOf(['control', 'track', 'track', 'data'] as const))
+    if (random.happens(0.02)) {
+      await leave()
+      await delay(random.between(0, 300))
+    }
+  }
+}
+
+async function issue(
+  { adminSocket }: { adminSocket: string },
+  request: Record<string, unknown>,
+): Promise<Issued> {
+  const answer = await call(adminSocket, 'credentials.add', request, 'tester')
+  if ('error' in answer) throw new Error(answer.error.message)
+  return answer.result as Issued
+}
