@@ -8,6 +8,7 @@ import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
 import { push } from './scenarios/push.ts'
 import { retained } from './scenarios/retained.ts'
+import { sessions } from './scenarios/sessions.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { systems } from './stage.ts'
 
@@ -21,6 +22,7 @@ const scenarios: Record<string, Scenario> = {
   growth,
   push,
   'slow-readers': slowReaders,
+  sessions,
   attacks,
 }
 

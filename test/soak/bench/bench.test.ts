@@ -23,6 +23,42 @@ t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   t.ok(rows[0].ratios['plain Aedes'].p99 > 0)
 })
 
+t.test('sessions: four comparisons, each kind beside the one that it is measured by', async (t) => {
+  const sizes = [
+    '--offline',
+    '0,3',
+    '--connected',
+    '3',
+    '--returning',
+    '3',
+    '--topics',
+    '12',
+    '--sessions',
+    '3',
+  ]
+  const short = ['--events', '20', '--seconds', '1', '--history', '20', '--warm', '24', '--runs', '1']
+  const { stdout } = await bench('sessions', '--peers', 'hub', ...sizes, ...short, '--json')
+  const { rows } = JSON.parse(stdout).results.sessions
+  t.strictSame(
+    rows.map((row: { case: string }) => row.case),
+    [
+      '0 offline sessions',
+      '3 offline sessions',
+      '3 connected clean sessions, QoS 1',
+      '3 connected persistent sessions, QoS 1',
+      '3 clean sessions subscribe, 12 topics',
+      '3 persistent sessions return, 12 topics',
+      'start: an empty store',
+      'start: 3 sessions, 20 events before',
+    ],
+  )
+  const [, offline, , connected, , returned, , started] = rows.map((row: { figures: object }) => row.figures)
+  t.match(offline, { cpuTimes: Number, acknowledged: 100 })
+  t.match(connected, { deliveryTimes: Number, deliveryLost: 0 })
+  t.match(returned, { servedTimes: Number, missing: 0 })
+  t.match(started, { readyMore: Number })
+})
+
 t.test('attacks: a row for each, and 1 at the end when one is outside of the measure', async (t) => {
   const short = ['--alone', '1', '--seconds', '1', '--after', '1', '--connections', '1', '--addresses', '1']
   const options = ['attacks', '--only', 'pipelined-gets,empty-services', ...short, '--json']

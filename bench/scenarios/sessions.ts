@@ -1,0 +1,53 @@
+import type { Sample, Scenario } from '../scenario.ts'
+import { connected, connectedFigures } from '../sessions/connected.ts'
+import { offline, offlineFigures } from '../sessions/offline.ts'
+import { type Part, stores } from '../sessions/part.ts'
+import { returning, returningFigures } from '../sessions/returning.ts'
+import { starting, startingFigures } from '../sessions/starting.ts'
+
+const parts: Record<string, Part> = { offline, connected, return: returning, start: starting }
+const tables = [offlineFigures, connectedFigures, returningFigures, startingFigures]
+
+export const sessions: Scenario = {
+  about:
+    'What persistent sessions cost, on both stores, in four comparisons. **offline**: an event for sessions on ' +
+    '`radio/#` (QoS 1) that nobody is connected to, beside a node without any: CPU time with --inflight events on ' +
+    'their way, then how long PUBACK takes at --rate events a second. **connected**: a delivery to persistent sessions ' +
+    'beside one to clean ones on the same node; on Redis also what a second node does that nobody uses. **return**: ' +
+    'all sessions come back at once, each to catch up with every topic and without a new SUBSCRIBE, beside as many ' +
+    'clean ones that subscribe and get the retained values; memory is resident, at most. **start**: from the start of ' +
+    'the process until `hub ready`. Every phase is bounded: --seconds for what is measured, three times as long for ' +
+    'what is awaited, --bound seconds to make sessions or to serve them. ∞ is what did not come in time, and where a ' +
+    'node no longer keeps up, more sessions are not tried. Nodes and Redis have half of the cores, the clients the other.',
+  options: {
+    runs: [3],
+    offline: [0, 1000, 10_000, 100_000],
+    events: [3000],
+    inflight: [10],
+    rate: [10],
+    seconds: [10],
+    connected: [300],
+    returning: [3000],
+    topics: [300],
+    atonce: [500],
+    sessions: [100_000],
+    history: [100_000],
+    warm: [6000],
+    bound: [600],
+  },
+  parts: Object.keys(parts),
+  figures: { ...offlineFigures, ...connectedFigures, ...returningFigures, ...startingFigures },
+  tables: tables.map((figures) => Object.keys(figures)),
+  compared: [],
+
+  async measure(options, asked, say, only) {
+    const samples: Sample[] = []
+    for (const [name, part] of Object.entries(parts)) {
+      if (only.length > 0 && !only.includes(name)) continue
+      for (const [word, store] of Object.entries(stores)) {
+        if (asked.length === 0 || asked.includes(word)) samples.push(...(await part(store, options, say)))
+      }
+    }
+    return samples
+  },
+}

@@ -1,0 +1,90 @@
+import type { Usage } from '../child.ts'
+import { keepApart } from '../cores.ts'
+import { deliver, joinCrowd, warmUp } from '../delivery.ts'
+import { startHubPeer } from '../peers/hub.ts'
+import type { Peer } from '../peers/peer.ts'
+import { counted, type Sample, single } from '../scenario.ts'
+import { type Act, onStage } from '../stage.ts'
+import { type Part, roomFor } from './part.ts'
+
+export const connectedFigures = {
+  delivery: 'CPU per delivery, µs',
+  deliveryTimes: 'times that to clean ones',
+  deliveryRedis: 'CPU of Redis per delivery, µs',
+  deliveryIdle: 'CPU of an idle node per delivery, µs',
+  deliveryLost: 'lost',
+}
+
+/**
+ * What a delivery at QoS 1 costs to clean and to persistent sessions that are connected: to the same node, each kind
+ * subscribed to a livestream of its own. On Redis a second node stands beside it, which nobody uses.
+ */
+export const connected: Part = async (store, options, say) => {
+  const count = single(options, 'connected')
+  const rate = single(options, 'rate')
+  const events = Math.ceil(rate * single(options, 'seconds'))
+  const start = (of: Parameters<typeof store.start>[0]) => store.start(of, roomFor(count))
+  return onStage([start], { apart: true }, async ([act], ground) => {
+    if (!act) return []
+    const { peer } = act
+    const idle = peer.redis && (await startHubPeer(ground, peer.redis.env))
+    try {
+      if (idle) await keepApart(idle.pids, [])
+      const kinds = ['clean', 'persistent'].map((kind, index) => {
+        const { login, livestreams } = peer.publishers[index] ?? { login: undefined, livestreams: [] }
+        return { kind, login, livestreams: livestreams.slice(0, 1) }
+      })
+      await publishFor(act, kinds)
+      await warmUp([act], single(options, 'warm'))
+      for (const { kind, livestreams } of kinds) {
+        const filter = `radio/${livestreams[0]?.id}/#`
+        await joinCrowd(act, { count, qos: 1, clean: kind === 'clean', filter })
+      }
+      const samples: Sample[] = []
+      // The first is not counted.
+      for (let run = 0; run <= single(options, 'runs'); run++) {
+        const costs: { kind: string; figures: Awaited<ReturnType<typeof costOf>> }[] = []
+        for (const kind of run % 2 === 0 ? kinds.toReversed() : kinds) {
+          await publishFor(act, [kind])
+          const figures = await costOf(act, idle, { events, rate, subscribers: count })
+          say(`${store.name}: run ${run}, ${kind.kind}: ${JSON.stringify(figures)}`)
+          costs.push({ kind: kind.kind, figures })
+        }
+        const clean = costs.find(({ kind }) => kind === 'clean')?.figures.delivery ?? NaN
+        for (const { kind, figures } of run === 0 ? [] : costs) {
+          const name = `${counted(count, `connected ${kind} session`)}, QoS 1`
+          const all = { ...figures, deliveryTimes: figures.delivery / clean }
+          samples.push({ case: name, system: store.name, run, figures: all })
+        }
+      }
+      return samples
+    } finally {
+      await idle?.stop()
+    }
+  })
+}
+
+async function publishFor({ peer, publishers }: Act, logins: Peer['publishers']): Promise<void> {
+  await publishers.ask('leave', {})
+  await publishers.ask('join', { address: peer.address, count: logins.length, logins })
+}
+
+async function costOf(act: Act, idle: Peer | undefined, of: Parameters<typeof deliver>[1]) {
+  const others = [act.peer.redis, idle]
+  const usages = () => Promise.all(others.map((other) => other?.usage()))
+  const before = await usages()
+  const { cpu, lost, received } = await deliver(act, of)
+  const after = await usages()
+  const [redis, node] = others.map((_, index) => cpuBetween(before[index], after[index], received))
+  return {
+    delivery: cpu,
+    ...(redis !== undefined && { deliveryRedis: redis }),
+    ...(node !== undefined && { deliveryIdle: node }),
+    deliveryLost: lost,
+  }
+}
+
+/** Microseconds per delivery. */
+function cpuBetween(before: Usage | undefined, after: Usage | undefined, deliveries: number) {
+  return before && after ? ((after.cpuMs - before.cpuMs) * 1000) / deliveries : undefined
+}

@@ -1,0 +1,105 @@
+import { joinPublishers, warmUp } from '../delivery.ts'
+import { counted, list, type Options, type Sample, single } from '../scenario.ts'
+import { type Act, onStage } from '../stage.ts'
+import { leaveBehind, type Part, roomFor } from './part.ts'
+
+export const offlineFigures = {
+  cpu: 'CPU per event, µs',
+  cpuOfNone: 'with none, µs',
+  cpuTimes: 'times that with none',
+  p50: 'until PUBACK at a steady pace, p50, ms',
+  p99: 'p99, ms',
+  acknowledged: 'acknowledged, %',
+  pacedCpu: 'CPU per event at that pace, µs',
+  redisCpu: 'CPU of Redis per event, µs',
+  commands: 'commands of Redis per event',
+  bytes: 'bytes to Redis per event',
+}
+
+const turns = 10
+const names = ['cpu', 'redisCpu', 'commands', 'bytes'] as const
+
+/** What an event costs with so many sessions that nobody is connected to, beside a node that has none. */
+export const offline: Part = async (store, options, say) => {
+  const counts = list(options, 'offline')
+  const start = (ground: Parameters<typeof store.start>[0]) =>
+    store.start(ground, roomFor(Math.max(...counts)))
+  return onStage([start, start], { apart: true }, async ([none, some]) => {
+    if (!none || !some) return []
+    for (const act of [none, some]) {
+      await joinPublishers(act, 1)
+      await warmUp([act], single(options, 'warm'))
+    }
+    const samples: Sample[] = []
+    for (const wanted of counts) {
+      const made = await leaveBehind(some, { count: wanted, seconds: single(options, 'bound') })
+      say(`${store.name}: ${made} of ${wanted} sessions are there`)
+      for (let run = 1; run <= single(options, 'runs'); run++) {
+        const [cost, ofNone] = await costsOf([some, none], options)
+        if (!cost || !ofNone) throw new Error('nothing was measured')
+        const { isOverwhelmed, ...paced } = await pace(some, options)
+        const compared = { cpuOfNone: ofNone.cpu, cpuTimes: cost.cpu / ofNone.cpu }
+        const figures = { ...cost, ...compared, ...paced }
+        say(`${store.name}: ${made} offline, run ${run}: ${JSON.stringify(figures)}`)
+        samples.push({ case: counted(made, 'offline session'), system: store.name, run, figures })
+        if (isOverwhelmed || made < wanted) {
+          say(`${store.name}: more are not measured, it does not keep up with these`)
+          return samples
+        }
+      }
+    }
+    return samples
+  })
+}
+
+/**
+ * What an event costs each, with --inflight of them on their way. They take turns, and often: a moment in which the
+ * machine was busy with something else falls on both.
+ */
+async function costsOf(acts: readonly Act[], options: Options) {
+  const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
+  // The first turn is not counted, unless it is the last because a node does not keep up.
+  for (let turn = 0; turn <= turns; turn++) {
+    for (const { act, total } of all) {
+      const before = await usageOf(act)
+      const { sent, acknowledged } = await act.publishers.ask('flood', {
+        count: Math.ceil(single(options, 'events') / turns),
+        inFlight: single(options, 'inflight'),
+        lasts: single(options, 'seconds') / turns,
+        within: single(options, 'seconds') * 3,
+      })
+      const after = await usageOf(act)
+      const isLast = acknowledged < sent
+      if (isLast) turn = turns
+      else if (turn === 0) continue
+      total.events += acknowledged
+      for (const name of names) total[name] += after[name] - before[name]
+    }
+  }
+  return all.map(({ act, total }) => {
+    const { cpu, ...ofRedis } = Object.fromEntries(names.map((name) => [name, total[name] / total.events]))
+    return { cpu: cpu ?? NaN, ...(act.peer.redis && ofRedis) }
+  })
+}
+
+/** What the node and its Redis have used: CPU time in microseconds. */
+async function usageOf({ peer }: Act) {
+  const [node, redis] = [await peer.usage(), await peer.redis?.usage()]
+  const { commands, bytes } = (await peer.redis?.counters()) ?? { commands: 0, bytes: 0 }
+  return { cpu: node.cpuMs * 1000, redisCpu: (redis?.cpuMs ?? 0) * 1000, commands, bytes }
+}
+
+/** So many events a second, whether they are acknowledged or not. */
+async function pace({ peer, publishers }: Act, options: Options) {
+  const [rate, seconds] = [single(options, 'rate'), single(options, 'seconds')]
+  const count = Math.ceil(rate * seconds)
+  const before = await peer.usage()
+  await publishers.ask('pace', { count, intervalMs: 1000 / rate })
+  const { acknowledged, p50, p99 } = await publishers.ask('settle', { count, seconds: seconds * 3 })
+  const after = await peer.usage()
+  return {
+    ...{ p50, p99, acknowledged: (acknowledged / count) * 100 },
+    pacedCpu: ((after.cpuMs - before.cpuMs) * 1000) / acknowledged,
+    isOverwhelmed: acknowledged < count,
+  }
+}

@@ -1,0 +1,49 @@
+import { join } from 'node:path'
+import type { Ground } from '../peers/ground.ts'
+import { startHubPeer } from '../peers/hub.ts'
+import type { Peer } from '../peers/peer.ts'
+import { startHubOnRedis, startRedis } from '../peers/redis.ts'
+import type { Options, Sample } from '../scenario.ts'
+import type { Act } from '../stage.ts'
+
+type Env = Record<string, string>
+
+/** What a hub stores in. Undefined: not installed here. */
+export interface Store {
+  name: Peer['name']
+  /** A node on a store of its own. */
+  start(ground: Ground, env?: Env): Promise<Peer | undefined>
+  /** A store that outlives nodes. */
+  open(ground: Ground, name: string): Promise<{ env: Env; stop(): Promise<void> } | undefined>
+}
+
+export const stores: Record<'hub' | 'redis', Store> = {
+  hub: {
+    name: 'hub',
+    start: startHubPeer,
+    open: async (ground, name) => ({
+      env: { HUB_DATA_DIR: join(ground.directory, name) },
+      stop: async () => {},
+    }),
+  },
+  redis: { name: 'hub on Redis', start: startHubOnRedis, open: startRedis },
+}
+
+/** One of the comparisons of the scenario, on one store. */
+export type Part = (store: Store, options: Options, say: (line: string) => void) => Promise<Sample[]>
+
+/** Lets one credential have so many sessions. */
+export function roomFor(sessions: number): Env {
+  return { HUB_MAX_SESSIONS_PER_CREDENTIAL: String(sessions + 1) }
+}
+
+/** Leaves sessions on `radio/#` behind, without clients, until there are `count`; how many there are in time. */
+export async function leaveBehind(
+  { peer, crowd }: Act,
+  of: { count: number; seconds: number },
+): Promise<number> {
+  const first = (await peer.sessions?.()) ?? 0
+  const joining = { address: peer.address, login: peer.subscriber, filter: 'radio/#', qos: 1 }
+  await crowd.ask('leaveBehind', { ...joining, first, count: of.count - first, seconds: of.seconds })
+  return (await peer.sessions?.()) ?? 0
+}

@@ -1,0 +1,85 @@
+import { enterCrowd, joinPublishers } from '../delivery.ts'
+import { watchMemory } from '../memory.ts'
+import { counted, type Options, type Sample, single } from '../scenario.ts'
+import { type Act, onStage } from '../stage.ts'
+import { type Part, roomFor } from './part.ts'
+
+export const returningFigures = {
+  served: 'all served after, s',
+  servedTimes: 'times that of clean ones',
+  servedCpu: 'CPU per message, µs',
+  growth: 'memory growth, MiB',
+  missing: 'missing',
+}
+
+const kinds = ['clean', 'persistent'] as const
+
+/**
+ * How long it takes to bring one value of every topic to many clients that come at once: to persistent sessions, which
+ * were away when it was published, and to clean ones, which subscribe. Each kind has a fresh node in every run, on
+ * which it was before.
+ */
+export const returning: Part = async (store, options, say) => {
+  const [count, livestreams] = [single(options, 'returning'), single(options, 'topics')]
+  const start = (ground: Parameters<typeof store.start>[0]) => store.start(ground, roomFor(count))
+  const samples: Sample[] = []
+  for (let run = 1; run <= single(options, 'runs'); run++) {
+    const served = await onStage([start, start], { livestreams, apart: true }, async (acts) => {
+      const ways = kinds.flatMap((kind, index) => {
+        const act = acts[index]
+        return act ? [{ kind, act }] : []
+      })
+      for (const { kind, act } of ways) {
+        await enterCrowd(act, { count, qos: 1, clean: kind === 'clean' })
+        await act.crowd.ask('leave', { loggedOut: true })
+        await joinPublishers(act, act.peer.publishers.length)
+        const { acknowledged } = await act.publishers.ask('each', { seconds: single(options, 'bound') })
+        say(`${store.name}: run ${run}, ${kind}: ${acknowledged} of ${livestreams} are published`)
+      }
+      const results: { kind: string; figures: Awaited<ReturnType<typeof serve>> }[] = []
+      for (const { kind, act } of run % 2 === 0 ? ways.toReversed() : ways) {
+        const figures = await serve(act, kind === 'clean', options, say)
+        say(`${store.name}: run ${run}, ${kind}: ${JSON.stringify(figures)}`)
+        results.push({ kind, figures })
+      }
+      return results
+    })
+    const clean = served.find(({ kind }) => kind === 'clean')?.figures.served ?? NaN
+    for (const { kind, figures } of served) {
+      const way = kind === 'clean' ? 'subscribe' : 'return'
+      samples.push({
+        case: `${counted(count, `${kind} session`)} ${way}, ${counted(livestreams, 'topic')}`,
+        system: store.name,
+        run,
+        figures: { ...figures, servedTimes: figures.served / clean },
+      })
+    }
+  }
+  return samples
+}
+
+/** Infinite if not all are served in time. */
+async function serve(
+  { peer, crowd }: Act,
+  subscribes: boolean,
+  options: Options,
+  say: (line: string) => void,
+) {
+  const count = single(options, 'returning') * single(options, 'topics')
+  const before = await peer.usage({ collected: true })
+  const watch = watchMemory(peer.pids[0] ?? 0)
+  await crowd.ask('begin', { room: count })
+  // Who was not let in is missed below.
+  const comeBack = { resume: false, atOnce: single(options, 'atonce'), subscribes }
+  void crowd.ask('comeBack', comeBack).catch((error) => say(String(error)))
+  const { received, ms } = await crowd.ask('finish', { count, seconds: single(options, 'bound') })
+  const after = await peer.usage()
+  const { growth } = await watch.end()
+  await crowd.ask('leave', {})
+  return {
+    served: received < count ? Infinity : ms / 1000,
+    servedCpu: ((after.cpuMs - before.cpuMs) * 1000) / received,
+    growth: growth / 1024 ** 2,
+    missing: count - received,
+  }
+}

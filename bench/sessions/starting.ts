@@ -1,0 +1,85 @@
+import { variableNames } from '../../config/config.ts'
+import { joinPublishers } from '../delivery.ts'
+import { residentMemory } from '../memory.ts'
+import { startNode } from '../node.ts'
+import { type Ground, prepareGround } from '../peers/ground.ts'
+import { nodeEnv, startHubPeer } from '../peers/hub.ts'
+import { counted, type Options, type Sample, single } from '../scenario.ts'
+import { actOf } from '../stage.ts'
+import { leaveBehind, type Part, roomFor } from './part.ts'
+
+export const startingFigures = {
+  ready: 'ready after, s',
+  readyMore: 'later than with an empty store, s',
+  readyMemory: 'memory then, MB',
+}
+
+/** How long a node takes to start on a store with many sessions and a long history, and on an empty one. */
+export const starting: Part = async (store, options, say) => {
+  const ground = await prepareGround()
+  const stops: (() => Promise<void>)[] = [ground.remove]
+  try {
+    const places = []
+    for (const isFull of [false, true]) {
+      const place = await store.open(ground, isFull ? 'full' : 'empty')
+      if (!place) return []
+      stops.push(place.stop)
+      const env = { ...place.env, ...envOf(ground, options) }
+      places.push({ isFull, env, name: await fill(ground, env, isFull ? options : undefined) })
+      say(`${store.name}: ${places.at(-1)?.name}`)
+    }
+    const samples: Sample[] = []
+    for (let run = 1; run <= single(options, 'runs'); run++) {
+      const starts: { isFull: boolean; name: string; ready: number; readyMemory: number }[] = []
+      for (const { isFull, env, name } of run % 2 === 0 ? places.toReversed() : places) {
+        const node = await startNode(env, undefined, true)
+        const memory = await residentMemory(node.pid)
+        await node.stop()
+        say(`${store.name}: run ${run}, ${name}: ready after ${node.readyMs.toFixed(0)} ms`)
+        starts.push({ isFull, name, ready: node.readyMs / 1000, readyMemory: (memory?.now ?? NaN) / 1e6 })
+      }
+      const empty = starts.find(({ isFull }) => !isFull)?.ready ?? NaN
+      for (const { isFull, name, ready, readyMemory } of starts) {
+        const figures = { ready, ...(isFull && { readyMore: ready - empty }), readyMemory }
+        samples.push({ case: `start: ${name}`, system: store.name, run, figures })
+      }
+    }
+    return samples
+  } finally {
+    for (const stop of stops.reverse()) await stop()
+  }
+}
+
+/** What there is afterwards, in words. Without options: what every node has. */
+async function fill(ground: Ground, env: Record<string, string>, options?: Options): Promise<string> {
+  const peer = await startHubPeer(ground, env)
+  const stops = [peer.stop]
+  try {
+    if (!options) return 'an empty store'
+    const seconds = single(options, 'bound')
+    const act = await actOf(peer, stops)
+    await joinPublishers(act, peer.publishers.length)
+    // First, because a session that is there may cost something with every event.
+    const flood = { count: single(options, 'history'), inFlight: 100, lasts: seconds, within: seconds }
+    const { acknowledged } = await act.publishers.ask('flood', flood)
+    const sessions = await leaveBehind(act, { count: single(options, 'sessions'), seconds })
+    return `${counted(sessions, 'session')}, ${counted(acknowledged, 'event')} before`
+  } finally {
+    for (const stop of stops.reverse()) await stop()
+  }
+}
+
+/** With room for the sessions, and in a hub that keeps one for the whole history. */
+function envOf(ground: Ground, options: Options): Record<string, string> {
+  const count = single(options, 'history')
+  const livestreams = ground.institutions.reduce((sum, each) => sum + each.livestreams.length, 0)
+  const history = {
+    HUB_HISTORY: String(Math.max(1, Math.ceil(count / livestreams))),
+    HUB_HISTORY_BYTES: String(Math.max(1, count) * 2048),
+  }
+  return {
+    ...nodeEnv(ground),
+    ...roomFor(single(options, 'sessions')),
+    ...Object.fromEntries(Object.entries(history).filter(([name]) => variableNames.includes(name))),
+  }
+}
