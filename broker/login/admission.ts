@@ -81,8 +81,9 @@ export function createAdmission(parts: {
       }
       // From here on a revocation finds the connection, also while it waits.
       connection.principal = principal
-      // One log-in per client id at a time: a second one finds the first finished, and takes it over.
-      link.logInDone = await logIns.take(clientId)
+      // One log-in per client id at a time: a second one finds the first finished, and takes it over. Also where the
+      // first one's client has gone: what the store is doing for it comes to an end before.
+      const logInDone = await logIns.take(clientId)
       let isIn = false
       try {
         if (connection.destroyed) return connackCode.serverUnavailable
@@ -104,8 +105,12 @@ export function createAdmission(parts: {
         if (!(error instanceof ForeignSession)) throw error
         return refuse(link, 'client-id', connackCode.identifierRejected, username)
       } finally {
-        // It may have gone while the store worked; then nobody else will end what was begun.
-        if (!isIn) await end(link, 'before log-in')
+        if (isIn) link.logInDone = logInDone
+        else {
+          // It may have gone while the store worked; then nobody else will end what was begun.
+          await end(link, 'before log-in')
+          logInDone()
+        }
       }
       log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
       return connackCode.accepted

@@ -134,10 +134,14 @@ export function createSessions(parts: {
       if (record) await removeStored(record)
     },
 
-    /** Ends a session that its client was never told of; a log-in behind it replaces it anyway. */
-    async giveUp(session: Session): Promise<void> {
-      if (claiming.has(session.clientId)) letGo(session)
-      else await drop(session.clientId)
+    /** Ends a session that its client was never told of. */
+    async giveUp({ clientId }: Session): Promise<void> {
+      try {
+        await drop(clientId)
+      } catch (error) {
+        // Another node has it by now.
+        if (!(error instanceof ConditionFailed)) throw error
+      }
     },
 
     /** Logs in again who is connected here: the others took this node for dead. */
@@ -203,9 +207,6 @@ export function createSessions(parts: {
     known.set(stored)
     session.storedVersion = stored.version
     session.storedUpTo = stored.upTo
-    // Of a log-in that was given up a moment ago.
-    const other = here.get(clientId)
-    if (other) letGo(other)
     here.set(clientId, session)
     grants.join(session)
     return { session, resumed: record !== undefined }
@@ -301,7 +302,8 @@ export function createSessions(parts: {
     const { clientId } = record
     const removed = record.clean ? [] : await leftovers(clientId)
     // Where nodes share the store, that decides.
-    const isCurrent = known.get(clientId)?.version === record.version && !claiming.has(clientId)
+    const isReplaced = !record.clean && claiming.has(clientId)
+    const isCurrent = known.get(clientId)?.version === record.version && !isReplaced
     if (!nodes.isShared && !isCurrent) throw new ConditionFailed(recordKey(clientId))
     try {
       await store.commit([...removalOf(record), ...removed])

@@ -126,9 +126,8 @@ t.test('a log-in that fails leaves the session to the one that came behind it', 
   first.socket.destroy()
   await gone(broker)
   const second = await rawClient(t, broker.port)
-  const storingNext = store.hold(touches('session/'))
   second.send(connect('c'))
-  await storingNext
+  await openConnections(broker, 1)
   store.release()
   await second.next('connack')
   subscribe(second, 1, { a: 1 })
@@ -148,9 +147,8 @@ t.test('a log-in that its client gave up leaves the session to the one that came
   first.socket.destroy()
   await gone(broker)
   const second = await rawClient(t, broker.port)
-  const storingNext = store.hold(touches('session/'))
   second.send(connect('c'))
-  await storingNext
+  await openConnections(broker, 1)
   store.release()
   await second.next('connack')
   await second.settled()
@@ -160,6 +158,40 @@ t.test('a log-in that its client gave up leaves the session to the one that came
   subscribe(second, 1, { a: 1 })
   await second.next('suback')
   t.ok(await broker.store.get('session/c'), 'and stored')
+})
+
+t.test('a clean log-in waits for the one in front of it, also where that client has gone', async (t) => {
+  const store = createFailingStore()
+  let authenticated = 0
+  const broker = await openBroker(t, {
+    wrapStore: store.wrap,
+    access: {
+      authenticate: () => {
+        authenticated++
+        return broker.everybody
+      },
+    },
+  })
+  const login = { username: 'u', password: Buffer.from('p') }
+  const storing = store.hold(touches('session/'))
+  const first = await rawClient(t, broker.port)
+  first.send(connect('c', login))
+  await storing
+  first.socket.destroy()
+  await gone(broker)
+  const second = await rawClient(t, broker.port)
+  second.send(connect('c', { ...login, clean: true }))
+  while (authenticated < 2) await new Promise((resolve) => setImmediate(resolve))
+  // Nothing of it is stored, so the store would not keep it back.
+  await new Promise((resolve) => setImmediate(resolve))
+  store.release()
+  t.match(await second.next('connack'), { returnCode: 0, sessionPresent: false })
+  subscribe(second, 1, { a: 1 })
+  await second.next('suback')
+  second.send(publish('a', 1))
+  t.equal((await second.next('publish')).topic, 'a')
+  t.match(await broker.broker.session('c'), { clientId: 'c', connected: true })
+  t.equal(await broker.store.get('session/c'), undefined, 'nothing of the first is left')
 })
 
 t.test('a revocation finds clients that wait for their log-in', async (t) => {
