@@ -46,7 +46,7 @@ for (const { name, scenario, options } of asked.runs) {
     say(line)
     process.exitCode = 1
   }
-  if (asked.page) writePage(name, scenario, rows, `npm run bench -- ${name}${asked.told}`)
+  if (asked.page) writePage(name, scenario, asked.only, rows, `npm run bench -- ${name}${asked.told}`)
 }
 if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), results })}\n`)
 
@@ -85,7 +85,7 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
   for (const name of names.length > 0 ? names : Object.keys(scenarios)) {
     const scenario = Object.hasOwn(scenarios, name) ? scenarios[name] : undefined
     if (!scenario) return { problem: `${name} is unknown` }
-    const unknownPart = asked.only.find((part) => !scenario.parts?.includes(part))
+    const unknownPart = asked.only.find((part) => !Object.hasOwn(scenario.parts ?? {}, part))
     if (unknownPart !== undefined) return { problem: `${name} has no part ${unknownPart}` }
     for (const [flag, values] of Object.entries(told)) {
       if (!Object.hasOwn(scenario.options, flag)) return { problem: `${name} has no --${flag}` }
@@ -99,7 +99,7 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
 function usageText(): string {
   const lines = Object.entries(scenarios).map(([name, { options, parts }]) => {
     const flags = Object.entries(options).map(([flag, values]) => `--${flag} ${values.join(',')}`)
-    if (parts) flags.push(`--only ${parts.join(',')}`)
+    if (parts) flags.push(`--only ${Object.keys(parts).join(',')}`)
     return `  ${name.padEnd(14)}${flags.join(' ')}`
   })
   const peers = Object.keys(systems).join(',')

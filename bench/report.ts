@@ -147,21 +147,32 @@ the same run, with load generators in processes of their own on the same machine
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
 `
 
-/** Writes a scenario into the page; what it says of others stays. */
-export function writePage(name: string, scenario: Scenario, rows: readonly Row[], command: string): void {
+/** Writes a scenario, or only some parts of it, into the page; what it says of others stays. */
+export function writePage(
+  name: string,
+  scenario: Scenario,
+  only: readonly string[],
+  rows: readonly Row[],
+  command: string,
+): void {
+  const parts = Object.entries(scenario.parts ?? {}).filter(
+    ([part]) => only.length === 0 || only.includes(part),
+  )
+  const title = only.length === 0 ? name : `${name}: ${only.join(', ')}`
+  const about = [scenario.about, ...parts.map(([, text]) => text)].filter(Boolean).join(' ')
   const before = existsSync(page) ? readFileSync(page, 'utf8') : ''
   const [, ...sections] = before.split(/^## /m)
   const { cpu, memory, versions, date } = machine()
   const runs = Math.max(...rows.map((row) => row.runs))
-  const section = `${name}
+  const section = `${title}
 
-${scenario.about}
+${about}
 
 \`${command}\`, ${runs} runs, ${date}: ${cpu}, ${memory}; ${versions}.
 
 ${toTables(rows, scenario)}
 `
-  const kept = sections.filter((other) => !other.startsWith(`${name}\n`)).map((other) => `${other.trim()}\n`)
+  const kept = sections.filter((other) => !other.startsWith(`${title}\n`)).map((other) => `${other.trim()}\n`)
   const all = [...kept, section].sort()
   writeFileSync(page, [introduction, ...all.map((each) => `## ${each}`)].join('\n'))
 }

@@ -22,8 +22,8 @@ export interface Scenario {
   tables?: readonly (readonly string[])[]
   /** Figures whose ratios to the other systems are shown. */
   compared: readonly string[]
-  /** What `--only` can choose from, if anything. */
-  parts?: readonly string[]
+  /** What `--only` can choose from, if anything, each with what the page says of it. */
+  parts?: Readonly<Record<string, string>>
   /** Figures that are 1 for yes and 0 for no. */
   yesNo?: readonly string[]
   /** `peers`: the systems asked for. `say` shows how far it is. `only`: the parts asked for. */

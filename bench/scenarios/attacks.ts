@@ -34,7 +34,7 @@ export const attacks: Scenario = {
     memory: [0],
     floods: [0],
   },
-  parts: Object.keys(plans),
+  parts: Object.fromEntries(Object.keys(plans).map((name) => [name, ''])),
   figures: {
     sent: 'sent, MB',
     units: 'sent, pieces',

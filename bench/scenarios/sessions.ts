@@ -5,20 +5,38 @@ import { type Part, stores } from '../sessions/part.ts'
 import { returning, returningFigures } from '../sessions/returning.ts'
 import { starting, startingFigures } from '../sessions/starting.ts'
 
-const parts: Record<string, Part> = { offline, connected, return: returning, start: starting }
+const comparisons: Record<string, { compare: Part; about: string }> = {
+  offline: {
+    compare: offline,
+    about:
+      '**offline**: an event for sessions on `radio/#` (QoS 1) that nobody is connected to, beside a node without any: ' +
+      'CPU time with --inflight events on their way, then how long PUBACK takes at --rate events a second. Where a node ' +
+      'no longer keeps up, more sessions are not tried.',
+  },
+  connected: {
+    compare: connected,
+    about:
+      '**connected**: a delivery to persistent sessions beside one to clean ones on the same node; on Redis also what a ' +
+      'second node does that nobody uses.',
+  },
+  return: {
+    compare: returning,
+    about:
+      '**return**: all sessions come back at once, each to catch up with every topic and without a new SUBSCRIBE, beside ' +
+      'as many clean ones that subscribe and get the retained values; memory is resident, at most.',
+  },
+  start: {
+    compare: starting,
+    about: '**start**: from the start of the process until `hub ready`.',
+  },
+}
 const tables = [offlineFigures, connectedFigures, returningFigures, startingFigures]
 
 export const sessions: Scenario = {
   about:
-    'What persistent sessions cost, on both stores, in four comparisons. **offline**: an event for sessions on ' +
-    '`radio/#` (QoS 1) that nobody is connected to, beside a node without any: CPU time with --inflight events on ' +
-    'their way, then how long PUBACK takes at --rate events a second. **connected**: a delivery to persistent sessions ' +
-    'beside one to clean ones on the same node; on Redis also what a second node does that nobody uses. **return**: ' +
-    'all sessions come back at once, each to catch up with every topic and without a new SUBSCRIBE, beside as many ' +
-    'clean ones that subscribe and get the retained values; memory is resident, at most. **start**: from the start of ' +
-    'the process until `hub ready`. Every phase is bounded: --seconds for what is measured, three times as long for ' +
-    'what is awaited, --bound seconds to make sessions or to serve them. ∞ is what did not come in time, and where a ' +
-    'node no longer keeps up, more sessions are not tried. Nodes and Redis have half of the cores, the clients the other.',
+    'What persistent sessions cost, on both stores. Every phase is bounded: --seconds for what is measured, three times ' +
+    'as long for what is awaited, --bound seconds to make sessions or to serve them. ∞ is what did not come in time. ' +
+    'Nodes and Redis have half of the cores, the clients the other.',
   options: {
     runs: [3],
     offline: [0, 1000, 10_000, 100_000],
@@ -35,17 +53,17 @@ export const sessions: Scenario = {
     warm: [6000],
     bound: [600],
   },
-  parts: Object.keys(parts),
+  parts: Object.fromEntries(Object.entries(comparisons).map(([name, { about }]) => [name, about])),
   figures: { ...offlineFigures, ...connectedFigures, ...returningFigures, ...startingFigures },
   tables: tables.map((figures) => Object.keys(figures)),
   compared: [],
 
   async measure(options, asked, say, only) {
     const samples: Sample[] = []
-    for (const [name, part] of Object.entries(parts)) {
+    for (const [name, { compare }] of Object.entries(comparisons)) {
       if (only.length > 0 && !only.includes(name)) continue
       for (const [word, store] of Object.entries(stores)) {
-        if (asked.length === 0 || asked.includes(word)) samples.push(...(await part(store, options, say)))
+        if (asked.length === 0 || asked.includes(word)) samples.push(...(await compare(store, options, say)))
       }
     }
     return samples
