@@ -7,6 +7,10 @@ export type Journal = Awaited<ReturnType<typeof openJournal>>
 /** Messages that are read again within moments stay in memory. */
 const maxRecent = 2_000
 const maxRecentBytes = 8 * 1024 * 1024
+/** Payloads that are read together for one reader; a single message may have more. */
+const pageBytes = 256 * 1024
+/** Messages that are read at the same time for one reader. */
+const readAtOnce = 10
 
 /**
  * What was accepted, once, in order. A message gets its position in the commit that accepts it. Readers keep a position;
@@ -62,22 +66,46 @@ export async function openJournal(store: Store) {
     /** What this node has removed is no longer there. */
     forget: recent.forget,
 
-    /** At most `count` messages after a position and up to another one, in order. */
-    async read(after: number, upTo: number, count: number): Promise<Entry[]> {
-      const found: Entry[] = []
-      for (let position = after + 1; position <= upTo && found.length < count; position++) {
-        const entry = recent.get(position)
-        if (!entry) break
-        found.push(entry)
-      }
-      const from = found.at(-1)?.position ?? after
-      if (found.length === count || from >= upTo) return found
-      for await (const [key, value] of store.range(journalPrefix, keyPart(from + 1))) {
-        if (found.length === count || positionIn(key) > upTo) break
-        const entry = await withPayload(positionIn(key), value)
-        if (entry) found.push(entry)
+    /** The messages at these positions, undefined where no longer kept: the first of them, as many as make a page. */
+    async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
+      const found: (Entry | undefined)[] = []
+      let bytes = 0
+      while (found.length < positions.length && bytes < pageBytes) {
+        const next = positions.slice(found.length, found.length + readAtOnce)
+        const entries = await Promise.all(next.map(get))
+        found.push(...entries)
+        for (const entry of entries) bytes += entry?.payload.length ?? 0
       }
       return found
+    },
+
+    /**
+     * Messages after a position and up to another one, in order: at most `count`, and as many as make a page. `upTo`:
+     * there are no others up to there.
+     */
+    async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
+      const entries: Entry[] = []
+      let bytes = 0
+      const isFull = () => entries.length === count || bytes >= pageBytes
+      const take = (entry: Entry) => {
+        entries.push(entry)
+        bytes += entry.payload.length
+      }
+      for (let position = after + 1; position <= upTo && !isFull(); position++) {
+        const entry = recent.get(position)
+        if (!entry) break
+        take(entry)
+      }
+      const from = entries.at(-1)?.position ?? after
+      if (from >= upTo) return { entries, upTo }
+      if (isFull()) return { entries, upTo: from }
+      for await (const [key, value] of store.range(journalPrefix, keyPart(from + 1))) {
+        if (positionIn(key) > upTo) break
+        if (isFull()) return { entries, upTo: positionIn(key) - 1 }
+        const entry = await withPayload(positionIn(key), value)
+        if (entry) take(entry)
+      }
+      return { entries, upTo }
     },
   }
 

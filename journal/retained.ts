@@ -56,10 +56,11 @@ export async function openRetained(parts: {
   let pushedOut: Place[] = []
   const loading: Promise<unknown>[] = []
   for await (const [, value] of store.range(prefix)) {
-    loading.push(adoptStored(value))
+    loading.push(readStored(value).then((read) => read && keep(read)))
     if (loading.length === loadedAtOnce) await Promise.all(loading.splice(0))
   }
   await Promise.all(loading)
+  for (const value of [...values(root)].sort((a, b) => a.position - b.position)) isStored(value)
   store.watch?.(prefix, (change) => {
     if ('put' in change) {
       const { position, header } = decode(change.value)
@@ -194,21 +195,21 @@ export async function openRetained(parts: {
     const stored = await store.get(keyOf(value))
     if (nodeOf(value.topic)?.slots.get(value.slot) === value) {
       forget(value)
-      if (stored) await adoptStored(stored)
+      const before = stored && (await readStored(stored))
+      const shown = before && nodeOf(value.topic)?.slots.get(value.slot)
+      if (before && !(shown && shown.position > before.position)) {
+        keep(before)
+        isStored(before)
+      }
     }
     replaced.delete(value.position)
   }
 
-  async function adoptStored(stored: Buffer): Promise<void> {
+  async function readStored(stored: Buffer): Promise<RetainedValue | undefined> {
     const { position, header } = decode(stored)
     const entry = await journal.get(position)
-    if (!entry) return
     // With a copy of the payload, or the whole chunk read from the store would stay in memory.
-    const value = { ...header, position, payload: Buffer.from(entry.payload) }
-    const shown = nodeOf(value.topic)?.slots.get(value.slot)
-    if (shown && shown.position > position) return
-    keep(value)
-    isStored(value)
+    return entry && { ...header, position, payload: Buffer.from(entry.payload) }
   }
 
   /** From now on a session that was away gets it. */

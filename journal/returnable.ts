@@ -1,5 +1,6 @@
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
+import { type Chain, createChain, type Link } from './chain.ts'
 import { everyPrefix, positionIn, readIndexEntry } from './entry.ts'
 
 export type Returnable = Awaited<ReturnType<typeof openReturnable>>
@@ -13,25 +14,23 @@ export interface Candidate {
   expires?: number | undefined
 }
 
-interface Link extends Candidate {
-  before: Link | undefined
-  behind: Link | undefined
-}
-
-/** Messages in the order of positions. */
-interface Chain {
-  oldest: Link | undefined
-  newest: Link | undefined
+/** The places of a candidate, in the chain of its first level and in that of its first two levels. */
+interface Places {
+  candidate: Candidate
+  inBranch: Link<Candidate>
+  inTwig: Link<Candidate>
 }
 
 /**
  * What sessions that were away may still get: of track and data topics the newest, of control events and reports all.
- * Linked in the order of positions, so that a returning session walks back from the newest and stops where it left. Each
- * first level of the topics has a chain of its own: who listens to the radio does not walk over the reports.
+ * A returning session walks back from the newest and stops where it left. The topics with the same first level have a
+ * chain, and those with the same first two levels have one: who listens to one livestream walks neither over the reports
+ * nor over the other livestreams.
  */
 export async function openReturnable(store: Store) {
-  const links = new Map<number, Link>()
-  const chains = new Map<string, Chain>()
+  const places = new Map<number, Places>()
+  const branches = createChains()
+  const twigs = createChains()
   /** Positions by topic. */
   const latest = new Map<string, number>()
   const stored: Candidate[] = []
@@ -46,9 +45,10 @@ export async function openReturnable(store: Store) {
     /** What matches one of these filters, perhaps, behind a position and not behind another one, the newest first. */
     since(position: number, filters: Iterable<string>, upTo = Infinity): Candidate[] {
       const found: Candidate[] = []
-      for (const { newest } of chainsOf(filters)) {
-        for (let link = newest; link && link.position > position; link = link.before) {
-          if (link.position <= upTo) found.push(link)
+      for (const chain of chainsOf(filters)) {
+        for (const candidate of chain.fromNewest()) {
+          if (candidate.position <= position) break
+          if (candidate.position <= upTo) found.push(candidate)
         }
       }
       return found.sort((a, b) => b.position - a.position)
@@ -75,51 +75,73 @@ export async function openReturnable(store: Store) {
 
     /** Removes what nobody gets any more as of `now`. */
     sweep(now: number): void {
-      for (const { position, expires } of links.values())
-        if (expires !== undefined && expires <= now) remove(position)
+      for (const [position, { candidate }] of places)
+        if (candidate.expires !== undefined && candidate.expires <= now) remove(position)
     },
   }
 
-  function chainsOf(filters: Iterable<string>): Iterable<Chain> {
-    const roots = new Set([...filters].map(rootOf))
-    if (roots.has('#') || roots.has('+')) return chains.values()
-    return [...roots].flatMap((root) => chains.get(root) ?? [])
+  /** Chains that have no message in common. */
+  function chainsOf(filters: Iterable<string>): Chain<Candidate>[] {
+    const levels = [...filters].map((filter) => filter.split('/', 2))
+    if (levels.some(([first]) => isOpen(first))) return [...branches.all()]
+    const wide = new Set(levels.flatMap(([first = '', second]) => (isOpen(second) ? [first] : [])))
+    const narrow = new Set(
+      levels.flatMap(([first = '', second]) => (wide.has(first) ? [] : [`${first}/${second}`])),
+    )
+    return [...[...wide].flatMap(branches.named), ...[...narrow].flatMap(twigs.named)]
   }
 
-  function add(candidate: Candidate): void {
-    if (candidate.qos === 0 || links.has(candidate.position)) return
-    const { position, topic, qos, expires } = candidate
-    const chain = chains.get(rootOf(topic)) ?? { oldest: undefined, newest: undefined }
-    chains.set(rootOf(topic), chain)
-    let before = chain.newest
-    // It nearly always is the newest.
-    while (before && before.position > position) before = before.before
-    const behind = before ? before.behind : chain.oldest
-    const link: Link = { position, topic, qos, expires, before, behind }
-    links.set(position, link)
-    if (before) before.behind = link
-    else chain.oldest = link
-    if (behind) behind.before = link
-    else chain.newest = link
+  function add({ position, topic, qos, expires }: Candidate): void {
+    if (qos === 0 || places.has(position)) return
+    const candidate = { position, topic, qos, expires }
+    const [branch, twig] = namesOf(topic)
+    places.set(position, {
+      candidate,
+      inBranch: branches.add(branch, candidate),
+      inTwig: twigs.add(twig, candidate),
+    })
   }
 
   function remove(position: number): void {
-    const link = links.get(position)
-    const root = link && rootOf(link.topic)
-    const chain = root === undefined ? undefined : chains.get(root)
-    if (!link || root === undefined || !chain) return
-    links.delete(position)
-    const { before, behind } = link
-    if (before) before.behind = behind
-    else chain.oldest = behind
-    if (behind) behind.before = before
-    else chain.newest = before
-    if (!chain.newest) chains.delete(root)
+    const place = places.get(position)
+    if (!place) return
+    places.delete(position)
+    const [branch, twig] = namesOf(place.candidate.topic)
+    branches.remove(branch, place.inBranch)
+    twigs.remove(twig, place.inTwig)
   }
 }
 
-/** The first level of a topic or filter. */
-function rootOf(topic: string): string {
-  const end = topic.indexOf('/')
-  return end < 0 ? topic : topic.slice(0, end)
+/** Chains by name; there are none without messages. */
+function createChains() {
+  const chains = new Map<string, Chain<Candidate>>()
+  return {
+    all: () => chains.values(),
+    named: (name: string): Chain<Candidate>[] => {
+      const chain = chains.get(name)
+      return chain ? [chain] : []
+    },
+    add(name: string, candidate: Candidate): Link<Candidate> {
+      const chain = chains.get(name) ?? createChain()
+      chains.set(name, chain)
+      return chain.add(candidate)
+    },
+    remove(name: string, link: Link<Candidate>): void {
+      const chain = chains.get(name)
+      chain?.remove(link)
+      if (chain?.isEmpty()) chains.delete(name)
+    },
+  }
+}
+
+/** Whether a level of a filter is open for many: there is none, or a wildcard. */
+function isOpen(level: string | undefined): boolean {
+  return level === undefined || level === '#' || level === '+'
+}
+
+/** The first level of a topic, and its first two levels. */
+function namesOf(topic: string): [branch: string, twig: string] {
+  const first = topic.indexOf('/')
+  const second = first < 0 ? -1 : topic.indexOf('/', first + 1)
+  return [first < 0 ? topic : topic.slice(0, first), second < 0 ? topic : topic.slice(0, second)]
 }

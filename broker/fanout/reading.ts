@@ -5,15 +5,8 @@ import type { Returnable } from '../../journal/returnable.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import {
-  encodePubrel,
-  lowerQos,
-  type Publish,
-  packetType,
-  preparePublish,
-  type Qos,
-} from '../connection/wire.ts'
-import { asksOf, choose, withinLimits } from '../session/choice.ts'
+import { encodePubrel, lowerQos, type Publish, packetType, preparePublish } from '../connection/wire.ts'
+import { asksOf, choose, isControlOver, isWanted, withinLimits } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
 import { inFlightWindow, maxInFlight, maxOwed, packetIdOf, type Session } from '../session/session.ts'
@@ -25,6 +18,9 @@ const retryMs = 500
 const pageSize = 50
 /** A client that leaves one message without acknowledgement for so long, and others behind it waiting, is cut off. */
 const unacknowledgedMs = 10_000
+
+/** What is sent of a message. */
+type Sendable = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 export type Reading = ReturnType<typeof createReading>
 
@@ -177,83 +173,93 @@ export function createReading(parts: {
   /** False: it goes on when something is acknowledged. */
   async function sendBacklog(session: Session, connection: MqttConnection): Promise<boolean> {
     const waiting = session.backlog.slice(0, inFlightWindow - session.inFlight.size)
-    const found = await insist(session, connection, () =>
-      Promise.all(waiting.map(({ position }) => journal.get(position))),
-    )
+    const found = await insist(session, connection, () => messagesOf(session, waiting))
     if (!found || session.connection !== connection) return false
-    const asks = asksOf(session.subscriptions)
-    for (const [index, owed] of waiting.entries()) {
+    const terms = termsOf(session)
+    for (const [index, message] of found.result.entries()) {
+      await connection.paced()
+      const owed = waiting[index]
       // A SUBSCRIBE has changed it meanwhile.
-      if (session.backlog[0] !== owed) return true
-      const entry = found.result[index]
-      if (
-        entry &&
-        isWanted(session, entry, owed, asks(entry.topic, owed.retain ? Infinity : owed.position))
-      ) {
-        if (!(await sendOwed(session, connection, entry, owed))) return false
-      } else if (!entry) lose(session, 'superseded', 1)
+      if (!owed || session.backlog[0] !== owed) return true
+      if (message && isWanted(owed, message, { ...terms, now: clock() })) {
+        if (!(await sendOwed(session, connection, message, owed))) return false
+      } else {
+        if (!message) lose(session, 'superseded', 1)
+        if (owed.stored) outgoing.finished(session, owed.position)
+      }
       session.backlog.shift()
     }
     return true
   }
 
+  /** The first of them, as many as make a page; undefined where a message is no longer kept. */
+  async function messagesOf(session: Session, waiting: readonly Owed[]): Promise<(Sendable | undefined)[]> {
+    const found = await journal.getFirst(waiting.map(({ position }) => position))
+    return Promise.all(
+      found.map((entry, index) => {
+        const { stored, position } = waiting[index] ?? {}
+        return entry ?? (stored && position !== undefined ? outgoing.get(session, position) : undefined)
+      }),
+    )
+  }
+
   async function sendNext(session: Session, connection: MqttConnection): Promise<boolean> {
-    const head = journal.head()
-    const found = await insist(session, connection, () => journal.read(session.upTo, head, pageSize))
+    const { again } = session
+    if (again && session.upTo >= again.upTo) {
+      session.again = undefined
+      lose(session, 'queue-limit', returnTo(session, again.head))
+      return true
+    }
+    const end = again ? again.upTo : journal.head()
+    const found = await insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
     // Asked only now: what is below the floor may have gone while it was read.
     if (session.upTo + 1 < journal.floor()) {
-      returnTo(session, journal.floor() - 1)
+      // What is no longer there cannot be counted: once for all of it.
+      lose(session, 'superseded', 1 + returnTo(session, journal.floor() - 1))
       return true
     }
-    const asks = asksOf(session.subscriptions)
-    for (const entry of found.result) {
-      const qos = lowerQos(asks(entry.topic, entry.position), entry.qos)
-      const owed: Owed = { position: entry.position, qos, retain: false, dup: false }
-      if (qos > 0 && isWanted(session, entry, owed, qos)) {
+    const { asks } = termsOf(session)
+    for (const entry of found.result.entries) {
+      const { topic, position, queue } = entry
+      const qos = lowerQos(asks(topic, position), entry.qos)
+      const owed: Owed = { position, qos, retain: false, dup: again !== undefined }
+      if (qos > 0 && !isControlOver(queue, clock()) && mayReceive(session, topic)) {
         if (session.inFlight.size >= inFlightWindow) return false
         await connection.paced()
         if (!(await sendOwed(session, connection, entry, owed))) return false
       }
-      session.upTo = Math.max(session.upTo, entry.position)
+      session.upTo = Math.max(session.upTo, position)
     }
-    if (found.result.length < pageSize) session.upTo = Math.max(session.upTo, head)
+    session.upTo = Math.max(session.upTo, found.result.upTo)
     return true
   }
 
-  /** It has fallen behind what the journal keeps: up to there it gets what one that returns would get, and is counted. */
-  function returnTo(session: Session, upTo: number): void {
+  /** Up to this position it gets what a session gets that returns. Returns how many messages it has lost. */
+  function returnTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
     const { owed, dropped } = choose(
       { upTo: session.upTo, owed: inFlight },
       returnable.since(session.upTo, session.subscriptions.keys(), upTo),
       {
-        ...{
-          asks: asksOf(session.subscriptions),
-          mayReceive: (topic) => mayReceive(session, topic),
-          now: clock(),
-        },
-        limits: { waiting: queueLimit, owed: maxOwed + inFlight.length },
+        ...termsOf(session),
+        ...{ now: clock(), limits: { waiting: queueLimit, owed: maxOwed + inFlight.length } },
       },
     )
     session.backlog = owed.filter(({ dup }) => !dup)
-    session.upTo = upTo
-    // What is no longer there cannot be counted: once for all of it.
-    lose(session, 'superseded', 1 + dropped)
+    session.upTo = Math.max(session.upTo, upTo)
+    return dropped
   }
 
-  /** What is over, or is not asked for any more, is left out. What may have been sent is begun, and comes to its end. */
-  function isWanted(session: Session, entry: Entry, owed: Owed, asked: Qos): boolean {
-    const { expires } = entry.queue
-    if (expires !== undefined && expires <= clock()) return false
-    return (owed.dup || asked > 0) && mayReceive(session, entry.topic)
+  function termsOf(session: Session) {
+    return { asks: asksOf(session.subscriptions), mayReceive: (topic: string) => mayReceive(session, topic) }
   }
 
   /** False: it must wait, or the connection is gone. */
   async function sendOwed(
     session: Session,
     connection: MqttConnection,
-    entry: Entry,
+    message: Sendable,
     owed: Owed,
   ): Promise<boolean> {
     if (!fits(session, owed)) {
@@ -262,10 +268,10 @@ export function createReading(parts: {
     }
     const isStored = owed.qos === 1 || owed.stored
     if (!isStored) {
-      const stored = await insist(session, connection, () => outgoing.store(session, entry, owed))
+      const stored = await insist(session, connection, () => outgoing.store(session, message, owed))
       if (!stored || session.connection !== connection) return false
     }
-    const publish = preparePublish(entry.topic, entry.payload)
+    const publish = preparePublish(message.topic, message.payload)
     if (!write(session, publish, owed.qos === 1 ? owed : { ...owed, stored: true })) return false
     metrics.deliveries.inc()
     return true

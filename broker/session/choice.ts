@@ -1,3 +1,4 @@
+import type { Entry } from '../../journal/entry.ts'
 import type { Candidate } from '../../journal/returnable.ts'
 import { lowerQos, type Qos } from '../connection/wire.ts'
 import type { Owed } from './in-flight.ts'
@@ -26,11 +27,32 @@ export function choose(
   const known = new Set(place.owed.map(({ position }) => position))
   const chosen: Owed[] = []
   for (const { position, topic, qos, expires } of candidates) {
-    if (known.has(position) || (expires !== undefined && expires <= now)) continue
+    if (known.has(position) || isPast(expires, now)) continue
     const granted = lowerQos(asks(topic, position), qos)
     if (granted > 0 && mayReceive(topic)) chosen.push({ position, qos: granted, retain: false, dup: false })
   }
   return withinLimits([...place.owed, ...chosen.reverse()], limits)
+}
+
+/** Whether the client still gets what it is owed. What may have been sent is begun, and comes to its end. */
+export function isWanted(
+  owed: Owed,
+  { topic, queue }: Pick<Entry, 'topic' | 'queue'>,
+  { asks, mayReceive, now }: Omit<Parameters<typeof choose>[2], 'limits'>,
+): boolean {
+  // A SUBSCRIBE brings the value of a data topic however old it is.
+  const isOver = owed.retain ? isControlOver(queue, now) : isPast(queue.expires, now)
+  const isAsked = owed.dup || asks(topic, owed.retain ? Infinity : owed.position) > 0
+  return !isOver && isAsked && mayReceive(topic)
+}
+
+/** Whether a message is a control event that is valid no more. */
+export function isControlOver({ keep, expires }: Entry['queue'], now: number): boolean {
+  return keep === 'every' && isPast(expires, now)
+}
+
+function isPast(time: number | undefined, now: number): boolean {
+  return time !== undefined && time <= now
 }
 
 /** How much a session may be owed: messages that were never sent, and all together. */

@@ -12,8 +12,12 @@ export interface Finished {
   putBack(): void
 }
 
+/** What is sent again of a message, also where the journal no longer keeps it. */
+type Sent = Pick<Entry, 'topic' | 'payload' | 'queue'>
+
 interface Stored {
   topic: string
+  queue: Entry['queue']
   retain: boolean
   /** When its session began: another session of that client id has nothing to do with it. */
   session: number
@@ -30,12 +34,23 @@ export function createOutgoing(store: Store) {
 
   return {
     /** What is about to be sent. */
-    async store(session: Session, entry: Entry, { retain }: Owed): Promise<void> {
+    async store(
+      session: Session,
+      { topic, queue, payload }: Sent,
+      { position, retain }: Owed,
+    ): Promise<void> {
       const { clientId, createdAt } = session
       session.hasSentQos2 = true
-      const { topic, payload, position } = entry
-      const stored: Stored = { topic, retain, session: createdAt }
+      const stored: Stored = { topic, queue, retain, session: createdAt }
       await store.commit([{ put: keyOf(clientId, position), value: encodeRecord(stored, payload) }])
+    },
+
+    /** What was stored of a message. */
+    async get({ clientId }: Session, position: number): Promise<Sent | undefined> {
+      const value = await store.get(keyOf(clientId, position))
+      if (!value) return undefined
+      const { header, payload } = decodeRecord<Stored>(value)
+      return { topic: header.topic, queue: header.queue, payload }
     },
 
     /** The client has confirmed it by PUBREC. */
@@ -43,7 +58,7 @@ export function createOutgoing(store: Store) {
       await store.commit([{ put: keyOf(clientId, position) + releasedMark, value: '' }])
     },
 
-    /** The client has confirmed it by PUBCOMP. */
+    /** The client has confirmed it by PUBCOMP, or does not get it any more. */
     finished({ clientId }: Session, position: number): void {
       const key = keyOf(clientId, position)
       over.set(clientId, [...(over.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])

@@ -82,11 +82,11 @@ export async function openProgress(parts: {
       const value = node === undefined ? undefined : values.get(node)
       const replay = node === undefined ? record.upTo : (value?.end?.head ?? journal.head())
       const isLater = !value || version > value.version
-      if (isLater) return { upTo: record.upTo, owed: record.owed, replay }
-      const own = value.unsettled[clientId]
-      if (own === null) return { upTo: record.upTo, owed: record.owed, replay }
-      if (own?.createdAt === createdAt) return { upTo: own.upTo, owed: own.owed, replay }
-      return { upTo: Math.max(record.upTo, value.upTo), owed: [], replay }
+      const own = isLater ? null : value.unsettled[clientId]
+      const isSettled = own !== null && own?.createdAt !== createdAt
+      if (isSettled) return { upTo: Math.max(record.upTo, value?.upTo ?? 0), owed: [], replay }
+      const { upTo, owed, lost } = own ?? record
+      return { upTo, owed, ...(lost !== undefined && { lost }), replay }
     },
 
     /** The runs that are over and have left a value. */

@@ -4,7 +4,6 @@ import type { Sequences } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Qos } from '../connection/wire.ts'
 import type { Reading } from '../fanout/reading.ts'
-import { withinLimits } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import { outgoingPrefix } from './outgoing-qos2.ts'
 import { maxOwed, type Session } from './session.ts'
@@ -38,6 +37,8 @@ export interface Place {
   upTo: number
   /** And what it was owed by then. */
   owed: StoredOwed[]
+  /** So many more than there is room for. Only after a crash they are lost. */
+  lost?: number
 }
 
 /** Position, QoS, and which of `retain` (1), `dup` (2) and `isChosen` (4) hold. */
@@ -148,10 +149,11 @@ export function createRecords(parts: {
     return !clean || nodes.isShared
   }
 
-  /** How far a session has got, with as much as it may be owed. */
+  /** How far a session has got, with as much as it may be owed: what goes out next, because it may have been sent soon. */
   function placeOf(session: Session): Place {
     const { upTo, owed } = reading.placeOf(session)
-    return { upTo, owed: withinLimits(owed, { waiting: maxOwed, owed: maxOwed }).owed.map(toStored) }
+    const lost = Math.max(0, owed.length - maxOwed)
+    return { upTo, owed: owed.slice(0, maxOwed).map(toStored), ...(lost > 0 && { lost }) }
   }
 
   function recordOf(session: Session): SessionRecord {

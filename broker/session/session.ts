@@ -36,12 +36,17 @@ export interface Session {
   /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
   readonly processing: Map<number, Promise<void>>
   lastPacketId: number
-  /** Of a persistent session: it is to get what was accepted after this position, but for what it has by then. */
+  /** Of a persistent session: everything up to here is dealt with, except what is in flight or in the backlog. */
   upTo: number
   /** It gets messages as they are accepted. Otherwise it reads the journal from `upTo` on, behind its backlog. */
   isLive: boolean
   /** What it is owed and was not sent on this connection, in this order. */
   backlog: Owed[]
+  /**
+   * After a crash: up to here everything goes out again that may have been sent, and from there to `head`, where its
+   * client logged in, what a session gets that returns. Undefined where all of that is in the backlog.
+   */
+  again: { upTo: number; head: number } | undefined
   /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
   hasSentQos2: boolean
   /** The run that sends from the journal at the moment. */
@@ -101,6 +106,7 @@ export function createSession(of: {
     incoming: of.receiving?.incoming ?? new Set(),
     processing: of.receiving?.processing ?? new Map(),
     backlog: [],
+    again: undefined,
     hasSentQos2: false,
     reading: undefined,
     dropped: 0,

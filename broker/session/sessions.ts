@@ -72,7 +72,7 @@ export function createSessions(parts: {
     if (claiming.has(clientId)) return
     if (session) changedElsewhere(session, record)
     else if (record?.node === nodes.self) {
-      // Of an attempt of this node that was given up: a log-in, or a change before its client left.
+      // A commit without an answer was applied all the same: the record has to be made right.
       const left = leaving.get(clientId)
       if (left) left.storedVersion = record.version
       else repair.add(clientId)
@@ -186,11 +186,11 @@ export function createSessions(parts: {
     const ofLeft = { receiving: isSame ? left : undefined }
     const session = createSession({ clientId, clean, permission, principal, createdAt, owner, ...ofLeft })
     session.storedVersion = before?.version
-    // Until it is brought back it has got as far as its record says.
+    // The value of this node may be written before it is brought back: until then it has got as far as its record says.
     session.upTo = record?.upTo ?? journal.head()
     session.backlog = (record?.owed ?? []).map(fromStored)
     claiming.set(clientId, session)
-    if (record) await returning.bringBack(session, record)
+    const noteLosses = record && (await returning.bringBack(session, record))
     const removed = before && !record ? await leftovers(clientId) : []
     const changes = changesOf(session)
     const stored = recordOf(session)
@@ -200,10 +200,12 @@ export function createSessions(parts: {
       if (!(error instanceof ConditionFailed)) {
         repair.add(clientId)
         // It may be applied later, and names this node then.
+        noteLosses?.()
         if (record) leave(session)
       }
       throw error
     }
+    noteLosses?.()
     known.set(stored)
     session.storedVersion = stored.version
     session.storedUpTo = stored.upTo
@@ -301,7 +303,7 @@ export function createSessions(parts: {
   async function removeStored(record: Pick<SessionRecord, 'clientId' | 'clean' | 'version'>): Promise<void> {
     const { clientId } = record
     const removed = record.clean ? [] : await leftovers(clientId)
-    // Where nodes share the store, that decides.
+    // A store that nodes share checks this itself.
     const isReplaced = !record.clean && claiming.has(clientId)
     const isCurrent = known.get(clientId)?.version === record.version && !isReplaced
     if (!nodes.isShared && !isCurrent) throw new ConditionFailed(recordKey(clientId))
