@@ -263,6 +263,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       keys,
       lifecycle,
       queues: deliveries,
+      subscriptions: deliveries.subscriptions,
       store: storeState,
       catchUp: opened.catchUp,
     }),

@@ -6,15 +6,16 @@ import type { Audit } from './audit.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
 import { type Commands, reasonOf, refusal } from './socket.ts'
+import { createSubscriptionCommands, type SubscriptionCommandParts } from './subscription-commands.ts'
 
 type Awaitable<T> = T | Promise<T>
 
 /** The parts of a node that commands ask and change. */
-export interface CommandParts extends HttpsCommandParts, QueueCommandParts {
+export interface CommandParts extends HttpsCommandParts, QueueCommandParts, SubscriptionCommandParts {
   credentials: Credentials
   audit: Audit
   status(): Awaitable<unknown>
-  feed: {
+  feed: SubscriptionCommandParts['feed'] & {
     status(): Awaitable<unknown>
     refresh(options: { force: boolean }): Awaitable<unknown>
     /** Undefined, null or an empty list: nothing has this id. */
@@ -179,6 +180,7 @@ export function createCommands(parts: CommandParts): Commands {
 
     ...createHttpsCommands(parts),
     ...createQueueCommands(parts),
+    ...createSubscriptionCommands(parts),
 
     check: async (args) => {
       const institution = text(args, 'institution')

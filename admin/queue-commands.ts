@@ -1,3 +1,4 @@
+import type { ShownQueue } from '../delivery/queue-list.ts'
 import { text, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import { type Commands, refusal } from './socket.ts'
@@ -7,12 +8,14 @@ type Awaitable<T> = T | Promise<T>
 /** The work queues of a node, as far as commands ask for them. */
 export interface QueueCommandParts {
   queues: {
-    list(): Awaitable<readonly { name: string }[]>
+    list(): Awaitable<readonly ShownQueue[]>
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
     /** Why nothing is sent from this queue any more, or undefined. */
     whyClosed(name: string): string | undefined
+    /** The same, or who has paused it. */
+    whyNotSent(name: string): string | undefined
   }
 }
 
@@ -24,8 +27,8 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
     'queues.attempts': async (args) => queues.attempts(await existing(text(args, 'name'))),
     'queues.replay': async (args, who) => {
       const name = await existing(text(args, 'name'))
-      const closed = queues.whyClosed(name)
-      if (closed !== undefined) throw refusal(`nothing is replayed: ${closed}`)
+      const reason = queues.whyNotSent(name)
+      if (reason !== undefined) throw refusal(`nothing is replayed: ${reason}`)
       const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
       const letters = queues.deadLetters(name)
       if (messageId !== undefined && !letters.some((letter) => idOf(letter) === messageId)) {

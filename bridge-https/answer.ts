@@ -60,6 +60,7 @@ const messages = {
   403: 'Invalid authorization',
   404: 'Not found',
   408: 'The request took too long',
+  409: 'Not possible now',
   410: 'Gone',
   413: 'The body is too large',
   429: 'Too many requests, try again later',

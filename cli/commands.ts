@@ -6,6 +6,7 @@ import { credentialCommands } from './credential-commands.ts'
 import { httpsCommands } from './https-commands.ts'
 import { type Column, type Printer, valueAt } from './print.ts'
 import { queueCommands } from './queue-commands.ts'
+import { subscriptionCommands } from './subscription-commands.ts'
 
 /** All commands, in the order of the help (design.md §4). */
 export const commands: readonly Command[] = [
@@ -130,6 +131,7 @@ export const commands: readonly Command[] = [
     succeeded: (result) => valueAt(result, 'outcome') === 'published',
   },
   ...queueCommands,
+  ...subscriptionCommands,
   ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
   {
     words: 'store accept',

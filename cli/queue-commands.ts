@@ -52,7 +52,8 @@ const queueColumns = [
   ['LAST REASON', 'lastReason'],
 ] as const
 
-const attemptColumns = [
+/** How the tries of a queue are listed. */
+export const attemptColumns = [
   ['TIME', 'time'],
   ['MESSAGE', 'messageId'],
   ['STATUS', 'status'],

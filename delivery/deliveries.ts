@@ -9,7 +9,6 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
 import type { WorkPlanner } from '../validator/work.ts'
 import { createAttempts } from './attempts.ts'
-import type { LaneState } from './lane.ts'
 import { createLeases } from './leases.ts'
 import type { CreateDriver, PluginItem } from './plugins/driver.ts'
 import { loadDriver } from './plugins/driver.ts'
@@ -19,6 +18,7 @@ import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { workLimits } from './queue/limits.ts'
 import type { Attempt } from './queue/work-item.ts'
 import { createWorkQueues } from './queue/work-queues.ts'
+import { createQueueList } from './queue-list.ts'
 import { createRunner } from './runner.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import { watchStuckQueues } from './stuck-queues.ts'
@@ -31,12 +31,6 @@ import { createPushSubscriptions } from './webhook/subscriptions.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
-
-/** What only the node knows that works queues off. */
-interface QueuesHere {
-  states: [queue: string, state: LaneState][]
-  dropped: [queue: string, items: number][]
-}
 
 /** The end of pushing to webhooks (service.md §9). */
 interface PushTrack {
@@ -126,7 +120,6 @@ export async function createDeliveries(parts: {
   store.watch?.('work-retry', (change) => {
     if ('tell' in change) runner.retryNow(change.value.toString())
   })
-  calls.serve('queues', (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped() }))
   const stopping = new AbortController()
   /** The institution of each. */
   const testing = new Map<string, string>()
@@ -154,6 +147,19 @@ export async function createDeliveries(parts: {
         if (removed) await queues.drop(name, await traces())
         return removed
       },
+      /** Sends nothing more to a webhook, on any node; a delivery under way may end. True when it was not paused. */
+      async pause(name: string, by: string): Promise<boolean> {
+        if (!(await subscriptions.pause(name, by))) return false
+        // Nodes that answer have heard of it. It is stored, so that those that do not answer hear of it later.
+        await calls.askOthers('queues', null).catch(() => undefined)
+        return true
+      },
+      /** Sends what waits, in its order. True when it was paused. */
+      async resume(name: string): Promise<boolean> {
+        const isResumed = await subscriptions.resume(name, [{ tell: 'work-retry', value: name }])
+        if (isResumed) runner.retryNow(name)
+        return isResumed
+      },
       /** How it goes with a subscription. */
       standing: standings.of,
     },
@@ -163,7 +169,7 @@ export async function createDeliveries(parts: {
 
     /** Sends what was given up once more, all or one message; how many. */
     async replay(queue: string, messageId?: string): Promise<number> {
-      if (whyQueueClosed(queue) !== undefined) return 0
+      if (whyNotSent(queue) !== undefined) return 0
       await enable(queue)
       const count = await queues.replay(queue, messageId)
       retryNow(queue)
@@ -226,33 +232,19 @@ export async function createDeliveries(parts: {
       return true
     },
 
-    /** Every queue as operators see it, those that nothing was ever in as well. */
-    async list() {
-      const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
-      const elsewhere = new Map(others.flatMap(({ states }) => states))
-      const dropped = new Map<string, number>()
-      for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
-        dropped.set(name, (dropped.get(name) ?? 0) + count)
-      }
-      const targets = new Map<string, string | null>([
-        ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
-        ...subscriptions.list().map(({ name, url }) => [name, url] as const),
-      ])
-      for (const name of queues.names()) if (!targets.has(name)) targets.set(name, null)
-      return [...targets].map(([name, target]) => {
-        const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
-        const { disabledAt = null } = subscriptions.find(name) ?? {}
-        const resting = disabledAt !== null ? 'disabled' : target === null ? 'no target' : undefined
-        const shown = whyQueueClosed(name) === undefined ? (resting ?? state) : 'closed'
-        const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
-        return { name, target, state: shown, ...length, ...standing, disabledAt }
-      })
-    },
+    /** Every queue as operators see it. */
+    list: createQueueList({
+      ...{ calls, queues, runner, subscriptions },
+      pluginQueues: plugins.queues,
+      whyClosed: whyQueueClosed,
+    }),
 
     deadLetters: queues.deadLetters,
 
     /** Why nothing is sent from a queue any more, or undefined. */
     whyClosed: whyQueueClosed,
+
+    whyNotSent,
 
     async start(): Promise<void> {
       for (const name of queues.names()) {
@@ -284,6 +276,14 @@ export async function createDeliveries(parts: {
   function whyQueueClosed(queue: string): string | undefined {
     const target = push.targetOf(queue)
     return isClosed(target) ? target.closed : undefined
+  }
+
+  /** Why nothing that is put into a queue now would be sent before an operator resumes it, or undefined. */
+  function whyNotSent(queue: string): string | undefined {
+    const { pausedAt, pausedBy } = subscriptions.find(queue) ?? {}
+    const paused =
+      pausedAt === undefined ? undefined : `${pausedBy} paused it at ${pausedAt}; resume it first`
+    return whyQueueClosed(queue) ?? paused
   }
 
   /** A webhook is believed after an hour; a plugin target at once, its driver knows what it says. */

@@ -39,8 +39,16 @@ const folders: Record<string, string[]> = {
   'bridge-https/description': [...belowBridge, 'bridge-https'],
   'bridge-https/users': ['event', 'store', 'telemetry', 'certs', 'listener'],
   'bridge-https/lifecycle': ['store'],
-  admin: ['event', 'store', 'telemetry', 'config', 'acl', 'bridge-https/lifecycle'],
-  cli: ['event', 'telemetry', 'acl', 'config', 'bridge-https/users', 'bridge-https/lifecycle'],
+  admin: ['event', 'store', 'telemetry', 'config', 'acl', 'delivery/webhook', 'bridge-https/lifecycle'],
+  cli: [
+    'event',
+    'telemetry',
+    'acl',
+    'config',
+    'delivery/webhook',
+    'bridge-https/users',
+    'bridge-https/lifecycle',
+  ],
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */

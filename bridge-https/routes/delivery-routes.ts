@@ -49,7 +49,7 @@ export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): Gu
       id: 'testSubscription',
       summary: 'Send a test message to the webhook now',
       description:
-        'The message is marked: its event is `de.org.hub.v1.test`, and its attributes have `test`. The answer says what the webhook answered. A subscription that was disabled because its webhook answered 410 is enabled again when the test is acknowledged, and gets what waits for it.',
+        'The message is marked: its event is `de.org.hub.v1.test`, and its attributes have `test`. The answer says what the webhook answered. A subscription that was disabled because its webhook answered 410 is enabled again when the test is acknowledged, and gets what waits for it. One that the operator has paused stays so.',
       params,
       answers: {
         200: { description: 'It was sent; see `delivered`', schema: TestAnswer },

@@ -44,11 +44,17 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       answers: {
         200: { description: 'They are on their way', schema: ReplayAnswer },
         404: { description: 'The institution has no such subscription', schema: PlainError },
+        409: {
+          description: 'The operator has paused the subscription: nothing is sent, and nothing replayed',
+          schema: PlainError,
+        },
       },
       async handle({ body }, { institutionId }) {
         const { subscription, messageId } = body as ReplayBody
-        if (!subscriptions.get(institutionId, subscription)) {
-          return refuse(404, undefined, 'Subscription not found')
+        const found = subscriptions.get(institutionId, subscription)
+        if (!found) return refuse(404, undefined, 'Subscription not found')
+        if (found.pausedAt !== undefined) {
+          return refuse(409, undefined, 'The operator has paused the subscription')
         }
         return {
           status: 200,

@@ -36,13 +36,13 @@ export function createPush(parts: {
       })
     },
 
-    /** Where the items of a queue go. Undefined: it is none of ours, or its subscription is disabled. */
+    /** Where the items of a queue go. Undefined: it is none of ours, or its subscription is disabled or paused. */
     targetOf(queue: string): ReturnType<TargetOf> {
       const subscription = subscriptions.find(queue)
       if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
       const closed = whyClosed()
       if (closed !== undefined) return { closed }
-      if (subscription.disabledAt !== undefined) return undefined
+      if (subscription.disabledAt !== undefined || subscription.pausedAt !== undefined) return undefined
       return {
         endpoint: new URL(subscription.url).origin,
         owner: subscription.institutionId,

@@ -15,6 +15,8 @@ interface Standing {
 
 /** So long nothing but 410 before a subscription is disabled (design.md §10), milliseconds. */
 export const goneMs = 3_600_000
+/** Owners of a subscription tell by this text that no test message helps. */
+const pausedReason = 'paused by the operator'
 /**
  * What one more 410 adds at most: the longest pause between two tries and the time for an answer. A clock that
  * jumps, or a hub that was down, makes no hour of two answers.
@@ -49,7 +51,9 @@ export async function createStandings(parts: {
 
   return {
     /** As it is shown: a text for each state. */
-    of({ name, createdAt, disabledAt }: PushSubscription): Standing {
+    of({ name, createdAt, disabledAt, pausedAt }: PushSubscription): Standing {
+      // Clients know three states (design.md §9): the reason tells a pause from the others.
+      if (pausedAt !== undefined) return { state: 'disabled', since: pausedAt, reason: pausedReason }
       if (disabledAt !== undefined) return { state: 'disabled', since: disabledAt, reason: 'answered 410' }
       const { state, since, reason } = standings.get(name) ?? fresh(createdAt)
       return { state, since, reason }

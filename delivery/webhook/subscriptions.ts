@@ -23,6 +23,10 @@ export interface PushSubscription {
   createdBy: string
   /** Set: its endpoint wanted nothing more. What is queued for it waits until it is enabled again. */
   disabledAt?: string
+  /** Set: an operator has paused it. What is queued for it waits until an operator resumes it. */
+  pausedAt?: string
+  /** Operating-system user of that operator. */
+  pausedBy?: string
   /** Node that is telling its contact so. */
   toldBy?: string
 }
@@ -113,6 +117,25 @@ export async function createPushSubscriptions(parts: {
         const { disabledAt, toldBy: _nobody, ...subscription } = collection.get(name) ?? {}
         if (disabledAt === undefined || !('name' in subscription)) return false
         await collection.put(name, subscription, [...alongside(), ...held])
+        return true
+      }),
+
+    /** Nothing is sent to it until it is resumed, enabled or not. True when it was not paused. */
+    pause: (name: string, by: string): Promise<boolean> =>
+      inTurn(async (held) => {
+        const subscription = collection.get(name)
+        if (!subscription || subscription.pausedAt !== undefined) return false
+        const pausedAt = new Date(clock()).toISOString()
+        await collection.put(name, { ...subscription, pausedAt, pausedBy: by }, held)
+        return true
+      }),
+
+    /** True when it was paused. `alongside` is stored with it. */
+    resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
+      inTurn(async (held) => {
+        const { pausedAt, pausedBy: _nobody, ...subscription } = collection.get(name) ?? {}
+        if (pausedAt === undefined || !('name' in subscription)) return false
+        await collection.put(name, subscription, [...alongside, ...held])
         return true
       }),
 

@@ -9,6 +9,8 @@ import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { commands as cliCommands } from '../../cli/commands.ts'
+import type { ShownQueue } from '../../delivery/queue-list.ts'
+import type { PushSubscription } from '../../delivery/webhook/subscriptions.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 
 const A = 'urn:org:institution:a'
@@ -75,6 +77,10 @@ t.test('names nobody knows are refused by name, and nothing is audited', async (
     ['sessions.show', { clientId: 'ghost' }, /no session "ghost"/],
     ['sessions.drop', { clientId: 'ghost' }, /no session "ghost"/],
     ['retained.clear', { topic: 'radio/ghost' }, /no retained message on "radio\/ghost"/],
+    ['subscriptions.show', { name: 'ghost' }, /no subscription "ghost"/],
+    ['subscriptions.pause', { name: 'ghost' }, /no subscription "ghost"/],
+    ['subscriptions.resume', { name: 'ghost' }, /no subscription "ghost"/],
+    ['subscriptions.remove', { name: 'ghost' }, /no subscription "ghost"/],
   ] as const) {
     await t.rejects(ask(command, args), { name: 'Refusal', message })
   }
@@ -97,6 +103,9 @@ t.test('wrong arguments are refused, whoever sends them', async (t) => {
     ['credentials.rotate', { username: 7 }],
     ['sessions.show', {}],
     ['sessions.drop', { clientId: '' }],
+    ['subscriptions.list', { state: 'asleep' }],
+    ['subscriptions.list', { limit: '5' }],
+    ['subscriptions.pause', { name: 7 }],
     ['check', { institution: 'x', payload: '' }],
     ['check', { institution: A, payload: 7 }],
     ['check', { institution: A, payload: '', class: 'x' }],
@@ -198,6 +207,35 @@ t.test('an event is checked as the bytes it was sent as', async (t) => {
   t.strictSame(await ask('check', { institution: A, payload: '' }), { hex: '', institution: A })
 })
 
+t.test(
+  'a change of a subscription that somebody else made first is refused, and audited as failed',
+  async (t) => {
+    const { ask, audit } = await start(t)
+    const absent = { name: 'Refusal', message: 'there is no subscription "known"' }
+    await t.rejects(ask('subscriptions.pause', { name: 'known' }), absent)
+    await t.rejects(ask('subscriptions.remove', { name: 'known' }), absent)
+    await t.rejects(ask('subscriptions.resume', { name: 'known' }), { message: /: it is not paused$/ })
+    t.match(await audit.list(), [
+      { action: 'subscriptions.pause', target: 'known', detail: { livestreamId: subscription.topicId } },
+      { action: 'subscriptions.pause', detail: { failed: absent.message } },
+      { action: 'subscriptions.remove', target: 'known', detail: { host: 'hooks.example', pending: 2 } },
+      { action: 'subscriptions.remove', detail: { failed: absent.message } },
+    ])
+  },
+)
+
+const subscription: PushSubscription = {
+  ...{ name: 'known', topicId: 'urn:org:livestream:1', url: 'https://hooks.example/?token=secret' },
+  ...{ contact: 'a@b.example', institutionId: A, serviceAccount: 'a@b', ackDeadlineSeconds: 20 },
+  ...{ retryPolicy: null, createdAt: '2026-03-01T12:00:00.000Z', createdBy: 'u' },
+}
+
+const queue: ShownQueue = {
+  ...{ name: 'known', target: subscription.url, state: 'idle', disabledAt: null, pausedAt: null },
+  ...{ pending: 2, aside: 0, deadLetters: 0, oldest: null, dropped: 0 },
+  ...{ failures: 0, nextTry: null, lastReason: null },
+}
+
 async function start(t: Test) {
   const dir = t.testdir()
   const clock = () => Date.parse('2026-03-01T12:00:00Z')
@@ -221,7 +259,12 @@ async function start(t: Test) {
     status: () => ({}),
     config: () => ({}),
     catchUp: async () => undefined,
-    feed: { status: () => ({}), refresh: ({ force }) => ({ ok: true, force }), lookup: () => [] },
+    feed: {
+      status: () => ({}),
+      refresh: ({ force }) => ({ ok: true, force }),
+      lookup: () => [],
+      current: () => undefined,
+    },
     clients: { list: () => [], exists: known, disconnect: known },
     sessions: {
       list: () => [],
@@ -233,11 +276,21 @@ async function start(t: Test) {
     retained: { list: (filter) => [filter], exists: known, clear: async (topic) => known(topic) },
     ...{ users, keys, lifecycle },
     queues: {
-      list: () => [{ name: 'known' }],
+      list: () => [queue],
       whyClosed: () => undefined,
+      whyNotSent: () => undefined,
       deadLetters: () => [{ messageId: '17' }],
       attempts: async () => [],
       replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),
+    },
+    subscriptions: {
+      list: () => [subscription],
+      find: (name) => (known(name) ? subscription : undefined),
+      standing: () => ({ state: 'active', since: subscription.createdAt, reason: null }),
+      // As if another operator, or its owner, always came first.
+      pause: async () => false,
+      resume: async () => false,
+      remove: async () => false,
     },
     resetUrl: (token) => `https://hub.example/#${token}`,
     store: { replaced: () => undefined, accept: async () => undefined },

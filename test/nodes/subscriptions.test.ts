@@ -42,6 +42,28 @@ t.test(
   },
 )
 
+t.test('of two nodes one pauses, and what the other changes meanwhile stays', async (t) => {
+  const { a, b } = await openNodes(t)
+  const made = await a.subscriptions.add(request)
+  if (!made) throw new Error('not made')
+  const { name } = made
+  await settled(b.store)
+  const paused = await Promise.all([
+    a.subscriptions.pause(name, 'kim'),
+    b.subscriptions.pause(name, 'ann'),
+    a.subscriptions.disable(name),
+  ])
+  t.same(paused.sort(), [false, true, true])
+  await settled(a.store, b.store)
+  const stored = a.subscriptions.find(name)
+  t.match(stored, { pausedAt: /^2026-/, pausedBy: /^(kim|ann)$/, disabledAt: /^2026-/ })
+  t.same(b.subscriptions.find(name), stored)
+  const ended = await Promise.all([a.subscriptions.enable(name), b.subscriptions.resume(name)])
+  t.same(ended, [true, true])
+  await settled(a.store, b.store)
+  for (const { subscriptions } of [a, b]) t.strictSame(subscriptions.find(name), made)
+})
+
 t.test('disabling does not bring back what another node removes', async (t) => {
   for (const isFirst of ['disable', 'remove']) {
     const { a, b } = await openNodes(t)

@@ -61,6 +61,16 @@ t.test('a webhook is active, retrying, active again, and since when', async (t) 
   t.match(one.of(), { state: 'active' })
 })
 
+t.test('a paused webhook is shown as disabled, whatever it answered', async (t) => {
+  const one = await open()
+  const pausedAt = '2026-06-01T11:30:00.000Z'
+  const paused = { state: 'disabled', since: pausedAt, reason: 'paused by the operator' }
+  t.same(one.standings.of({ ...subscription, pausedAt }), paused)
+  await one.came('failed')
+  t.same(one.standings.of({ ...subscription, pausedAt, disabledAt: createdAt }), paused)
+  t.match(one.standings.of(subscription), { state: 'retrying' })
+})
+
 t.test('only an hour of 410 and nothing else is believed, over restarts', async (t) => {
   let one = await open()
   await one.came('gone')

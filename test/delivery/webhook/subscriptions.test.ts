@@ -37,15 +37,53 @@ t.test('a subscription is disabled and enabled, also after a restart', async (t)
   t.equal(await subscriptions.enable('unknown'), false)
 })
 
+t.test('a subscription is paused and resumed, disabled or not, also after a restart', async (t) => {
+  const { memory, subscriptions, name } = await openWithOne()
+  const seen = async () =>
+    [subscriptions, (await open(memory.crashed())).subscriptions].map((all) => {
+      const { pausedBy, disabledAt } = all.ofTopic(topicId)[0] ?? {}
+      return [pausedBy, disabledAt !== undefined]
+    })
+  const both = (...state: unknown[]) => [state, state]
+  t.equal(await subscriptions.pause(name, 'kim'), true)
+  t.equal(await subscriptions.pause(name, 'ann'), false)
+  t.same(await seen(), both('kim', false), 'it still gets its events')
+  t.equal(await subscriptions.disable(name), true)
+  t.same(await seen(), both('kim', true))
+  t.equal(await subscriptions.enable(name), true)
+  t.same(await seen(), both('kim', false), 'enabling does not resume')
+  await subscriptions.disable(name)
+  t.equal(await subscriptions.resume(name), true)
+  t.equal(await subscriptions.resume(name), false)
+  t.same(await seen(), both(undefined, true), 'resuming does not enable')
+  t.equal(await subscriptions.pause('unknown', 'kim'), false)
+  t.equal(await subscriptions.resume('unknown'), false)
+})
+
+t.test('a pause that is not stored has not happened', async (t) => {
+  const { memory, subscriptions, name } = await openWithOne()
+  memory.judge(() => 'refused')
+  await t.rejects(subscriptions.pause(name, 'kim'), { message: 'disk full' })
+  t.equal(subscriptions.find(name)?.pausedAt, undefined)
+  memory.judge(() => 'stored')
+  t.equal(await subscriptions.pause(name, 'kim'), true)
+  memory.judge(() => 'refused')
+  await t.rejects(subscriptions.resume(name), { message: 'disk full' })
+  t.equal(subscriptions.find(name)?.pausedBy, 'kim')
+})
+
 t.test('nothing brings a removed subscription back', async (t) => {
   for (const isDisabled of [false, true]) {
-    for (const change of ['disable', 'enable'] as const) {
+    for (const change of ['disable', 'enable', 'pause', 'resume'] as const) {
       for (const order of ['before', 'after']) {
         const { memory, subscriptions, name } = await openWithOne()
         if (isDisabled) await subscriptions.disable(name)
-        const early = order === 'before' ? subscriptions[change](name) : undefined
+        if (isDisabled) await subscriptions.pause(name, 'kim')
+        const makeChange = () =>
+          change === 'pause' ? subscriptions.pause(name, 'kim') : subscriptions[change](name)
+        const early = order === 'before' ? makeChange() : undefined
         const removed = subscriptions.remove(institutionId, name)
-        const late = order === 'after' ? subscriptions[change](name) : undefined
+        const late = order === 'after' ? makeChange() : undefined
         t.equal(await removed, true)
         await Promise.all([early, late])
         t.equal(subscriptions.find(name), undefined, `${change} ${order} it is removed`)

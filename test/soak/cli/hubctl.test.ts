@@ -62,6 +62,16 @@ t.test('commands reach the node with their arguments', async (t) => {
     ['clients disconnect -- --json', 'clients.disconnect', { clientId: '--json' }],
     ['sessions list', 'sessions.list', {}],
     ['sessions drop player-1', 'sessions.drop', { clientId: 'player-1' }],
+    ['subscriptions list', 'subscriptions.list', {}],
+    [
+      `subscriptions list --institution ${A} --state paused --limit 20`,
+      'subscriptions.list',
+      { institution: A, state: 'paused', limit: 20 },
+    ],
+    ['subscriptions show one', 'subscriptions.show', { name: 'one' }],
+    ['subscriptions pause one', 'subscriptions.pause', { name: 'one' }],
+    ['subscriptions resume one', 'subscriptions.resume', { name: 'one' }],
+    ['subscriptions remove one', 'subscriptions.remove', { name: 'one' }],
     ['retained list', 'retained.list', {}],
     ['retained list radio/#', 'retained.list', { filter: 'radio/#' }],
     ['retained clear radio/x/control', 'retained.clear', { topic: 'radio/x/control' }],
@@ -210,6 +220,11 @@ t.test('wrong usage is refused before the node is asked', async (t) => {
     [['credentials', 'rotate', 'x', '--revoke-after', '24'], /duration/],
     [['credentials', 'rotate', 'x', '--revoke-after', '-1h'], /duration/],
     [['credentials', 'rotate', 'x', '--revoke-after', '99999d'], /duration/],
+    [['subscriptions', 'show'], /missing required argument 'name'/],
+    [['subscriptions', 'list', '--institution', 'x'], /institution must be an institution URN/],
+    [['subscriptions', 'list', '--livestream', A], /livestream must be a livestream URN/],
+    [['subscriptions', 'list', '--state', 'asleep'], /state must be one of idle, /],
+    [['subscriptions', 'list', '--limit', 'all'], /limit must be a whole number from 1, not "all"/],
     [['retained', 'list', 'radio/#/x'], /not a topic filter/],
     [['retained', 'clear'], /missing required argument/],
     [['retained', 'clear', 'radio/#'], /not a topic/],
@@ -284,6 +299,42 @@ t.test('destructive commands say what they did', async (t) => {
   t.equal((await node.hubctl(['clients', 'disconnect', 'p1'])).stdout, 'Disconnected p1.\n')
   t.equal((await node.hubctl(['sessions', 'drop', 'p1'])).stdout, 'Dropped the session of p1.\n')
   t.equal((await node.hubctl(['retained', 'clear', 'radio/x/data'])).stdout, 'Cleared radio/x/data.\n')
+})
+
+t.test(
+  'what becomes of a subscription is said in a sentence, and what keeps it silent in a warning',
+  async (t) => {
+    let state = 'delivering'
+    const node = await startNode(t, {
+      'subscriptions.pause': async ({ name }) => ({ name, paused: true }),
+      'subscriptions.resume': async ({ name }) => ({ name, resumed: true, state, pending: 3 }),
+      'subscriptions.remove': async ({ name }) => ({ name, removed: true, pending: 3, deadLetters: 2 }),
+    })
+    t.equal((await node.hubctl(['subscriptions', 'pause', 'one'])).stdout, 'Paused one.\n')
+    const resumed = { code: 0, stdout: 'Resumed one. Messages that wait: 3.\n', stderr: '' }
+    t.strictSame(await node.hubctl(['subscriptions', 'resume', 'one']), resumed)
+    state = 'disabled'
+    const { stdout, stderr } = await node.hubctl(['subscriptions', 'resume', 'one'])
+    t.equal(stdout, resumed.stdout)
+    t.match(stderr, /^warning: nothing is sent: its webhook answered 410/)
+    const removed = 'Removed one. Lost with it: 3 messages that waited, 2 dead letters.\n'
+    t.equal((await node.hubctl(['subscriptions', 'remove', 'one'])).stdout, removed)
+  },
+)
+
+t.test('a subscription is shown with its last deliveries', async (t) => {
+  const paused = { at: '2026-03-01T12:00:00.000Z', by: 'kim' }
+  const shown = { name: 'one', livestream: { id: 'urn:x', title: null }, state: 'paused', paused }
+  const attempt = { time: '2026-03-01T11:00:00.000Z', messageId: '7', status: 503, duration: 8, reason: 'no' }
+  const node = await startNode(t, {
+    'subscriptions.show': async () => ({ ...shown, disabled: null, attempts: [attempt] }),
+  })
+  const { stdout } = await node.hubctl(['subscriptions', 'show', 'one'])
+  t.match(
+    stdout,
+    /^livestream\.title +-\nstate +paused\npaused\.at +2026\S+\npaused\.by +kim\ndisabled +-\n\n/m,
+  )
+  t.match(stdout, /^TIME +MESSAGE +STATUS +MS +REASON\n2026\S+ +7 +503 +8 +no\n$/m)
 })
 
 t.test('hostile values cannot play with the terminal', async (t) => {

@@ -1,74 +1,9 @@
-import { join } from 'node:path'
-import type { Test } from 'tap'
-import { addUser, openApi } from '../../../bridge-https/api.ts'
-import { startMailServer } from '../../../bridge-https/users/mail-server.ts'
-import { writeConfig } from '../../../bridge-https/users/write-config.ts'
-import { institutions, playing, station } from '../../../events.ts'
-import { pushing, startReceiver } from '../../../receiver.ts'
-import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
-import { onEachStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
+import { onEachStore } from '../../../stores.ts'
+import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.ts'
 
 /*
  * A webhook answers 410: what waits for it waits, until it answers something else or for an hour nothing else.
  */
-const [own = ''] = institutions
-const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
-
-async function start(t: Test, store: StoreSettings) {
-  const home = await temporaryDirectory(t)
-  const receiver = await startReceiver(t, home)
-  const mail = await startMailServer(t)
-  const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
-  const env = {
-    ...{ ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { smtp }) },
-    HUB_PUBLIC_URL: 'https://hub.example', // so that tokens hold over a restart
-  }
-  const open = async () => {
-    const hub = await startTestHub(t, env, home)
-    return { hub, api: await openApi(t, hub) }
-  }
-  let { hub, api } = await open()
-  const { token } = await addUser(hub, api, own)
-  const publish = async (title: string) =>
-    void (await api.call('POST', playingUrl, { token, body: { ...playing(station()), title } }))
-  await publish('makes the topic')
-  const url = receiver.url('/hook?token=secret')
-  const { json } = await api.call('POST', '/subscriptions', {
-    ...{ token, body: { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id } },
-  })
-  const name = String(json.name)
-  const shown = async () => (await api.call('GET', `/subscriptions/${name}`, { token })).json
-
-  return {
-    ...{ home, receiver, mail, token, publish, name, json, shown },
-    call: (method: string, path: string, body?: object) => api.call(method, path, { token, body }),
-    until: async (holds: (subscription: Record<string, unknown>) => boolean) =>
-      hub.until(async () => holds(await shown())),
-    queue: async () => {
-      const queues = await hub.ask<{ name: string; state: string; pending: number }[]>('queues.list')
-      return queues.find((queue) => queue.name === name)
-    },
-    /** Stops the hub, changes what it has stored of the webhook, and starts it again. */
-    async restart(change: (standing: Record<string, unknown>) => object = (same) => same): Promise<void> {
-      await hub.close()
-      const opened = await openStoreOf(store, join(home, 'data'))
-      const key = `push-standing/${encodeURIComponent(name)}`
-      const stored = await opened.get(key)
-      if (stored) await opened.commit([{ put: key, value: JSON.stringify(change(JSON.parse(`${stored}`))) }])
-      await opened.close()
-      ;({ hub, api } = await open())
-    },
-  }
-}
-
-/** As after nearly an hour in which it answered 410 and nothing else. */
-const nearlyAnHour = (standing: Record<string, unknown>) => ({
-  ...standing,
-  gone: { at: Date.now(), ms: 3_599_999 },
-})
-
-const titles = (received: readonly { event: Record<string, unknown> }[]) =>
-  received.map(({ event }) => String(event.title))
 
 onEachStore('410 is tried again like any failure', async (t, store) => {
   const { receiver, json, shown, until, publish, queue } = await start(t, store)

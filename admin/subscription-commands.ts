@@ -1,0 +1,131 @@
+import type { Deliveries } from '../delivery/deliveries.ts'
+import type { ShownQueue } from '../delivery/queue-list.ts'
+import { readSelection, select } from '../delivery/webhook/selection.ts'
+import type { PushSubscription } from '../delivery/webhook/subscriptions.ts'
+import { accepted, text, unknown } from './arguments.ts'
+import type { Audit } from './audit.ts'
+import type { QueueCommandParts } from './queue-commands.ts'
+import { type Commands, refusal } from './socket.ts'
+
+/** The push subscriptions of a node, as far as commands ask for them. */
+export interface SubscriptionCommandParts {
+  subscriptions: Pick<
+    Deliveries['subscriptions'],
+    'list' | 'find' | 'standing' | 'pause' | 'resume' | 'remove'
+  >
+  feed: {
+    /** The livestream feed in use. */
+    current(): { byId(id: string): { title: string } | undefined } | undefined
+  }
+}
+
+/** Tries that are shown with a subscription; `queues attempts` has all. */
+const shownAttempts = 10
+
+/** The push subscriptions of all institutions (design.md §4, service.md §6.2). */
+export function createSubscriptionCommands(
+  parts: SubscriptionCommandParts & QueueCommandParts & { audit: Audit },
+): Commands {
+  const { subscriptions, feed, queues, audit } = parts
+  return {
+    'subscriptions.list': async (args) => {
+      const selection = accepted(readSelection(args))
+      const byName = new Map((await queues.list()).map((queue) => [queue.name, queue]))
+      const rows = subscriptions.list().flatMap((subscription) => {
+        const queue = byName.get(subscription.name)
+        return queue ? [listed(subscription, queue)] : []
+      })
+      return select(rows, selection)
+    },
+
+    'subscriptions.show': async (args) => {
+      const subscription = existing(text(args, 'name'))
+      const { name } = subscription
+      const [queue, attempts] = await Promise.all([queueOf(name), queues.attempts(name)])
+      return shown(subscription, queue, attempts.slice(0, shownAttempts))
+    },
+
+    'subscriptions.pause': async (args, who) => {
+      const { name, institutionId, topicId } = existing(text(args, 'name'))
+      const closed = queues.whyClosed(name)
+      if (closed !== undefined) throw refusal(`nothing is paused: ${closed}`)
+      refusePaused(name)
+      await audit.change(who, 'subscriptions.pause', async (first) => {
+        await first(name, { institutionId, livestreamId: topicId })
+        if (await subscriptions.pause(name, who)) return
+        // Another operator or its owner came first.
+        refusePaused(name)
+        throw unknown('subscription', name)
+      })
+      return { name, paused: true }
+    },
+
+    'subscriptions.resume': async (args, who) => {
+      const { name, pausedAt, pausedBy } = existing(text(args, 'name'))
+      if (pausedAt === undefined) throw notPaused(name)
+      await audit.change(who, 'subscriptions.resume', async (first) => {
+        await first(name, { pausedAt, pausedBy })
+        if (!(await subscriptions.resume(name))) throw notPaused(name)
+      })
+      const { state, pending } = await queueOf(name)
+      return { name, resumed: true, state, pending }
+    },
+
+    'subscriptions.remove': async (args, who) => {
+      const { name, institutionId, topicId, contact, url } = existing(text(args, 'name'))
+      const { pending, deadLetters } = await queueOf(name)
+      await audit.change(who, 'subscriptions.remove', async (first) => {
+        // The rest of the URL may hold a secret of the receiver.
+        const { host } = new URL(url)
+        await first(name, { institutionId, livestreamId: topicId, host, contact, pending, deadLetters })
+        if (!(await subscriptions.remove(institutionId, name))) throw unknown('subscription', name)
+      })
+      return { name, removed: true, pending, deadLetters }
+    },
+  }
+
+  function existing(name: string): PushSubscription {
+    const subscription = subscriptions.find(name)
+    if (!subscription) throw unknown('subscription', name)
+    return subscription
+  }
+
+  async function queueOf(name: string): Promise<ShownQueue> {
+    const queue = (await queues.list()).find((one) => one.name === name)
+    if (!queue) throw unknown('subscription', name) // removed meanwhile
+    return queue
+  }
+
+  function refusePaused(name: string): void {
+    const { pausedAt, pausedBy } = subscriptions.find(name) ?? {}
+    if (pausedAt !== undefined) throw refusal(`${pausedBy} paused it already, at ${pausedAt}`)
+  }
+
+  function notPaused(name: string): Error {
+    const why =
+      existing(name).disabledAt === undefined
+        ? 'it is not paused'
+        : 'it is disabled because its webhook answered 410; a replay or an acknowledged test message enables it'
+    return refusal(`nothing is resumed: ${why}`)
+  }
+
+  function listed(subscription: PushSubscription, { state, pending, oldest, deadLetters }: ShownQueue) {
+    const { name, institutionId, topicId, url, contact, createdAt } = subscription
+    const livestream = { id: topicId, title: feed.current()?.byId(topicId)?.title ?? null }
+    return { name, institutionId, livestream, url, contact, state, pending, oldest, deadLetters, createdAt }
+  }
+
+  function shown(subscription: PushSubscription, queue: ShownQueue, attempts: readonly unknown[]) {
+    const { createdBy, serviceAccount, ackDeadlineSeconds, pausedAt, pausedBy, disabledAt } = subscription
+    const { aside, dropped, failures, nextTry, lastReason } = queue
+    return {
+      ...listed(subscription, queue),
+      ...{ createdBy, serviceAccount, ackDeadlineSeconds, aside, dropped },
+      since: subscriptions.standing(subscription).since,
+      ...{ failures, nextTry, lastReason },
+      paused: pausedAt === undefined ? null : { at: pausedAt, by: pausedBy },
+      disabled: disabledAt === undefined ? null : { at: disabledAt, by: 'hub', reason: 'answered 410' },
+      attempts,
+    }
+  }
+}

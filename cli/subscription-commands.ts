@@ -1,0 +1,102 @@
+import { readSelection } from '../delivery/webhook/selection.ts'
+import { type Command, type Input, usage } from './command.ts'
+import { type Printer, valueAt } from './print.ts'
+import { attemptColumns } from './queue-commands.ts'
+
+/** The push subscriptions of all institutions. */
+export const subscriptionCommands: readonly Command[] = [
+  {
+    words: 'subscriptions list',
+    summary: 'webhooks of all institutions, oldest first, and how it goes with them',
+    options: [
+      { flags: '--institution <urn>', summary: 'only those of this institution' },
+      { flags: '--livestream <urn>', summary: 'only those of this livestream' },
+      {
+        flags: '--state <state>',
+        summary: 'only those that are idle, delivering, retrying, paused, disabled or closed',
+      },
+      { flags: '--limit <number>', summary: 'at most so many' },
+    ],
+    asks: 'subscriptions.list',
+    args(input) {
+      const asked = {
+        institution: input.optional('institution'),
+        livestream: input.optional('livestream'),
+        state: input.optional('state'),
+        limit: numberOrText(input.optional('limit')),
+      }
+      const judged = readSelection(asked)
+      if ('error' in judged) throw usage(judged.error)
+      return asked
+    },
+    print: (result, printer) => printer.list(result, subscriptionColumns, 'No subscriptions.'),
+  },
+  {
+    words: 'subscriptions show',
+    summary: 'one of them with its last deliveries, and who paused or disabled it',
+    parameters: ['<name>'],
+    asks: 'subscriptions.show',
+    args: nameArgument,
+    print: printSubscription,
+  },
+  {
+    words: 'subscriptions pause',
+    summary: 'send nothing to a webhook until it is resumed; its events are collected',
+    parameters: ['<name>'],
+    asks: 'subscriptions.pause',
+    args: nameArgument,
+    print: (result, printer) => printer.sentence('Paused', valueAt(result, 'name')),
+  },
+  {
+    words: 'subscriptions resume',
+    summary: 'end a pause, and send what was collected, in its order',
+    parameters: ['<name>'],
+    asks: 'subscriptions.resume',
+    args: nameArgument,
+    print: (result, printer) =>
+      `${printer.sentence('Resumed', valueAt(result, 'name'))} Messages that wait: ${valueAt(result, 'pending')}.`,
+    warning: (result) =>
+      valueAt(result, 'state') === 'disabled'
+        ? 'nothing is sent: its webhook answered 410 and it is disabled; a replay or an acknowledged test message enables it'
+        : undefined,
+  },
+  {
+    words: 'subscriptions remove',
+    summary: 'remove a subscription with all that waits for it and its dead letters',
+    parameters: ['<name>'],
+    asks: 'subscriptions.remove',
+    args: nameArgument,
+    print(result, printer) {
+      const lost = `Lost with it: ${valueAt(result, 'pending')} messages that waited, ${valueAt(result, 'deadLetters')} dead letters.`
+      return `${printer.sentence('Removed', valueAt(result, 'name'))} ${lost}`
+    },
+  },
+]
+
+const subscriptionColumns = [
+  ['NAME', 'name'],
+  ['INSTITUTION', 'institutionId'],
+  ['LIVESTREAM', 'livestream.id'],
+  ['TITLE', 'livestream.title'],
+  ['URL', 'url'],
+  ['CONTACT', 'contact'],
+  ['STATE', 'state'],
+  ['PENDING', 'pending'],
+  ['OLDEST', 'oldest'],
+  ['DEAD LETTERS', 'deadLetters'],
+  ['CREATED', 'createdAt'],
+] as const
+
+function nameArgument(input: Input): Record<string, unknown> {
+  return { name: input.text('name') }
+}
+
+/** What is no number is judged, and named, as it was typed. */
+function numberOrText(typed: string | undefined): number | string | undefined {
+  return typed !== undefined && /^[0-9]{1,9}$/.test(typed) ? Number(typed) : typed
+}
+
+function printSubscription(result: unknown, printer: Printer): string {
+  const { attempts, ...subscription } = Object(result)
+  return `${printer.properties(subscription)}\n\n${printer.list(attempts, attemptColumns, 'Nothing was tried yet.')}`
+}
