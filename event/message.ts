@@ -11,10 +11,12 @@ export interface Message {
   qos: 0 | 1 | 2
   /** Set: kept for later subscribers under `topic` and `slot`, newest event time first. */
   retained?: Retention
-  /** What an offline session keeps of it. */
+  /** What a session that was away gets of it. */
   queue: QueueRule
   /** Tells what was stored: nobody gets it before that is certain. */
   isReport?: true
+  /** Its publisher has sent the event before, and it was published then. */
+  isRepetition?: true
 }
 
 interface Retention {

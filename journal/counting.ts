@@ -3,8 +3,8 @@ import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entr
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
- * How much each stream has in the window, in the memory of the node that trims: two numbers for a stream, or to look at a
- * stream would mean to read all of them again. Counted from the journal itself, so that nothing is told twice or missed.
+ * How much each stream has in the window, in the memory of the node that trims: two numbers for each stream. Without them
+ * every look at a stream would read all of it. Counted from the journal itself, so that nothing is told twice or missed.
  */
 export function createCounting(store: Store) {
   const streams = new Map<string, InWindow>()

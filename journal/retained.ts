@@ -68,7 +68,7 @@ export async function openRetained(parts: {
       if (!entry) throw new Error(`the message of ${change.put} is missing`)
       const value = { ...header, position, payload: entry.payload }
       const shown = nodeOf(value.topic)?.slots.get(value.slot)
-      // What this node had given up is told behind later messages of its own: then the rule decides, as it did in the store.
+      // A commit of this node that had no answer may be told late: event times decide, as they did in the store.
       const isLater = shown !== undefined && shown.position > position
       if (isLater && !keepsStored(value.time, orderAt(shown.time, clock()))) return
       keep(value)

@@ -49,8 +49,8 @@ interface State {
  * Removes from the journal what is no longer kept. One node does it, a bounded piece at a time, and remembers in the store
  * how far it has got: nothing is read at the start, and the memory has two numbers for each stream.
  *
- * Three hands move over the journal: one follows the window and looks at the streams of what has left it, one removes
- * the oldest history while there is too much, and one goes round all streams, for what is over where nothing happens.
+ * A sweep has three steps. It follows the window, and looks at the streams of messages that have left it. It removes the
+ * oldest history while there is too much. It visits some other streams, where messages expire though nothing new comes.
  * The window begins at the floor, which all nodes have heard before anything below it is removed.
  */
 export async function openTrimming(parts: {

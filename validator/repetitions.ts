@@ -27,6 +27,8 @@ export interface Work {
 export interface Repetition {
   /** Of the event that came first. */
   id: string
+  /** An earlier one was stored, or is about to be. */
+  isRepeated: boolean
   /** What must be stored so that this work is done once for the event: nothing when it has been done. */
   once(scope: string, make: () => Work): readonly Change[]
   /** What must be stored so that the event is recognised. */
@@ -69,7 +71,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
   /** Begins with an event; `newId` makes its id should it be the first. */
   return (fingerprint: string, newId: () => string): Repetition => {
-    const id = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.mark.id ?? newId()
+    const earlier = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.mark.id
+    const id = earlier ?? newId()
     const at = clock()
     const own: Claim[] = []
     const awaited: Mark[] = []
@@ -78,6 +81,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
     return {
       id,
+      isRepeated: earlier !== undefined,
       once: (scope, make) => claim(`${fingerprint}/${scope}`, make),
       marks() {
         forgotten = forget(own.length * forgottenAtOnce, fingerprint)

@@ -39,7 +39,7 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
     try {
       const planned = accepted && repetition ? work.plan(accepted, repetition.once) : []
       const following = [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside]
-      await distribute(messages, following, stored)
+      await distribute(repetition?.isRepeated ? messages.map(asRepetition) : messages, following, stored)
     } catch (error) {
       if (isStored) throw error
       topics.giveUp(created)
@@ -47,4 +47,8 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
       throw error
     }
   }
+}
+
+function asRepetition(message: Message): Message {
+  return message.isReport ? message : { ...message, isRepetition: true }
 }

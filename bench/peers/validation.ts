@@ -23,6 +23,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
     },
     repetitions: (_fingerprint, newId) => ({
       id: newId(),
+      isRepeated: false,
       once: () => [],
       marks: () => [],
       stored() {},

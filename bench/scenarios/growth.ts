@@ -52,7 +52,7 @@ const dimensions: Dimension[] = [
     cost: eventCost,
   },
   {
-    name: 'an event, by offline sessions that queue it',
+    name: 'an event, by offline sessions that get it later',
     from: 30,
     prepare: async (act, count) => {
       await crowd(act, { count, qos: 1, clean: false })

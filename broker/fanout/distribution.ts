@@ -43,7 +43,7 @@ export function createDistribution(parts: {
   metrics: Metrics
 }) {
   const { store, journal, retained, returnable, reading, routes, mayReceive, clock, metrics } = parts
-  /** To those for whom nothing is stored, and to persistent sessions: their orders have nothing to do with each other. */
+  /** Two lines that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
   const live = createPortions()
   const following = createPortions()
   /** Positions by topic, those that wait included. */

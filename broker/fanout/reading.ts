@@ -78,7 +78,7 @@ export function createReading(parts: {
         if (!before?.dup) waiting.set(each.position, isChosen ? { ...each, isChosen } : each)
       }
       session.backlog = [...waiting.values()]
-      // What was accepted before its new filters is told from the rest by the position of each filter.
+      // The position of each new filter keeps older messages out.
       fallBehind(session, session.isLive ? delivered : session.upTo)
     },
 
@@ -156,7 +156,7 @@ export function createReading(parts: {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // In one go with the end of this run: a message that comes next finds either the one or the other.
+        // No await from here to the end of the run: the next message is either delivered live or read.
         session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
         if (session.isLive) return
         const isGoing =

@@ -25,7 +25,7 @@ interface Stored {
 
 /**
  * QoS 2 messages that were sent to persistent sessions: stored before they are sent, and again before they are released
- * [MQTT-4.3.3-1]. One that is over stays until a place beyond it is stored, so that nobody finds it missing there.
+ * [MQTT-4.3.3-1]. A finished message stays stored until a place beyond it is stored: no reader finds it missing.
  * The hub publishes at QoS 1: only the broker on its own has any.
  */
 export function createOutgoing(store: Store) {

@@ -30,6 +30,7 @@ const everyTopicExists: Topics = {
 
 const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
   id: newId(),
+  isRepeated: false,
   once: () => [],
   marks: () => [],
   stored() {},

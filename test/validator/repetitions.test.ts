@@ -305,3 +305,15 @@ t.test('an event is the same when kind, institution and bytes are', async (t) =>
   t.not(fingerprintOf('playing', 'institution', Buffer.from('{ }')), one)
   t.not(fingerprintOf('play', 'inginstitution', bytes), one)
 })
+
+t.test('a repetition says so, also while the first one is being stored', async (t) => {
+  const { store } = createMemoryStore()
+  const repetitions = await createRepetitions({ store, clock: () => hour })
+  const begin = (fingerprint: string) => repetitions(fingerprint, () => 'new')
+  const first = begin('same')
+  t.equal(first.isRepeated, false)
+  t.equal(begin('same').isRepeated, true)
+  first.stored()
+  t.equal(begin('same').isRepeated, true)
+  t.equal(begin('other').isRepeated, false)
+})
