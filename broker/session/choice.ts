@@ -26,13 +26,26 @@ export function choose(
   const { asks, mayReceive, now, limits } = rules
   const known = new Set(place.owed.map(({ position }) => position))
   const chosen: Owed[] = []
-  for (const { position, topic, qos, expires } of candidates) {
+  for (const candidate of candidates) {
+    const { position, topic, qos, expires } = candidate
     if (known.has(position) || isPast(expires, now)) continue
     const granted = lowerQos(asks(topic, position), qos)
-    if (granted > 0 && mayReceive(topic)) chosen.push({ position, qos: granted, retain: false, dup: false })
+    if (granted > 0 && mayReceive(topic)) chosen.push(owedOf(candidate, granted))
   }
   return withinLimits([...place.owed, ...chosen.reverse()], limits)
 }
+
+/** The same object for all sessions: thousands come back at once, and each is owed hundreds. */
+function owedOf(candidate: Candidate, qos: Qos): Owed {
+  const known = owedAt[qos].get(candidate)
+  if (known) return known
+  const owed = { position: candidate.position, qos, retain: false, dup: false }
+  owedAt[qos].set(candidate, owed)
+  return owed
+}
+
+/** By QoS. */
+const owedAt: Record<Qos, WeakMap<Candidate, Owed>> = { 0: new WeakMap(), 1: new WeakMap(), 2: new WeakMap() }
 
 /** Whether the client still gets what it is owed. What may have been sent is begun, and comes to its end. */
 export function isWanted(
