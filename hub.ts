@@ -20,7 +20,7 @@ import { createUsers } from './bridge-https/users/users.ts'
 import { createBroker } from './broker/broker.ts'
 import { listenMqtt } from './broker/connection/listener.ts'
 import { createIngest } from './broker/ingest.ts'
-import { takeOver } from './broker/take-over.ts'
+import { createTakeOver } from './broker/take-over.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
 import { createSigningKeys } from './certs/signing-keys.ts'
@@ -28,6 +28,7 @@ import { type Config, isSampleFeed, maskedConfig, trialSettings } from './config
 import { expected, listening } from './config/expected.ts'
 import { version } from './config/version.ts'
 import { createDeliveries } from './delivery/deliveries.ts'
+import { formerWork } from './delivery/queue/former-work.ts'
 import { createServiceTokens } from './delivery/webhook/service-tokens.ts'
 import { maxSockets, socketsWithin } from './delivery/webhook/sockets.ts'
 import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
@@ -90,7 +91,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   )
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
-  const opened = await openStore(config, nodeName, log, { onGap, takeOver })
+  const opened = await openStore(config, nodeName, log, { onGap, takeOver: createTakeOver(formerWork) })
   const { store, nodes, state: storeState } = opened
   open.store = store
   const checkStore = createStoreCheck({ store, state: storeState })
@@ -173,7 +174,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
-    ...{ config, store, nodes, calls, repetitions, version, clock, log, metrics },
+    ...{ config, store, journal: broker.journal, nodes, calls, repetitions, version, clock, log, metrics },
     tokenFor: createServiceTokens(tokens.issueService, () => keys.current().kid, clock),
     track: lifecycle.trackOf('push'),
     tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => publicUrl }),

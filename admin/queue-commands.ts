@@ -1,4 +1,5 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
+import { parseInstant } from '../event/timestamp.ts'
 import { text, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import { type Commands, refusal } from './socket.ts'
@@ -12,6 +13,8 @@ export interface QueueCommandParts {
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
+    replaySince(name: string, since: number): Promise<number>
+    isWebhook(name: string): boolean
     /** Why nothing is sent from this queue any more, or undefined. */
     whyClosed(name: string): string | undefined
     /** The same, or who has paused it. */
@@ -29,6 +32,7 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
       const name = await existing(text(args, 'name'))
       const reason = queues.whyNotSent(name)
       if (reason !== undefined) throw refusal(`nothing is replayed: ${reason}`)
+      if (args.since !== undefined) return replaySince(name, text(args, 'since'), who)
       const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
       const letters = queues.deadLetters(name)
       if (messageId !== undefined && !letters.some((letter) => idOf(letter) === messageId)) {
@@ -41,6 +45,18 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
       })
       return { name, replayed }
     },
+  }
+
+  async function replaySince(name: string, since: string, who: string) {
+    const time = parseInstant(since)
+    if (time === undefined) throw refusal(`since must be a time in ISO 8601, not ${JSON.stringify(since)}`)
+    if (!queues.isWebhook(name))
+      throw refusal(`${name} is not a webhook: since is for those, which have one livestream`)
+    const replayed = await audit.change(who, 'queues.replay', async (first) => {
+      await first(name, { since: new Date(time).toISOString() })
+      return queues.replaySince(name, time)
+    })
+    return { name, replayed }
   }
 
   async function existing(name: string): Promise<string> {

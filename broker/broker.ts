@@ -37,6 +37,7 @@ import { attach, type Session } from './session/session.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSubscribing } from './session/subscribing.ts'
 import { createSubscriptions, type Routes } from './session/subscriptions.ts'
+import { createSweeping } from './sweeping.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
 
@@ -57,8 +58,6 @@ export interface BrokerLimits extends ConnectionLimits, KeepingLimits {
   maxSessionsPerCredential: number
 }
 
-/** Between two looks for expired retained messages and sessions. */
-const sweepIntervalMs = 30_000
 /** Bytes of packets that are unfinished or wait, of all connections, and pieces of each: before log-in and afterwards. */
 const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
@@ -207,17 +206,7 @@ export async function createBroker(parts: {
   aedes.on('connectionError', (client, error) => cutFor(client, error))
   aedes.on('clientError', (client, error) => cutFor(client, error))
 
-  const sweepTimer = setInterval(() => {
-    hubTime.checkClock()
-    const saved = nodes.isLeader() ? hubTime.save() : undefined
-    // What retained values have let go of, the journal need not keep.
-    const trimmed = retained.sweep().then(() => trimming.sweep())
-    Promise.all([trimmed, sessions.sweep(), saved]).catch((error: unknown) => {
-      metrics.storeFailures.inc()
-      log.error({ err: error }, 'expired messages and sessions not removed')
-    })
-  }, sweepIntervalMs)
-  sweepTimer.unref()
+  const sweeping = createSweeping({ nodes, hubTime, retained, trimming, sessions, log, metrics })
 
   return {
     ...createOperating({ store, sessions, known, returning, retained, links, nodes, calls }),
@@ -229,10 +218,14 @@ export async function createBroker(parts: {
     sessions,
     known,
     hubTime,
-    /** Sets what happens with publishes; call it before the first connection. */
+    /**
+     * Sets what happens with publishes, and begins to remove what is over; call it before the first connection, and when
+     * the journal knows what is named.
+     */
     async start(receive: Receive): Promise<void> {
       await sessions.endGone()
       await receiving.start(receive)
+      sweeping.start()
     },
 
     /** Takes over a connected stream. */
@@ -291,7 +284,7 @@ export async function createBroker(parts: {
 
     /** Finishes what was received, closes all connections, stores what is left. */
     async close(): Promise<void> {
-      clearInterval(sweepTimer)
+      sweeping.stop()
       receiving.close()
       await trimming.close()
       for (const { connection } of links.open) connection.stopReading()

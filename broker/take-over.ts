@@ -33,20 +33,25 @@ const markKey = 'take-over/mark'
 /** Of a message by its former sequence: its position. There until all is taken over. */
 const takenPrefix = 'take-over/position/'
 
+/** Changes that make something of the release before something of this one, those of one commit together, in order. */
+export type FormerWork = (store: Store) => AsyncIterable<readonly Change[]>
+
 /**
  * Makes a store of the release before, or an empty one, a store of this release, before anything else reads it. Each
  * commit takes what it adds away from the former form: after a crash the next start goes on with what is left. The
  * number of the format comes last.
  */
-export async function takeOver(store: Store, log: Log, size = portionSize): Promise<void> {
-  while (!(await isPresentFormat(store))) {
-    const before = await store.get(markKey)
-    if (before && isShared(store) && (await hasMoved(store, before))) continue
-    try {
-      await run(store, log, size, before)
-    } catch (error) {
-      // Another node goes on with it.
-      if (!(error instanceof ConditionFailed)) throw error
+export function createTakeOver(work: FormerWork, size = portionSize) {
+  return async (store: Store, log: Log): Promise<void> => {
+    while (!(await isPresentFormat(store))) {
+      const before = await store.get(markKey)
+      if (before && isShared(store) && (await hasMoved(store, before))) continue
+      try {
+        await run(store, log, work, size, before)
+      } catch (error) {
+        // Another node goes on with it.
+        if (!(error instanceof ConditionFailed)) throw error
+      }
     }
   }
 }
@@ -60,9 +65,15 @@ async function hasMoved(store: Store, before: Buffer): Promise<boolean> {
   return !(await store.get(markKey))?.equals(before)
 }
 
-async function run(store: Store, log: Log, size: PortionSize, before: Buffer | undefined): Promise<void> {
+async function run(
+  store: Store,
+  log: Log,
+  work: FormerWork,
+  size: PortionSize,
+  before: Buffer | undefined,
+): Promise<void> {
   const { commit, end } = await claim(store, before)
-  const done = { messages: 0, retained: 0, sessions: 0 }
+  const done = { messages: 0, retained: 0, sessions: 0, items: 0 }
   const portions = createPortions(commit, size)
   const count = (what: keyof typeof done) => {
     if (++done[what] % linesEvery === 0) log.info(done, 'taking over the store of the former release')
@@ -72,6 +83,10 @@ async function run(store: Store, log: Log, size: PortionSize, before: Buffer | u
   await takeSessions(store, portions, () => count('sessions'))
   for (const prefix of [queuePrefix, bodyPrefix, sharedPrefix, takenPrefix]) {
     for await (const [key] of store.range(prefix)) await portions.add([{ del: key }])
+  }
+  for await (const changes of work(store)) {
+    await portions.add(changes)
+    if (changes.some((change) => 'put' in change)) count('items')
   }
   await portions.flush()
   await end()

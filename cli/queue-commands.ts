@@ -1,4 +1,6 @@
-import type { Command } from './command.ts'
+import { parseInstant } from '../event/timestamp.ts'
+import { type Command, usage } from './command.ts'
+import { parseDuration } from './duration.ts'
 import { valueAt } from './print.ts'
 
 /** The queues of webhooks and plugin targets. */
@@ -29,10 +31,21 @@ export const queueCommands: readonly Command[] = [
     words: 'queues replay',
     summary: 'send what was given up once more, all or one message; enables a disabled subscription',
     parameters: ['<name>', '[message-id]'],
+    options: [
+      {
+        flags: '--since <time>',
+        summary: 'to a webhook all events since then, delivered or not: ISO 8601, or 90s, 30m, 24h, 7d ago',
+      },
+    ],
     asks: 'queues.replay',
     args(input) {
       const messageId = input.optional('messageId')
-      return { name: input.text('name'), ...(messageId !== undefined && { messageId }) }
+      const since = input.optional('since')
+      if (since === undefined) {
+        return { name: input.text('name'), ...(messageId !== undefined && { messageId }) }
+      }
+      if (messageId !== undefined) throw usage('--since is for all events: leave out the message id')
+      return { name: input.text('name'), since: timeOf(since) }
     },
     print: (result, printer) =>
       printer.sentence(`Sending ${valueAt(result, 'replayed')} once more, from`, valueAt(result, 'name')),
@@ -67,3 +80,15 @@ const deadLetterColumns = [
   ['TRIES', 'tries'],
   ['REASON', 'reason'],
 ] as const
+
+/** The moment that is meant, ISO 8601. */
+function timeOf(text: string): string {
+  const seconds = parseDuration(text)
+  const time = seconds === undefined ? parseInstant(text) : Date.now() - seconds * 1000
+  if (time === undefined) {
+    throw usage(
+      `--since must be a time such as 2026-01-31T18:00:00Z, or a duration such as 90s, 30m, 24h or 7d, not "${text}"`,
+    )
+  }
+  return new Date(time).toISOString()
+}

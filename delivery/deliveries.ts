@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
 import { expected } from '../config/expected.ts'
+import type { Journal } from '../journal/journal.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
@@ -50,6 +51,7 @@ const pluginDeadlineMs = 20_000
 export async function createDeliveries(parts: {
   config: Config
   store: Store
+  journal: Journal
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
@@ -66,15 +68,17 @@ export async function createDeliveries(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { config, store, nodes, calls, repetitions, tokenFor, track, tellContact, version } = parts
-  const { sockets, clock, log, metrics } = parts
+  const { config, store, journal, nodes, calls, repetitions, tokenFor, track, tellContact } = parts
+  const { version, sockets, clock, log, metrics } = parts
   const { serviceAccount } = config
   const subscriptions = await createPushSubscriptions({ store, serviceAccount, clock })
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
   const leases = await createLeases({ store, nodes, calls })
   const { isOwn } = leases
   const steadyClock = createSteadyClock(clock)
-  const queues = await createWorkQueues({ store, nodes, isOwn, clock, steadyClock, limits, metrics })
+  const queues = await createWorkQueues({
+    ...{ store, journal, nodes, isOwn, clock, steadyClock, limits, metrics },
+  })
   const attempts = createAttempts(store)
   const isKnown = (name: string) => subscriptions.find(name) !== undefined
   const standings = await createStandings({ store, clock, isKnown })
@@ -128,7 +132,7 @@ export async function createDeliveries(parts: {
     warnings: plugins.warnings,
     plan: (accepted, once) =>
       queues.plan({
-        ...{ messageId: accepted.id, body: accepted.payload, once },
+        ...{ messageId: accepted.id, once },
         groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
       }),
   }
@@ -176,6 +180,18 @@ export async function createDeliveries(parts: {
       return count
     },
 
+    isWebhook: isKnown,
+
+    /** Sends to a webhook once more what the journal has of its livestream, from a time on; how many. */
+    async replaySince(queue: string, since: number): Promise<number> {
+      const topicId = subscriptions.find(queue)?.topicId
+      if (topicId === undefined || whyQueueClosed(queue) !== undefined) return 0
+      await enable(queue)
+      const count = await queues.repeat(queue, push.earlier(topicId, await journal.latestOf(topicId, since)))
+      retryNow(queue)
+      return count
+    },
+
     /**
      * Sends a test message to a webhook. One that is acknowledged enables the subscription again.
      * Undefined: a test is under way already, or too many others are, or push has retired.
@@ -212,22 +228,25 @@ export async function createDeliveries(parts: {
       const { action, event, plugin, institutionId } = item
       const queue = plugins.queueOfAction(action)
       if (queue === undefined) return false
-      const body = Buffer.from(JSON.stringify(event))
+      const payload = Buffer.from(JSON.stringify(event))
       // The same message for the same target.
-      const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, body)
+      const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
       await decideAgain(async () => {
         const repetition = repetitions(fingerprint, () => messageId)
         const planned = queues.plan({
-          ...{ messageId, body, once: repetition.once },
-          groups: [{ scope: queue, items: [{ queue, details: { plugin, institutionId } }] }],
+          ...{ messageId, once: repetition.once },
+          groups: [
+            { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
+          ],
         })
+        let first: number
         try {
-          await store.commit([...planned, ...repetition.marks()])
+          first = await store.commit([...planned, ...repetition.marks()])
         } catch (error) {
           repetition.failed()
           throw error
         }
-        repetition.stored()
+        repetition.stored(first)
       })
       return true
     },

@@ -215,15 +215,15 @@ export function createRunner(parts: {
       if (where === undefined || where === 'gone' || isClosed(where)) return
       lane.current = now.item
       lane.triedAside = now.item.asideUntil !== undefined
-      const body = await queues.body(now.item)
-      if (!body) {
+      const payload = await queues.payload(name, now.item)
+      if (!payload) {
         log.error({ queue: name, messageId: now.item.messageId }, 'content of a work item is missing')
         await queues.giveUp(name, [now.item], 'its content is not stored any more')
         return
       }
       const started = performance.now()
       const time = new Date(clock()).toISOString()
-      const outcome = await where.deliver(now.item, body, cutting.signal)
+      const outcome = await where.deliver(now.item, payload, cutting.signal)
       // What follows is between us and the store: the place is for the next one.
       leave()
       // Cut short by us: that says nothing of the endpoint.

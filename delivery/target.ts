@@ -7,7 +7,7 @@ export interface Target {
   /** Whose it is: owners share what may run at once. */
   owner: string
   /** Tries once; never rejects. Ends early, with whatever result, when `signal` aborts. */
-  deliver(item: WorkItem, body: Buffer, signal: AbortSignal): Promise<Outcome>
+  deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>
 }
 
 /** A queue from which nothing is sent any more: its items are given up. */

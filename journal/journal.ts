@@ -1,6 +1,17 @@
 import type { Message } from '../event/message.ts'
 import type { Change, Store } from '../store/store.ts'
-import { appendChanges, type Entry, journalKey, journalPrefix, positionIn, readEntry } from './entry.ts'
+import {
+  appendChanges,
+  type Entry,
+  type IndexEntry,
+  journalKey,
+  journalPrefix,
+  latestPrefix,
+  positionIn,
+  readEntry,
+  readIndexEntry,
+} from './entry.ts'
+import { createNamed } from './named.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
@@ -60,11 +71,24 @@ export async function openJournal(store: Store) {
     /** The message at a position, or undefined where it is no longer kept. */
     get,
 
+    /** What is kept whatever the rules say. */
+    named: createNamed(),
+
     /** The same, where it was appended a moment ago. */
     recent: (position: number): Entry | undefined => recent.get(position),
 
     /** What this node has removed is no longer there. */
     forget: recent.forget,
+
+    /** Where the messages of a stream lie that were accepted from a time on, in order; those of which the newest matters. */
+    async latestOf(stream: string, since: number): Promise<IndexEntry[]> {
+      const found: IndexEntry[] = []
+      for await (const [key, value] of store.range(`${latestPrefix}${encodeURIComponent(stream)}/`)) {
+        const entry = readIndexEntry(key, value)
+        if (entry.at >= since) found.push(entry)
+      }
+      return found
+    },
 
     /** The messages at these positions, undefined where no longer kept: the first of them, as many as make a page. */
     async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {

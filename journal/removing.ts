@@ -68,8 +68,10 @@ export function createRemoving(parts: {
       }
       const gone = await remove(over)
       for (const { position, bytes } of counted) {
-        if (!gone.has(position)) found.kept += bytes
-        if (!gone.has(position) && position >= before) found.added += bytes
+        // What is over and named is no history any more.
+        const isKept = !over.has(position)
+        if (isKept) found.kept += bytes
+        if (isKept && position >= before) found.added += bytes
         if (gone.has(position) && position < before) found.removed += bytes
       }
       return found
@@ -99,10 +101,12 @@ export function createRemoving(parts: {
 
   /**
    * Removes messages but for those that are named. Returns the positions of those that are gone. Nothing that is behind
-   * the window comes to be named by a retained value later.
+   * the window comes to be named later.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
-    const unnamed = [...over.values()].filter(({ topic, position }) => !retained.names(topic, position))
+    const unnamed = [...over.values()].filter(
+      ({ topic, position }) => !journal.named.has(position) && !retained.names(topic, position),
+    )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(entry, going)) going.delete(entry.position)
     // The newest first: those that have their payload from another one go before it.

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import type { Redis } from 'ioredis'
 import { formerKeysOf } from '../store/redis/script.ts'
+import { contentOf, encode } from '../store/stored-value.ts'
 import { projectFile } from './root.ts'
 import type { Issued } from './start-hub.ts'
 import type { Driver } from './stores.ts'
@@ -15,6 +16,10 @@ import type { Driver } from './stores.ts'
  * Client `app` (`radio/#`, QoS 1) left four messages unacknowledged, the first of them a retained value, and was away for
  * fourteen more. `reports` was away for two reports of its institution. `twice` has an event on its way that was
  * received at QoS 2 by the identifier 7 and not released.
+ *
+ * Two webhooks of the livestream, and the plugin target `dts`, were made by a node of commit 9c1e16f, which stored them the
+ * same way. The endpoints of the webhooks failed for `given up 1`, `given up 2`, `waiting 1` and `waiting 2`. The target
+ * answered 410 to the first two and failed for the others; then the second was replayed.
  */
 
 export interface FormerStore {
@@ -35,6 +40,23 @@ export function readFormerStore(driver: Driver): FormerStore {
     return [key, Buffer.from(stored, 'base64')]
   })
   return { ...JSON.parse(about), entries }
+}
+
+/** The same with work that is new, for endpoints at this address: the hub gives up what is some days old. */
+export function withWorkFor(former: FormerStore, url: string): FormerStore {
+  const now = Date.now()
+  const entries = former.entries.map(([key, stored]): FormerStore['entries'][number] => {
+    if (!/^(subscription|work|work-dead)\//.test(key)) return [key, stored]
+    const known = JSON.parse(contentOf(stored).toString())
+    const changed = {
+      ...known,
+      ...('url' in known && { url: url + new URL(known.url).pathname }),
+      ...('enqueuedAt' in known && { enqueuedAt: now }),
+      ...('givenUpAt' in known && { givenUpAt: new Date(now).toISOString() }),
+    }
+    return [key, encode(NaN, JSON.stringify(changed))]
+  })
+  return { ...former, entries }
 }
 
 /** What the data directory of a node of that release holds. */

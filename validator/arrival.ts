@@ -16,10 +16,10 @@ export interface Arrival {
 /**
  * Stores messages with `alongside` in one commit, then hands them to everyone connected. Resolves when both are done;
  * rejects when nothing was stored. `stored` is called as soon as the commit is stored, before any later commit of
- * another node is told: what follows from it must be in memory by then.
+ * another node is told, with the position of the first message: what follows from it must be in memory by then.
  */
 export type Distribute = (
   messages: readonly Message[],
   alongside?: readonly Change[],
-  stored?: () => void,
+  stored?: (first: number) => void,
 ) => Promise<void>

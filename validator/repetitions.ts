@@ -17,7 +17,8 @@ const prefix = 'work-seen/'
 /** What is to be stored, and done when it is. */
 export interface Work {
   changes: readonly Change[]
-  show: () => void
+  /** `first`: the first number that the commit took. */
+  show: (first: number) => void
 }
 
 /**
@@ -33,14 +34,15 @@ export interface Repetition {
   once(scope: string, make: () => Work): readonly Change[]
   /** What must be stored so that the event is recognised. */
   marks(): readonly Change[]
-  stored(): void
+  /** `first`: the first number that the commit took. */
+  stored(first: number): void
   failed(): void
 }
 
 /** A mark that is being stored, with the work that it stands for. */
 interface Claim {
   mark: Mark
-  show: () => void
+  show: Work['show']
 }
 
 /**
@@ -92,12 +94,12 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
           ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },
-      stored() {
+      stored(first) {
         for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
         for (const claim of own) {
           release(claim)
           marks.add(claim.mark)
-          claim.show()
+          claim.show(first)
         }
       },
       failed() {

@@ -30,11 +30,11 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
     const { messages, accepted, repetition, alongside = [] } = settlement
     const { created, changes } = settlement.topics
     let isStored = false
-    const stored = () => {
+    const stored = (first: number) => {
       if (isStored) return
       isStored = true
       topics.show(created)
-      repetition?.stored()
+      repetition?.stored(first)
     }
     try {
       const planned = accepted && repetition ? work.plan(accepted, repetition.once) : []

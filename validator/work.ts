@@ -10,10 +10,10 @@ export interface Accepted {
   event: HubEvent
   id: string
   kind: EventKind
-  /** The same as JSON. */
+  /** The same as JSON: what these messages carry. */
   payload: Buffer
   institutionId: string
-  /** Livestreams it is published for. */
+  /** Livestreams it is published for: the messages of its commit begin with theirs, in this order. */
   livestreamIds: readonly string[]
 }
 

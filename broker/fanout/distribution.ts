@@ -65,7 +65,7 @@ export function createDistribution(parts: {
     async distribute(
       messages: readonly Message[],
       alongside: readonly Change[] = [],
-      stored: () => void = () => undefined,
+      stored: (first: number) => void = () => undefined,
     ): Promise<void> {
       const now = clock()
       const changes = [...alongside, ...journal.append(messages, now), ...retained.changes(messages, now)]
@@ -91,7 +91,7 @@ export function createDistribution(parts: {
       } finally {
         held.delete(batch)
       }
-      stored()
+      stored(first)
       await deliverRest(batch, journal.appended(messages, first, now), now)
     },
 

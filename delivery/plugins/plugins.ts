@@ -1,7 +1,7 @@
 import type { EventKind } from '../../event/kind.ts'
 import type { HubEvent } from '../../event/schema.ts'
 import type { Log } from '../../telemetry/log.ts'
-import type { NewWork, WorkItem } from '../queue/work-item.ts'
+import type { WorkGroup, WorkItem } from '../queue/work-item.ts'
 import type { Outcome, Target } from '../target.ts'
 import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
 import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'
@@ -34,10 +34,12 @@ export async function createPlugins(parts: {
     warnings: (event: HubEvent) => unknownPlugins(event, targets),
 
     /** One item for each target, once per event. */
-    groupsFor(accepted: { event: HubEvent; kind: EventKind; institutionId: string }): NewWork['groups'] {
+    groupsFor(accepted: { event: HubEvent; kind: EventKind; institutionId: string }): WorkGroup[] {
       const { event, kind, institutionId } = accepted
       return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
         scope: queueOf(type),
+        // That of its first livestream: all have the same payload.
+        content: { nth: 0 },
         items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
       }))
     },
@@ -55,8 +57,8 @@ export async function createPlugins(parts: {
       return {
         endpoint: queue,
         owner: queue,
-        deliver: (item, body, signal) =>
-          attempt(driver, toPluginItem(queue, item, body), item, signal, deadlineMs),
+        deliver: (item, payload, signal) =>
+          attempt(driver, toPluginItem(queue, item, payload), item, signal, deadlineMs),
       }
     },
 
@@ -138,11 +140,11 @@ function failed(reason: string): Outcome {
   return { result: 'failed', status: null, reason: reason.slice(0, maxReason) }
 }
 
-function toPluginItem(queue: string, item: WorkItem, body: Buffer): PluginItem {
+function toPluginItem(queue: string, item: WorkItem, payload: Buffer): PluginItem {
   const { plugin, institutionId } = item.details
   return {
     action: `${queue}.event`,
-    event: JSON.parse(body.toString()),
+    event: JSON.parse(payload.toString()),
     plugin: { ...Object(plugin) },
     institutionId: String(institutionId),
   }

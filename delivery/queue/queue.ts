@@ -14,6 +14,9 @@ export interface Queue {
 /** No item steps aside for longer, milliseconds: a time further ahead comes from a clock that was set back. */
 const maxAsideMs = 3_600_000
 
+/** An item or a dead letter. */
+type Numbered = Pick<WorkItem, 'sequence'>
+
 /** A queue as operators see it. */
 export interface QueueLength {
   pending: number
@@ -28,6 +31,10 @@ export interface QueueLength {
 
 export function emptyQueue(): Queue {
   return { line: [], aside: [], dead: [], dropped: 0 }
+}
+
+export function isEmpty({ line, aside, dead }: Queue): boolean {
+  return line.length + aside.length + dead.length === 0
 }
 
 /** Takes the items with these sequences out. */
@@ -64,11 +71,11 @@ export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
   return bySequence(a, b)
 }
 
-export function isSame(a: WorkItem, b: WorkItem): boolean {
+export function isSame(a: Numbered, b: Numbered): boolean {
   return a.sequence === b.sequence
 }
 
-export function sequencesOf(items: readonly WorkItem[]): ReadonlySet<number> {
+export function sequencesOf(items: readonly Numbered[]): ReadonlySet<number> {
   return new Set(items.map(({ sequence }) => sequence))
 }
 
@@ -77,11 +84,8 @@ export function addLetterTo({ dead }: Queue, letter: DeadLetter): void {
   dead.splice(dead.findLastIndex((other) => byGivingUp(other, letter) < 0) + 1, 0, letter)
 }
 
-export function takeLettersFrom(queue: Queue, letters: readonly DeadLetter[]): DeadLetter[] {
-  const unwanted = new Set(letters)
-  const taken = queue.dead.filter((letter) => unwanted.has(letter))
-  queue.dead = queue.dead.filter((letter) => !unwanted.has(letter))
-  return taken
+export function takeLettersFrom(queue: Queue, sequences: ReadonlySet<number>): void {
+  queue.dead = queue.dead.filter(({ sequence }) => !sequences.has(sequence))
 }
 
 /** The oldest items beyond a limit. The first of the line is not among them: it may be on its way. */
@@ -91,7 +95,7 @@ export function beyondLimit({ line, aside }: Queue, limit: number): WorkItem[] {
   return oldest.slice(0, excess)
 }
 
-export function bySequence(a: WorkItem, b: WorkItem): number {
+export function bySequence(a: Numbered, b: Numbered): number {
   return a.sequence - b.sequence
 }
 

@@ -2,14 +2,14 @@ import type { Change } from '../../store/store.ts'
 
 /** One delivery that is owed. It stays in its queue until it is acknowledged or given up. */
 export interface WorkItem {
+  /** Where the message lies in the journal that has the payload; 0: the stored item has it itself. */
+  position: number
   /** Orders the items of a queue by acceptance. */
   sequence: number
   /** Id of the event: receivers recognise repetitions by it. */
   messageId: string
-  /** What this queue adds to the body that several queues may share. */
+  /** What this queue adds to the payload. */
   details: Details
-  /** Sequence of the stored body. */
-  body: number
   /** Milliseconds since the epoch. */
   enqueuedAt: number
   /** When its event was accepted, milliseconds since the epoch; only of an item that was replayed. */
@@ -40,20 +40,40 @@ export interface Attempt {
   reason: string | null
 }
 
-/** An item that was given up. It can be replayed. */
-export interface DeadLetter extends WorkItem {
+/** An item that was given up. It can be replayed: what is stored of it has the payload. */
+export interface DeadLetter extends Omit<WorkItem, 'position'> {
   /** ISO 8601. */
   givenUpAt: string
   reason: string
 }
 
+/** A message of the journal that was accepted earlier. */
+export interface EarlierMessage {
+  position: number
+  /** Milliseconds since the epoch. */
+  at: number
+  /** What a queue is to do with it. */
+  describe: (payload: Buffer) => Pick<WorkItem, 'messageId' | 'details'>
+}
+
 /** New work that follows from one event. */
 export interface NewWork {
   messageId: string
-  /** Shared by all items. */
-  body: Buffer
   /** Plans what is not planned yet for this event and scope; the changes that store it. */
-  once: (scope: string, make: () => { changes: readonly Change[]; show: () => void }) => readonly Change[]
-  /** Items that are owed together, or not at all when `scope` had this event already. */
-  groups: readonly { scope: string; items: readonly { queue: string; details: Details }[] }[]
+  once: (scope: string, make: () => PlannedWork) => readonly Change[]
+  groups: readonly WorkGroup[]
+}
+
+/** Items that are owed together, or not at all when `scope` had this event already. */
+export interface WorkGroup {
+  scope: string
+  /** What they carry: the payload of a message that is stored with them, by its place among those, or bytes. */
+  content: { nth: number } | { payload: Buffer }
+  items: readonly { queue: string; details: Details }[]
+}
+
+/** What stores work; `show` is told the first number of its commit. */
+interface PlannedWork {
+  changes: readonly Change[]
+  show: (first: number) => void
 }

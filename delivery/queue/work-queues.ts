@@ -1,3 +1,4 @@
+import type { Journal } from '../../journal/journal.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
@@ -5,6 +6,7 @@ import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { WorkLimits } from './limits.ts'
 import { createMirror } from './mirror.ts'
+import { inPortions } from './portions.ts'
 import {
   addLetterTo,
   beyondLimit,
@@ -13,6 +15,7 @@ import {
   emptyQueue,
   firstAside,
   firstDue,
+  isEmpty,
   isSame,
   itemsIn,
   lengthOf,
@@ -20,24 +23,20 @@ import {
   replaceIn,
   sequencesOf,
 } from './queue.ts'
-import type { Attempt, DeadLetter, NewWork, WorkItem } from './work-item.ts'
+import { createReplays } from './replays.ts'
+import type { Attempt, DeadLetter, EarlierMessage, NewWork, WorkGroup, WorkItem } from './work-item.ts'
 import {
-  bodyChange,
-  bodyRemoval,
   deadLetterChange,
-  deadLetterRemoval,
-  eachOnce,
+  deadPrefix,
   itemChange,
-  itemRemoval,
+  namingChange,
+  readPayload,
+  removal,
+  workPrefix,
 } from './work-records.ts'
 
 /** Attempts an item remembers. */
 const maxAttempts = 20
-/** Items of a long queue that one commit changes: others wait for it. */
-const commitItems = 500
-/** For a replay while other nodes replay from the same queue. */
-const maxReplays = 3
-
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 
 /** Whether the item is on its way at this moment. */
@@ -45,11 +44,13 @@ type IsBusy = (queue: string, item: WorkItem) => boolean
 
 /**
  * Durable queues of work, on any store. Items are appended in the commit of the event they follow from;
- * whatever happens to them afterwards is stored before it counts. Reads come from memory.
+ * whatever happens to them afterwards is stored before it counts. Reads come from memory, payloads from the journal or
+ * the store.
  */
 export async function createWorkQueues(parts: {
   store: Store
-  nodes: Nodes
+  journal: Pick<Journal, 'get' | 'named'>
+  nodes: Pick<Nodes, 'isShared' | 'slot'>
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean
   clock: () => number
@@ -58,15 +59,19 @@ export async function createWorkQueues(parts: {
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
 }) {
-  const { store, nodes, isOwn, clock, steadyClock, limits, metrics } = parts
+  const { store, journal, nodes, isOwn, clock, steadyClock, limits, metrics } = parts
   let appended: (queue: string) => void = () => undefined
   const sequences = createSequences(clock, nodes.slot)
-  const mirror = await createMirror(store, sequences.heard, (queue) => {
+  const mirror = await createMirror(store, journal, sequences.heard, (queue) => {
     appended(queue)
     keepToLimit(queue)
   })
-  const { queues, bodies, queueOf, take, takeLetters } = mirror
+  const { queues, queueOf, take, takeLetters } = mirror
   const inTurn = createLocks().hold
+  const replays = createReplays({
+    ...{ store, journal, nodes, mirror, newItem, perQueue: limits.perQueue },
+    appended: (queue) => appended(queue),
+  })
   /** Of what another node may remove. */
   const stillThere = nodes.isShared ? 'present' : undefined
 
@@ -78,9 +83,8 @@ export async function createWorkQueues(parts: {
 
     /** What to store so that this work is done once, however often the event is repeated. */
     plan(work: NewWork): readonly Change[] {
-      const body = sequences.next()
       const owed = work.groups.filter(({ items }) => items.length > 0)
-      return eachOnce(owed.flatMap(({ scope, items }) => work.once(scope, () => append(items, work, body))))
+      return owed.flatMap((group) => work.once(group.scope, () => append(group, work.messageId)))
     },
 
     /** The next item of the line, the one behind it, and the one aside whose time came first. */
@@ -95,17 +99,17 @@ export async function createWorkQueues(parts: {
     nextAside: (name: string): WorkItem | undefined => firstAside(queues.get(name)?.aside ?? []),
 
     /** What an item carries; undefined when it is not stored any more. */
-    body: (item: WorkItem): Promise<Buffer | undefined> => bodies.read(item.body),
+    payload,
 
     /** The item is done, even if it was given up meanwhile. `alongside` is stored with it. */
     acknowledge: (name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> =>
       inTurn(name, async () => {
         const queue = queues.get(name) ?? emptyQueue()
         const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
-        const removals = letters.map((letter) => deadLetterRemoval(name, letter))
-        await commit([itemRemoval(name, item), ...removals, ...alongside])
-        take(name, [item], true)
-        takeLetters(name, letters, true)
+        const removals = letters.map((letter) => removal(deadPrefix, name, letter))
+        await store.commit([removal(workPrefix, name, item), ...removals, ...alongside])
+        take(name, [item])
+        takeLetters(name, letters)
       }),
 
     /** The item was tried in vain. With `asideUntil` it steps out of the line, or stays out of it, until then. */
@@ -138,38 +142,37 @@ export async function createWorkQueues(parts: {
     giveUpAll: (name: string, reason: string): Promise<number> =>
       inTurn(name, async () => {
         const { line, aside } = queues.get(name) ?? emptyQueue()
-        const items = [...line, ...aside].sort(bySequence)
-        for (let from = 0; from < items.length; from += commitItems) {
-          await giveUp(name, items.slice(from, from + commitItems), reason)
-        }
+        const items = [...line, ...aside]
+        await giveUp(name, items, reason)
         return items.length
       }),
 
     /** Puts dead letters at the end of the line again, all or one; how many. */
     replay: (name: string, messageId?: string): Promise<number> =>
-      inTurn(name, () => replay(name, messageId)),
+      inTurn(name, () => replays.letters(name, messageId)),
+
+    /** Puts what was accepted earlier at the end of the line once more: see `replays.ts`. */
+    repeat: (name: string, earlier: readonly EarlierMessage[]): Promise<number> =>
+      inTurn(name, () => replays.earlier(name, earlier)),
 
     /** Removes a queue with all it holds. `alongside` is stored with it. */
     drop: (name: string, alongside: readonly Change[] = []): Promise<void> =>
       inTurn(name, async () => {
         const { line, aside, dead } = queues.get(name) ?? emptyQueue()
         const items = [...line, ...aside]
-        await commit([
-          ...items.map((item) => itemRemoval(name, item)),
-          ...dead.map((letter) => deadLetterRemoval(name, letter)),
+        await store.commit([
+          ...items.map((item) => removal(workPrefix, name, item)),
+          ...dead.map((letter) => removal(deadPrefix, name, letter)),
           ...alongside,
         ])
-        take(name, items, true)
-        takeLetters(name, dead, true)
+        take(name, items)
+        takeLetters(name, dead)
         const queue = queues.get(name)
-        if (queue && queue.line.length + queue.aside.length + queue.dead.length === 0) queues.delete(name)
+        if (queue && isEmpty(queue)) queues.delete(name)
       }),
 
     /** The queues that hold something. */
-    names: (): string[] =>
-      [...queues].flatMap(([name, { line, aside, dead }]) =>
-        line.length + aside.length + dead.length > 0 ? [name] : [],
-      ),
+    names: (): string[] => [...queues].flatMap(([name, queue]) => (isEmpty(queue) ? [] : [name])),
 
     lengthOf: (name: string): QueueLength => lengthOf(queues.get(name) ?? emptyQueue()),
 
@@ -198,25 +201,20 @@ export async function createWorkQueues(parts: {
           await forgetLetters(name, expired)
         })
       }
-      await commit([])
-      bodies.confirmSuspects(nodes.isLeader())
     },
   }
 
   /** New items as they are stored, and how they become visible. */
-  function append(
-    items: NewWork['groups'][number]['items'],
-    { messageId, body: bytes }: NewWork,
-    body: number,
-  ) {
-    const added = items.map(({ queue, details }) => ({ queue, item: newItem(messageId, details, body) }))
+  function append({ content, items }: WorkGroup, messageId: string) {
+    const added = items.map(({ queue, details }) => ({ queue, item: newItem(messageId, details) }))
     return {
-      changes: [bodyChange(body, bytes), ...added.map(({ queue, item }) => itemChange(queue, item))],
-      show() {
-        bodies.keep(body, bytes)
-        bodies.hold(added.map(({ item }) => item))
+      changes: added.map(({ queue, item }) =>
+        'nth' in content ? namingChange(queue, item, content.nth) : itemChange(queue, item, content.payload),
+      ),
+      show(first: number) {
+        const position = 'nth' in content ? first + content.nth : 0
         for (const { queue: name, item } of added) {
-          queueOf(name).line.push(item)
+          mirror.add(name, { ...item, position })
           appended(name)
           keepToLimit(name)
         }
@@ -231,9 +229,14 @@ export async function createWorkQueues(parts: {
     if (isFull && isOwn(name)) inTurn(name, () => dropExcess(name)).catch(() => undefined)
   }
 
-  function newItem(messageId: string, details: WorkItem['details'], body: number): WorkItem {
-    const sequence = sequences.next()
-    return { sequence, messageId, details, body, enqueuedAt: clock(), tries: 0, refusals: 0, attempts: [] }
+  function newItem(messageId: string, details: WorkItem['details']): WorkItem {
+    const [sequence, enqueuedAt] = [sequences.next(), clock()]
+    return { position: 0, sequence, messageId, details, enqueuedAt, tries: 0, refusals: 0, attempts: [] }
+  }
+
+  async function payload(name: string, item: WorkItem): Promise<Buffer | undefined> {
+    if (item.position === 0) return readPayload(store, workPrefix, name, item)
+    return (await journal.get(item.position))?.payload
   }
 
   // What follows is called in the turn of its queue.
@@ -245,90 +248,60 @@ export async function createWorkQueues(parts: {
     alongside: readonly Change[],
     next: (now: WorkItem) => WorkItem,
   ): Promise<void> {
+    const own = item.position === 0 ? await payload(name, item) : undefined
     const queue = queues.get(name) ?? emptyQueue()
     const now = currentOf(queue, item)
     const changed = now && next(now)
-    if (!changed) return commit(alongside)
+    if (!changed) return stored(alongside)
     try {
-      await commit([itemChange(name, changed, stillThere), ...alongside])
+      await store.commit([itemChange(name, changed, own, stillThere), ...alongside])
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
       // Another node is done with it: it must not come back.
-      return commit(alongside)
+      return stored(alongside)
     }
     replaceIn(queue, changed)
   }
 
-  async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
-    const waiting = itemsIn(queues.get(name) ?? emptyQueue(), sequencesOf(items)).sort(bySequence)
-    if (waiting.length === 0) return
-    const givenUpAt = new Date(clock()).toISOString()
-    const letters = waiting.map((item): DeadLetter => ({ ...item, givenUpAt, reason }))
-    await commit([
-      ...waiting.map((item) => itemRemoval(name, item)),
-      ...letters.map((letter) => deadLetterChange(name, letter)),
-    ])
-    take(name, waiting, false)
-    const queue = queueOf(name)
-    for (const letter of letters) addLetterTo(queue, letter)
+  async function stored(changes: readonly Change[]): Promise<void> {
+    await store.commit(changes)
   }
 
-  async function replay(name: string, messageId: string | undefined, tries = maxReplays): Promise<number> {
-    const { dead } = queues.get(name) ?? emptyQueue()
-    const letters = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
-    if (letters.length === 0) return 0
-    const items = letters.map(
-      ({ messageId, details, body, acceptedAt, enqueuedAt }): WorkItem => ({
-        ...newItem(messageId, details, body),
-        acceptedAt: acceptedAt ?? enqueuedAt,
-      }),
-    )
-    try {
-      await commit([
-        ...letters.map((letter) => deadLetterRemoval(name, letter, stillThere)),
-        ...items.map((item) => itemChange(name, item)),
+  async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
+    const givenUpAt = new Date(clock()).toISOString()
+    const all = itemsIn(queues.get(name) ?? emptyQueue(), sequencesOf(items)).sort(bySequence)
+    for await (const portion of inPortions(all, (item) => payload(name, item))) {
+      const payloads = new Map(portion.map(([{ sequence }, payload]) => [sequence, payload]))
+      // Another node may be done with some since their payloads were read.
+      const waiting = itemsIn(queues.get(name) ?? emptyQueue(), new Set(payloads.keys())).sort(bySequence)
+      const letters = waiting.map(({ position: _named, ...item }) => ({ ...item, givenUpAt, reason }))
+      await store.commit([
+        ...waiting.map((item) => removal(workPrefix, name, item)),
+        ...letters.map((letter) => deadLetterChange(name, letter, payloads.get(letter.sequence))),
       ])
-    } catch (error) {
-      if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has replayed or removed one of them, and this one has heard of it.
-      return replay(name, messageId, tries - 1)
+      take(name, waiting)
+      const queue = queueOf(name)
+      for (const letter of letters) addLetterTo(queue, letter)
     }
-    takeLetters(name, letters, false)
-    // Only now: without its letters the queue may have been forgotten meanwhile.
-    const queue = queueOf(name)
-    queue.line = [...queue.line, ...items]
-    appended(name)
-    return items.length
   }
 
   async function dropExcess(name: string): Promise<void> {
     const excess = beyondLimit(queues.get(name) ?? emptyQueue(), limits.perQueue)
     if (excess.length === 0) return
-    await commit(excess.map((item) => itemRemoval(name, item)))
-    take(name, excess, true)
+    await store.commit(excess.map((item) => removal(workPrefix, name, item)))
+    take(name, excess)
     countDropped(name, excess.length)
   }
 
   async function forgetLetters(name: string, letters: readonly DeadLetter[]): Promise<void> {
     if (letters.length === 0) return
-    await commit(letters.map((letter) => deadLetterRemoval(name, letter)))
-    takeLetters(name, letters, true)
+    await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
+    takeLetters(name, letters)
     countDropped(name, letters.length)
   }
 
   function countDropped(name: string, count: number): void {
     queueOf(name).dropped += count
     metrics.workDropped.inc(count)
-  }
-
-  /** Stores changes, and removes bodies that became unused on the way. */
-  async function commit(changes: readonly Change[]): Promise<void> {
-    const unused = bodies.takeUnused()
-    try {
-      await store.commit([...unused.map(bodyRemoval), ...changes])
-    } catch (error) {
-      bodies.putBack(unused)
-      throw error
-    }
   }
 }

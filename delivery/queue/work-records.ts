@@ -1,82 +1,89 @@
+import { decodeRecord, encodeRecord } from '../../journal/record.ts'
 import { padded } from '../../store/nodes/sequences.ts'
-import type { Change, Condition, Store } from '../../store/store.ts'
+import { type Change, type Condition, digits, digitsOf, type Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
- * How work lies in the store: `work/{queue}/{sequence}` holds an item, `work-dead/{queue}/{sequence}` one that
- * was given up, `work-body/{sequence}` what the items of one event share.
+ * How work lies in the store: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` one that was given up.
+ * A value is a position in the journal, and the item as JSON. Where the position is 0, the payload follows.
  */
 
-/** `when`: of an item that is stored already, that it still is. */
-export function itemChange(queue: string, item: WorkItem, when?: Condition): Change {
-  return { put: itemKey(queue, item.sequence), value: JSON.stringify(item), ...(when && { when }) }
+export const workPrefix = 'work/'
+export const deadPrefix = 'work-dead/'
+
+/** What changes about an item, and where: in a queue, or among its dead letters. */
+type Place = typeof workPrefix | typeof deadPrefix
+
+/** An item that names a message by its place among those that its commit stores. As text: there may be hundreds. */
+export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
+  return {
+    put: keyIn(workPrefix, queue, item),
+    value: `${JSON.stringify(item)}\n`,
+    numbered: { nth, at: 'value' },
+  }
 }
 
-export function itemRemoval(queue: string, item: WorkItem): Change {
-  return { del: itemKey(queue, item.sequence) }
+/** An item with its payload, where it does not name a message. `when`: of one that is stored already, that it still is. */
+export function itemChange(queue: string, item: WorkItem, payload?: Buffer, when?: Condition): Change {
+  const { position, ...rest } = item
+  return {
+    ...{ put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload) },
+    ...(when && { when }),
+  }
 }
 
-export function deadLetterChange(queue: string, letter: DeadLetter): Change {
-  return { put: deadLetterKey(queue, letter.sequence), value: JSON.stringify(letter) }
+export function deadLetterChange(queue: string, letter: DeadLetter, payload?: Buffer): Change {
+  return { put: keyIn(deadPrefix, queue, letter), value: encodeWork(0, letter, payload) }
 }
 
 /** `when`: that it is still stored. */
-export function deadLetterRemoval(queue: string, letter: WorkItem, when?: Condition): Change {
-  return { del: deadLetterKey(queue, letter.sequence), ...(when && { when }) }
+export function removal(place: Place, queue: string, of: { sequence: number }, when?: Condition): Change {
+  return { del: keyIn(place, queue, of), ...(when && { when }) }
 }
 
-export function bodyChange(sequence: number, body: Buffer): Change {
-  return { put: bodyKey(sequence), value: body }
+/** The payload that is stored with an item or dead letter; undefined where there is none. */
+export async function readPayload(
+  store: Store,
+  place: Place,
+  queue: string,
+  of: { sequence: number },
+): Promise<Buffer | undefined> {
+  const stored = await store.get(keyIn(place, queue, of))
+  const payload = stored && decodeRecord(stored.subarray(digits)).payload
+  return payload && payload.length > 0 ? payload : undefined
 }
 
-export function bodyRemoval(sequence: number): Change {
-  return { del: bodyKey(sequence) }
-}
-
-/** Without those that store the same under the same key again, as the groups of one event do with its body. */
-export function eachOnce(changes: readonly Change[]): Change[] {
-  const keys = new Set<string>()
-  return changes.filter((change) => !('put' in change) || (!keys.has(change.put) && keys.add(change.put)))
-}
-
-export function readBody(store: Store, sequence: number): Promise<Buffer | undefined> {
-  return store.get(bodyKey(sequence))
-}
-
-/** Everything stored, each queue in its order. */
+/** Everything stored, without payloads, each queue in its order. */
 export async function readWork(store: Store) {
   const items: [queue: string, item: WorkItem][] = []
   const deadLetters: [queue: string, letter: DeadLetter][] = []
-  const bodies: number[] = []
-  for await (const [key, value] of store.range('work/')) {
-    items.push([placeOf(key).queue, JSON.parse(value.toString())])
+  for await (const [key, value] of store.range(workPrefix))
+    items.push([placeOf(key).queue, decodeItem(value)])
+  for await (const [key, value] of store.range(deadPrefix)) {
+    deadLetters.push([placeOf(key).queue, decodeLetter(value)])
   }
-  for await (const [key, value] of store.range('work-dead/')) {
-    deadLetters.push([placeOf(key).queue, JSON.parse(value.toString())])
-  }
-  for await (const [key] of store.range('work-body/')) bodies.push(numberOf(key))
-  return { items, deadLetters, bodies }
+  return { items, deadLetters }
 }
 
-function itemKey(queue: string, sequence: number): string {
-  return `work/${encodeURIComponent(queue)}/${padded(sequence)}`
+export function decodeItem(value: Buffer): WorkItem {
+  const position = Number(value.toString('latin1', 0, digits))
+  return { position, ...decodeLetter<Omit<WorkItem, 'position'>>(value) }
 }
 
-function deadLetterKey(queue: string, sequence: number): string {
-  return `work-dead/${encodeURIComponent(queue)}/${padded(sequence)}`
+export function decodeLetter<Letter = DeadLetter>(value: Buffer): Letter {
+  return decodeRecord<Letter>(value.subarray(digits)).header
 }
 
-function bodyKey(sequence: number): string {
-  return `work-body/${padded(sequence)}`
+export function encodeWork(position: number, of: object, payload?: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(digitsOf(position)), encodeRecord(of, payload)])
+}
+
+function keyIn(place: Place, queue: string, { sequence }: { sequence: number }): string {
+  return `${place}${encodeURIComponent(queue)}/${padded(sequence)}`
 }
 
 /** What the key of an item or dead letter says. */
 export function placeOf(key: string): { queue: string; sequence: number } {
   const [, queue = '', sequence] = key.split('/')
   return { queue: decodeURIComponent(queue), sequence: Number(sequence) }
-}
-
-/** The sequence in the key of a body. */
-export function numberOf(key: string): number {
-  return Number(key.split('/')[1])
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { EventKind } from '../../event/kind.ts'
-import type { Attempt, NewWork, WorkItem } from '../queue/work-item.ts'
+import { type EventKind, eventKinds } from '../../event/kind.ts'
+import { radioTopic } from '../../event/topic.ts'
+import type { Attempt, EarlierMessage, WorkGroup, WorkItem } from '../queue/work-item.ts'
 import type { Outcome, TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
 import { isSubscriptionName, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
@@ -8,6 +9,9 @@ import type { Post } from './webhook.ts'
 
 /** Name of the event in a test message: receivers filter by type (service.md §1), and no screen changes. */
 const testEvent = 'de.org.hub.v1.test'
+
+/** Track events only (design.md §7). */
+const pushed = eventKinds.filter((kind) => kind.class === 'track')
 
 /** Pushes events to the webhooks of subscriptions. */
 export function createPush(parts: {
@@ -21,18 +25,29 @@ export function createPush(parts: {
   const { subscriptions, post, tokenFor, whyClosed, clock } = parts
 
   return {
-    /** The items that follow from an accepted event: track events only (design.md §7). */
+    /** The items that follow from an accepted event. */
     groupsFor(accepted: {
       kind: EventKind
       institutionId: string
       livestreamIds: readonly string[]
-    }): NewWork['groups'] {
+    }): WorkGroup[] {
       const { kind, institutionId, livestreamIds } = accepted
-      if (kind.class !== 'track' || whyClosed() !== undefined) return []
-      return livestreamIds.map((livestreamId) => {
+      if (!pushed.includes(kind) || whyClosed() !== undefined) return []
+      return livestreamIds.map((livestreamId, nth) => {
         const details = { event: kind.name, livestreamId, institutionId }
         const items = subscriptions.ofTopic(livestreamId).map(({ name }) => ({ queue: name, details }))
-        return { scope: livestreamId, items }
+        return { scope: livestreamId, content: { nth }, items }
+      })
+    },
+
+    /** What the webhooks of a livestream get of messages that the journal has of it. */
+    earlier(
+      livestreamId: string,
+      messages: readonly { topic: string; position: number; at: number }[],
+    ): EarlierMessage[] {
+      return messages.flatMap(({ topic, position, at }) => {
+        const kind = pushed.find((kind) => radioTopic(livestreamId, kind) === topic)
+        return kind ? [{ position, at, describe: (payload) => describe(kind, livestreamId, payload) }] : []
       })
     },
 
@@ -46,7 +61,7 @@ export function createPush(parts: {
       return {
         endpoint: new URL(subscription.url).origin,
         owner: subscription.institutionId,
-        deliver: (item, body, signal) => deliver(subscription, item, body, signal),
+        deliver: (item, payload, signal) => deliver(subscription, item, payload, signal),
       }
     },
 
@@ -92,4 +107,11 @@ export function createPush(parts: {
       signal: message.signal,
     })
   }
+}
+
+/** The same as when the event was accepted: its publisher is who the livestream belongs to. */
+function describe({ name }: EventKind, livestreamId: string, payload: Buffer) {
+  const { id, services } = JSON.parse(payload.toString())
+  const { institutionId } = services.find((service: { id?: unknown }) => service.id === livestreamId) ?? {}
+  return { messageId: String(id), details: { event: name, livestreamId, institutionId } }
 }

@@ -1,17 +1,25 @@
 import { readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { takeOver } from '../../broker/take-over.ts'
+import { createTakeOver } from '../../broker/take-over.ts'
+import { formerWork } from '../../delivery/queue/former-work.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store } from '../../store/store.ts'
 import { formatKey } from '../../store/stored-value.ts'
 import { connect, connectPublisher } from '../clients.ts'
 import { control, stations } from '../events.ts'
-import { type FormerStore, fillDirectory, fillRedis, readFormerStore } from '../former-release.ts'
+import {
+  type FormerStore,
+  fillDirectory,
+  fillRedis,
+  readFormerStore,
+  withWorkFor,
+} from '../former-release.ts'
 import { rawClient } from '../raw-client.ts'
+import { pushing, startReceiver } from '../receiver.ts'
 import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
 import { onEachStore, openStoreOf, type StoreSettings } from '../stores.ts'
 
@@ -76,7 +84,7 @@ onEachStore('a store of the release before goes on as one of this release', asyn
   await hub.close()
 
   const before = await dump(settings, home)
-  const old = /^(body|queue|retained-body|take-over)\//
+  const old = /^(body|queue|retained-body|work-body|take-over)\//
   t.same(
     [...before.keys()].filter((key) => old.test(key)),
     [],
@@ -85,7 +93,47 @@ onEachStore('a store of the release before goes on as one of this release', asyn
   const second = await startTestHub(t, settings, home)
   t.notOk(said(second, 'the store of the former release is taken over'))
   await second.close()
-  t.same(await dump(settings, home), before, 'the next start changes nothing')
+  const after = await dump(settings, home)
+  // Its webhooks were tried.
+  for (const content of [before, after])
+    for (const key of content.keys()) if (key.startsWith('work/')) content.delete(key)
+  t.same(after, before, 'the next start changes nothing')
+})
+
+onEachStore('what waited for webhooks and plugin targets is delivered', async (t, settings, driver) => {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  receiver.behave(() => 500)
+  const former = withWorkFor(readFormerStore(driver), receiver.url(''))
+  await fill(t, settings, home, former)
+  const config = join(home, 'hub.json')
+  await writeFile(config, JSON.stringify({ plugins: [{ type: 'dts', url: receiver.url('/dts') }] }))
+  const env = { ...settings, ...pushing(receiver), HUB_CONFIG: config }
+  const first = await startTestHub(t, env, home)
+  // Each queue has been tried, and what is stored of its item was changed.
+  await receiver.until((received) => new Set(received.map(({ path }) => path)).size === 3)
+  await first.close()
+
+  const tried = receiver.received.length
+  receiver.behave(() => 201)
+  const hub = await startTestHub(t, env, home)
+  await receiver.until((received) => received.length >= tried + 11)
+  t.match(await hub.ask('queues.replay', { name: 'plugins.dts' }), { replayed: 1 })
+  await receiver.until((received) => received.length >= tried + 12)
+  const titles = (path: string) =>
+    receiver.received
+      .slice(tried)
+      .filter((received) => received.path === path)
+      .map(({ event }) => event.title ?? nameIn(JSON.stringify(event.event)))
+  for (const path of ['/one', '/two'])
+    t.same(titles(path), ['given up 1', 'given up 2', 'waiting 1', 'waiting 2'])
+  t.same(titles('/dts'), ['waiting 1', 'waiting 2', 'given up 2', 'given up 1'])
+  await hub.until(async () =>
+    (await hub.ask<{ pending: number }[]>('queues.list')).every((q) => q.pending === 0),
+  )
+  await hub.close()
+  const left = [...(await dump(settings, home)).keys()].filter((key) => /^work/.test(key))
+  t.same(left, [], 'and nothing is left of it')
 })
 
 onEachStore('a store that a newer release has written is refused', async (t, settings) => {
@@ -128,7 +176,7 @@ t.test('what cannot be taken over as it was', async (t) => {
     if (each.sequence !== 4)
       await store.commit([{ put: `body/${number}`, value: `{"topic":"t"}\n${number}` }])
   }
-  await takeOver(store, log)
+  await createTakeOver(formerWork)(store, log)
   const record = JSON.parse(String(await store.get('session/a')))
   t.same(record.subscriptions, [['#', 2, 0]])
   t.equal(record.upTo, 4)
@@ -152,14 +200,10 @@ async function taken(t: Test, former: FormerStore, commits: number) {
     ...store,
     commit: (changes) => (left-- > 0 ? store.commit(changes) : Promise.reject(new Error('crash'))),
   }
-  const portions = { changes: 8, bytes: 10_000 }
-  if (commits < Infinity) await t.rejects(takeOver(failing, log, portions), /crash/)
+  const takeOver = createTakeOver(formerWork, { changes: 8, bytes: 10_000 })
+  if (commits < Infinity) await t.rejects(takeOver(failing, log), /crash/)
   let count = 0
-  await takeOver(
-    { ...store, commit: (changes) => store.commit(changes).finally(() => count++) },
-    log,
-    portions,
-  )
+  await takeOver({ ...store, commit: (changes) => store.commit(changes).finally(() => count++) }, log)
   const content = new Map<string, string>()
   for (const prefix of prefixes) {
     for await (const [key, value] of store.range(prefix)) content.set(key, value.toString())
@@ -178,6 +222,9 @@ const prefixes = [
   'body/',
   'queue/',
   'retained-body/',
+  'work/',
+  'work-dead/',
+  'work-body/',
   'take-over/',
 ]
 

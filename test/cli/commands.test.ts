@@ -282,6 +282,8 @@ async function start(t: Test) {
       deadLetters: () => [{ messageId: '17' }],
       attempts: async () => [],
       replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),
+      isWebhook: () => true,
+      replaySince: async () => 3,
     },
     subscriptions: {
       list: () => [subscription],

@@ -1,6 +1,9 @@
 import { workLimits } from '../../delivery/queue/limits.ts'
 import type { Attempt, DeadLetter, WorkItem } from '../../delivery/queue/work-item.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
+import type { Message } from '../../event/message.ts'
+import { appendChanges, positionIn } from '../../journal/entry.ts'
+import { openJournal } from '../../journal/journal.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
 import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -13,13 +16,14 @@ export type OpenQueues = Awaited<ReturnType<typeof openQueues>>
 export interface Planned {
   id: string
   changes: readonly Change[]
-  stored(): void
+  /** `first`: the first number that the commit took. */
+  stored(first: number): void
   failed(): void
 }
 
 export const hour = 3_600_000
 
-/** Work queues on a store in memory, with a clock that the test sets. */
+/** Work queues on a journal and a store in memory, with a clock that the test sets. */
 export async function openQueues(
   options: {
     memory?: ReturnType<typeof createMemoryStore>
@@ -30,8 +34,10 @@ export async function openQueues(
 ) {
   const { memory = createMemoryStore(), perQueue = 1_000 } = options
   const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
+  const journal = await openJournal(memory.store)
   const queues = await createWorkQueues({
     store: memory.store,
+    journal,
     nodes: createOnlyNode('test'),
     isOwn: () => true,
     clock: () => time.now,
@@ -47,11 +53,11 @@ export async function openQueues(
     const { id, once, marks, stored, failed } = repetitions(fingerprint, () => messageId)
     const planned = queues.plan({
       messageId: id,
-      body: Buffer.from(`body of ${id}`),
       once,
-      groups: names.map((queue) => ({ scope: queue, items: [{ queue, details: {} }] })),
+      groups: names.map((queue) => ({ scope: queue, content: { nth: 0 }, items: [{ queue, details: {} }] })),
     })
-    return { id, changes: [...planned, ...marks()], stored, failed }
+    const appended = planned.length > 0 ? appendChanges([messageOf(id)], time.now) : []
+    return { id, changes: [...planned, ...appended, ...marks()], stored, failed }
   }
 
   return {
@@ -63,14 +69,22 @@ export async function openQueues(
     /** Appends one message to each of these queues; false when it was not stored. */
     async append(messageId: string, ...names: string[]): Promise<boolean> {
       const planned = plan(messageId, names)
+      let first: number
       try {
-        await memory.store.commit(planned.changes)
+        first = await memory.store.commit(planned.changes)
       } catch {
         planned.failed()
         return false
       }
-      planned.stored()
+      planned.stored(first)
       return true
+    },
+
+    /** Removes from the journal what no item names. */
+    trim(): void {
+      for (const key of [...memory.keys('journal/'), ...memory.keys('latest/')]) {
+        if (!journal.named.has(positionIn(key))) memory.entries.delete(key)
+      }
     },
 
     head(name: string): WorkItem {
@@ -97,7 +111,7 @@ export async function openQueues(
       ...queues.waiting(name),
     }),
 
-    /** Works a queue off; what was in it, each with its body. */
+    /** Works a queue off; what was in it, each with its payload. */
     async drain(name: string): Promise<string[]> {
       const drained: string[] = []
       for (;;) {
@@ -106,12 +120,21 @@ export async function openQueues(
         if (!head) time.now += hour
         const item = head ?? queues.waiting(name).due
         if (!item) return drained
-        const body = await queues.body(item)
-        drained.push(body?.toString() === `body of ${item.messageId}` ? item.messageId : 'wrong body')
+        const payload = String(await queues.payload(name, item))
+        drained.push(payload === payloadOf(item.messageId) ? item.messageId : 'wrong payload')
         await queues.acknowledge(name, item)
       }
     },
   }
+}
+
+function messageOf(id: string): Message {
+  const payload = Buffer.from(payloadOf(id))
+  return { topic: 'radio/1/track', stream: '1', payload, qos: 1, queue: { keep: 'latest' } }
+}
+
+function payloadOf(id: string): string {
+  return `payload of ${id}`
 }
 
 export function attempt(messageId: string, reason: string | null = 'answered 500'): Attempt {

@@ -120,6 +120,33 @@ t.test('a payload stays as long as one of the messages that share it', async (t)
   t.same(await kept(broker.store), [4, 5, 6, 7, 9, 10])
 })
 
+t.test('what is named is kept as long as it is, and its payload with it', async (t) => {
+  const broker = await openBroker(t, { limits: { ...limits, history: 0 } })
+  const { journal } = broker.broker
+  const payload = Buffer.from('shared')
+  await broker.broker.distribute(['a', 'b'].map((stream) => event(stream, { payload })))
+  await send(broker, ...events('a', 2), ...events('b', 2))
+  for (const position of [2, 4, 4]) journal.named.add(position)
+  await sweep(broker)
+  t.same(await kept(broker.store), [1, 2, 4])
+  t.equal((await journal.get(2))?.payload.toString(), 'shared')
+  for (const position of [2, 4]) journal.named.remove(position)
+  await sweep(broker)
+  t.same(await kept(broker.store), [4])
+  journal.named.remove(4)
+  await sweep(broker)
+  t.same(await kept(broker.store), [])
+})
+
+t.test('what is kept only because it is named takes no room from the history', async (t) => {
+  const broker = await openBroker(t, { limits: { ...limits, historyBytes: 6_000 } })
+  const large = (stream: string) => event(stream, { payload: Buffer.alloc(1_000) })
+  await send(broker, ...Array.from('bbaaaaaaaa', large))
+  for (let position = 3; position <= 10; position++) broker.broker.journal.named.add(position)
+  await sweep(broker, 6)
+  t.same(await kept(broker.store), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+})
+
 t.test('of too many bytes of history the oldest go first, whatever was counted before', async (t) => {
   const broker = await openBroker(t, { limits: { ...limits, history: 100, historyBytes: 3_000 } })
   const large = (stream: string) => event(stream, { payload: Buffer.alloc(1_000) })

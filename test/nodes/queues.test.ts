@@ -1,6 +1,9 @@
 import t, { type Test } from 'tap'
 import { workLimits } from '../../delivery/queue/limits.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
+import type { Message } from '../../event/message.ts'
+import { appendChanges } from '../../journal/entry.ts'
+import { openJournal } from '../../journal/journal.ts'
 import { createOnlyNode, type Nodes } from '../../store/nodes/nodes.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
@@ -14,32 +17,35 @@ async function openNode(t: Test, space: SharedSpace, slot: number) {
     slot: () => slot,
     isLeader: () => slot === 0,
   }
+  const journal = await openJournal(store)
   const queues = await createWorkQueues({
-    ...{ store, nodes, isOwn: () => slot === 0, clock: Date.now, steadyClock: Date.now },
+    ...{ store, journal, nodes, isOwn: () => slot === 0, clock: Date.now, steadyClock: Date.now },
     ...{ limits: { ...workLimits, perQueue: 1_000 }, metrics: createMetrics() },
   })
   store.start()
   return {
     store,
+    journal,
     queues,
     async append(messageId: string): Promise<void> {
-      let show = () => {}
+      let show: (first: number) => void = () => {}
       const changes = queues.plan({
-        ...{ messageId, body: Buffer.from(`body of ${messageId}`) },
+        messageId,
         once(_scope, make) {
           const work = make()
           show = work.show
           return work.changes
         },
-        groups: [{ scope: 'a', items: [{ queue: 'a', details: {} }] }],
+        groups: [{ scope: 'a', content: { nth: 0 }, items: [{ queue: 'a', details: {} }] }],
       })
-      await store.commit(changes)
-      show()
+      const payload = Buffer.from(`payload of ${messageId}`)
+      const message: Message = { topic: 'a', payload, qos: 1, queue: { keep: 'latest' } }
+      show(await store.commit([...changes, ...appendChanges([message], Date.now())]))
     },
   }
 }
 
-t.test('what two nodes replay at once is in the queue once, with its body', async (t) => {
+t.test('what two nodes replay at once is in the queue once, with its payload', async (t) => {
   const space = createSharedSpace()
   const [a, b] = [await openNode(t, space, 0), await openNode(t, space, 1)]
   for (const id of ['1', '2', '3']) await a.append(id)
@@ -53,16 +59,31 @@ t.test('what two nodes replay at once is in the queue once, with its body', asyn
   for (;;) {
     const { head } = a.queues.waiting('a')
     if (!head) break
-    sent.push(String(await a.queues.body(head)))
+    sent.push(String(await a.queues.payload('a', head)))
     await a.queues.acknowledge('a', head)
   }
   t.same(
     sent.sort(),
-    ['1', '2', '3'].map((id) => `body of ${id}`),
+    ['1', '2', '3'].map((id) => `payload of ${id}`),
   )
   await settled(a.store, b.store)
-  for (const { queues } of [a, b]) await queues.tidy(() => false)
-  for (const prefix of ['work/', 'work-dead/', 'work-body/']) {
+  for (const prefix of ['work/', 'work-dead/']) {
     for await (const [key] of a.store.range(prefix)) t.fail(`${key} is left`)
   }
+})
+
+t.test('every node knows what is named, whichever of them appended it or is done with it', async (t) => {
+  const space = createSharedSpace()
+  const [a, b] = [await openNode(t, space, 0), await openNode(t, space, 1)]
+  await a.append('1')
+  await b.append('2')
+  await settled(a.store, b.store)
+  for (const { journal } of [a, b]) t.same([1, 2, 3].map(journal.named.has), [true, true, false])
+  const later = await openNode(t, space, 2)
+  t.same([1, 2, 3].map(later.journal.named.has), [true, true, false])
+  const { head } = a.queues.waiting('a')
+  if (head) await a.queues.acknowledge('a', head)
+  await a.queues.giveUpAll('a', 'no reason')
+  await settled(a.store, b.store)
+  for (const { journal } of [a, b]) t.same([1, 2, 3].map(journal.named.has), [false, false, false])
 })

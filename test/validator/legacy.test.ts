@@ -44,7 +44,7 @@ async function startLegacy(t: Test, hasFeed = true) {
       async distribute(messages, alongside = [], stored) {
         if (failure) throw failure
         await store.commit(alongside)
-        stored?.()
+        stored?.(1)
         distributed.push(...messages)
       },
       work: { warnings: () => [], plan: () => [] },

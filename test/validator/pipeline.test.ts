@@ -60,7 +60,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
     async distribute(messages, alongside, stored) {
       distributed.push({ messages, alongside })
       if (storeError) throw storeError
-      stored?.()
+      stored?.(1)
     },
     announce: (messages) => void announced.push(...messages),
     nextEventId: () => `id-${++ids}`,

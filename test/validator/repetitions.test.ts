@@ -9,13 +9,14 @@ import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts
 async function settle({ memory }: OpenQueues, plan: () => Planned): Promise<boolean> {
   const attempt = async () => {
     const planned = plan()
+    let first: number
     try {
-      await memory.store.commit(planned.changes)
+      first = await memory.store.commit(planned.changes)
     } catch (error) {
       planned.failed()
       throw error
     }
-    planned.stored()
+    planned.stored(first)
     return true
   }
   return decideAgain(attempt).catch(() => false)
@@ -63,7 +64,8 @@ t.test('the first one is being stored: the repetition is stored behind it, and w
     t.same(one.plan('3', ['a'], 'same').changes, [])
     t.same(await one.drain('a'), [fates[0] === 'stored' ? '1' : '2'])
     await one.queues.tidy(() => false)
-    t.same([...one.memory.keys('work/'), ...one.memory.keys('work-body/')], [])
+    one.trim()
+    t.same([...one.memory.keys('work/'), ...one.memory.keys('journal/')], [])
   }
 })
 
@@ -124,7 +126,7 @@ t.test('a clock that was far ahead does not make the hub remember for ever', asy
 t.test('marks are stored with the work, never without', async (t) => {
   const { changes } = (await openQueues()).plan('1', ['a'], 'same')
   const keys = changes.map((change: Change) => ('put' in change ? change.put.split('/')[0] : ''))
-  t.same(keys.sort(), ['work', 'work-body', 'work-seen', 'work-seen'])
+  t.same(keys.sort(), ['journal', 'latest', 'work', 'work-seen', 'work-seen'])
 })
 
 t.test('a repetition has the id of the first, unless that was not stored', async (t) => {
@@ -173,7 +175,7 @@ t.test('of more events than can be remembered the oldest are forgotten', async (
   const publish = async (...fingerprints: string[]) => {
     const all = fingerprints.map((fingerprint) => repetitions(fingerprint, () => `id of ${fingerprint}`))
     await memory.store.commit(all.flatMap(({ marks }) => marks()))
-    for (const { stored } of all) stored()
+    for (const { stored } of all) stored(0)
   }
   await publish('quiet/0')
   await publish(...Array.from({ length: 100_010 }, (_, number) => `loud/${number}`))
@@ -194,7 +196,7 @@ t.test('old marks are forgotten, one\u2019s own and what an institution that fel
   const publish = async (fingerprint: string) => {
     const repetition = repetitions(fingerprint, () => fingerprint)
     await memory.store.commit(repetition.marks())
-    repetition.stored()
+    repetition.stored(0)
   }
   for (const number of [1, 2, 3]) await publish(`silent/${number}`)
   await publish('busy/1')
@@ -244,7 +246,7 @@ async function openNode(t: Test, space: SharedSpace, name: string, time = { now:
           failed()
           throw error
         })
-        stored()
+        stored(0)
         return id
       }),
     async work(): Promise<string[]> {
@@ -313,7 +315,7 @@ t.test('a repetition says so, also while the first one is being stored', async (
   const first = begin('same')
   t.equal(first.isRepeated, false)
   t.equal(begin('same').isRepeated, true)
-  first.stored()
+  first.stored(1)
   t.equal(begin('same').isRepeated, true)
   t.equal(begin('other').isRepeated, false)
 })

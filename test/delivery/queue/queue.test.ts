@@ -3,7 +3,7 @@ import { beyondLimit, emptyQueue, lengthOf, smallest, takeFrom } from '../../../
 import type { WorkItem } from '../../../delivery/queue/work-item.ts'
 
 const item = (sequence: number): WorkItem => ({
-  ...{ sequence, messageId: String(sequence), details: {}, body: sequence, enqueuedAt: sequence },
+  ...{ sequence, messageId: String(sequence), details: {}, position: sequence, enqueuedAt: sequence },
   ...{ tries: 0, refusals: 0, attempts: [] },
 })
 const items = (...sequences: number[]) => sequences.map(item)

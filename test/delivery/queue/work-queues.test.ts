@@ -44,45 +44,78 @@ t.test('after every step a restart finds what memory has', async (t) => {
   await same('dropped')
   t.same(await one.drain('a'), ['4', '2', '3'], 'in the order in which they were given up')
   await queues.tidy(() => false)
-  t.same([...one.memory.keys('work/'), ...one.memory.keys('work-body/')], [], 'nothing is left')
+  one.trim()
+  t.same([...one.memory.keys('work/'), ...one.memory.keys('journal/')], [], 'nothing is left')
 })
 
-t.test('a body is there until its last item is gone, whatever ends it', async (t) => {
+t.test('the journal keeps a message until its last item is gone, whatever ends it', async (t) => {
   const one = await openQueues()
   const { queues, memory } = one
+  const messages = () => {
+    one.trim()
+    return memory.keys('journal/').length
+  }
   await one.append('1', 'a', 'b', 'c', 'd')
-  t.equal(memory.keys('work-body/').length, 1)
+  t.equal(memory.keys('journal/').length, 1, 'the groups of an event name one message')
   await queues.acknowledge('a', one.head('a'))
+  t.equal(messages(), 1)
   await queues.drop('b')
+  t.equal(messages(), 1)
   await queues.giveUp('c', [one.head('c')], 'no reason')
+  t.equal(messages(), 1)
+  const found = await one.reopen()
+  found.trim()
+  t.same(await found.drain('d'), ['1'], 'after a restart as well')
   await queues.acknowledge('d', one.head('d'))
-  await queues.tidy(() => false)
-  t.equal(memory.keys('work-body/').length, 1, 'a dead letter needs it')
+  t.equal(messages(), 0)
   await queues.replay('c')
-  const found = await one.reopen()
-  t.same(await found.drain('c'), ['1'])
-  await one.queues.acknowledge('c', one.head('c'))
-  await one.queues.tidy(() => false)
-  t.same(memory.keys('work-body/'), [])
+  await queues.postpone('c', one.head('c'), attempt('1'), { refused: false })
+  t.same(
+    await (await one.reopen()).drain('c'),
+    ['1'],
+    'a dead letter, and what is replayed, carries its payload',
+  )
 })
 
-t.test('the groups of an event store its body once', async (t) => {
-  const { plan } = await openQueues()
-  const { changes } = plan('1', ['a', 'b', 'c'])
-  const isBody = (change: Change) => 'put' in change && change.put.startsWith('work-body/')
-  t.equal(changes.filter(isBody).length, 1)
-})
-
-t.test('bodies that a crash left behind are removed', async (t) => {
+t.test('an item whose message is gone all the same is given up, and those behind it go on', async (t) => {
   const one = await openQueues()
-  await one.append('1', 'a')
-  await one.append('2', 'a')
-  await one.queues.acknowledge('a', one.head('a'))
-  const found = await one.reopen()
-  t.equal(found.memory.keys('work-body/').length, 2)
-  await found.queues.tidy(() => false)
-  t.equal(found.memory.keys('work-body/').length, 1)
-  t.same(await found.drain('a'), ['2'])
+  const { queues, memory } = one
+  for (const id of ['1', '2']) await one.append(id, 'a')
+  memory.entries.delete(memory.keys('journal/')[0] ?? '')
+  t.equal(await queues.payload('a', one.head('a')), undefined)
+  await queues.giveUp('a', [one.head('a')], 'its content is not stored any more')
+  t.same(await one.drain('a'), ['2'])
+  t.equal(await queues.replay('a'), 1)
+  t.equal(await queues.payload('a', one.head('a')), undefined)
+})
+
+t.test('much is given up and replayed a megabyte at a time', async (t) => {
+  const one = await openQueues()
+  const { queues, memory } = one
+  const large = Buffer.alloc(400_000)
+  const ids = ['1', '2', '3', '4', '5', '6', '7']
+  for (const id of ids) {
+    const { changes, stored } = one.plan(id, ['a'])
+    const first = await memory.store.commit(
+      changes.map((change) =>
+        'put' in change && change.put === 'journal/'
+          ? { ...change, value: Buffer.concat([Buffer.from(change.value), large]) }
+          : change,
+      ),
+    )
+    stored(first)
+  }
+  const sizes: number[] = []
+  memory.judge((changes) => {
+    sizes.push(changes.reduce((sum, change) => sum + ('value' in change ? change.value.length : 0), 0))
+    return 'stored'
+  })
+  await queues.giveUpAll('a', 'no reason')
+  t.equal(await queues.replay('a'), ids.length)
+  t.equal(sizes.length, 6)
+  t.ok(Math.max(...sizes) < 1_300_000)
+  t.match(queues.lengthOf('a'), { pending: ids.length, deadLetters: 0 })
+  t.equal((await queues.payload('a', one.head('a')))?.length, large.length + 'payload of 1'.length)
 })
 
 t.test('a commit that is refused changes nothing, and can be made again', async (t) => {
@@ -161,8 +194,8 @@ t.test('what is gone stays gone when its delivery ends', async (t) => {
       await queues.tidy(() => false)
       const found = await one.reopen()
       t.same(found.view('a'), one.view('a'), `${way}, then ${end}`)
-      await found.queues.tidy(() => false)
-      t.equal(found.memory.keys('work-body/').length, letters)
+      found.trim()
+      t.same(found.memory.keys('journal/'), [])
     }
   }
 })
@@ -186,8 +219,8 @@ t.test('a queue keeps to its limit, oldest first, also when many come at once', 
   t.same((await one.reopen()).view('a'), one.view('a'))
   // The first one may have been on its way.
   t.same(await one.drain('a'), ['0', ...ids.slice(-9)])
-  await queues.tidy(() => false)
-  t.same(one.memory.keys('work-body/'), [])
+  one.trim()
+  t.same(one.memory.keys('journal/'), [])
 })
 
 t.test('messages that stepped aside count as well', async (t) => {
@@ -252,7 +285,7 @@ t.test('dead letters are kept within their number and age, and those lost are co
   time.now += 1
   await queues.tidy(() => false)
   t.match(queues.lengthOf('a'), { deadLetters: 0, dropped: ids.length })
-  t.same([...one.memory.keys('work-dead/'), ...one.memory.keys('work-body/')], [])
+  t.same(one.memory.keys('work-dead/'), [])
 })
 
 t.test('a closed queue keeps all it had to give up', async (t) => {
@@ -313,12 +346,12 @@ t.test('a clock that is set back does not mix old with new', async (t) => {
   // The moment of the dead letter comes once more.
   const again = await one.reopen()
   const letter = again.letter('a')
-  again.time.now = Math.floor(letter.body / 4096)
+  again.time.now = Math.floor(letter.sequence / 4096)
   await again.queues.acknowledge('a', again.head('a'))
   const last = await again.reopen()
   await last.append('4', 'a')
   await last.queues.replay('a')
-  t.same(await last.drain('a'), ['4', '1'], 'each with its own body')
+  t.same(await last.drain('a'), ['4', '1'], 'each with its own payload')
 })
 
 t.test('what stepped aside comes back when the clock is set back', async (t) => {

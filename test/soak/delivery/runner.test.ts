@@ -126,6 +126,7 @@ t.test('whatever a subscription leaves on its way, its removal leaves nothing', 
     await one.rest()
     await one.runner.stop()
     await one.queues.tidy(() => false)
+    one.trim()
     const left = [...one.memory.entries.keys()].filter((key) => !key.startsWith('work-seen/'))
     t.same(left, [], outcome.result)
   }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { deadLetterChange, itemRemoval, readWork } from '../../../delivery/queue/work-records.ts'
+import { deadLetterChange, readWork, removal, workPrefix } from '../../../delivery/queue/work-records.ts'
+import { journalKey, readEntry } from '../../../journal/entry.ts'
 import { openRedisStore } from '../../../store/redis/redis.ts'
 import type { Change, Store } from '../../../store/store.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
@@ -117,10 +118,12 @@ t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) 
   await commit(t, redis.url, async (store) => {
     const { items } = await readWork(store)
     const letters = { enqueuedAt: acceptedAt, givenUpAt: new Date().toISOString(), reason: 'too old' }
-    return items.flatMap(([queue, item]) => [
-      itemRemoval(queue, item),
-      deadLetterChange(queue, { ...item, ...letters }),
-    ])
+    const changes = items.map(async ([queue, { position, ...item }]) => {
+      const message = await store.get(journalKey(position))
+      const payload = message && readEntry(position, message).entry.payload
+      return [removal(workPrefix, queue, item), deadLetterChange(queue, { ...item, ...letters }, payload)]
+    })
+    return (await Promise.all(changes)).flat()
   })
   const states = async () =>
     await b.ask<{ name: string; pending: number; deadLetters: number }[]>('queues.list')

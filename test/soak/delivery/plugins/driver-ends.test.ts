@@ -14,7 +14,7 @@ const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))
 
 const item = {
-  ...{ sequence: 1, messageId: '17', details: { plugin: { type: 'x' }, institutionId: 'i' }, body: 1 },
+  ...{ sequence: 1, messageId: '17', details: { plugin: { type: 'x' }, institutionId: 'i' }, position: 1 },
   ...{ enqueuedAt: 1, tries: 2, refusals: 0, attempts: [] },
 }
 

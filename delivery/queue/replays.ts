@@ -1,0 +1,93 @@
+import type { Journal } from '../../journal/journal.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import { ConditionFailed, type Store } from '../../store/store.ts'
+import type { createMirror } from './mirror.ts'
+import { inPortions } from './portions.ts'
+import { emptyQueue } from './queue.ts'
+import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
+import { deadPrefix, itemChange, readPayload, removal } from './work-records.ts'
+
+/** For a replay while other nodes replay from the same queue. */
+const maxReplays = 3
+
+/** Puts at the end of the line what is to be sent again, with its payload. Called in the turn of the queue. */
+export function createReplays(parts: {
+  store: Store
+  journal: Pick<Journal, 'get'>
+  nodes: Pick<Nodes, 'isShared'>
+  mirror: Pick<Awaited<ReturnType<typeof createMirror>>, 'queues' | 'add' | 'takeLetters'>
+  newItem: (messageId: string, details: Details) => WorkItem
+  /** Items of one queue. */
+  perQueue: number
+  appended: (queue: string) => void
+}) {
+  const { store, journal, nodes, mirror, newItem, perQueue, appended } = parts
+  /** Of what another node may remove. */
+  const stillThere = nodes.isShared ? 'present' : undefined
+
+  return {
+    /** Dead letters, all or one; how many. */
+    letters: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxReplays),
+
+    /** What was accepted earlier and does not wait already: the newest, as many as there is room for. How many. */
+    async earlier(name: string, messages: readonly EarlierMessage[]): Promise<number> {
+      const { line, aside } = mirror.queues.get(name) ?? emptyQueue()
+      const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
+      const room = Math.max(0, perQueue - line.length - aside.length)
+      const newest = messages.slice(Math.max(0, messages.length - room))
+      let repeated = 0
+      for await (const portion of inPortions(newest, read)) {
+        const items: { item: WorkItem; payload: Buffer }[] = []
+        for (const [{ at, describe }, payload] of portion) {
+          const described = payload && describe(payload)
+          if (!described || known.has(described.messageId)) continue
+          known.add(described.messageId)
+          items.push({
+            item: { ...newItem(described.messageId, described.details), acceptedAt: at },
+            payload,
+          })
+        }
+        await store.commit(items.map(({ item, payload }) => itemChange(name, item, payload)))
+        show(name, items)
+        repeated += items.length
+      }
+      return repeated
+    },
+  }
+
+  async function replay(name: string, messageId: string | undefined, tries: number): Promise<number> {
+    const { dead } = mirror.queues.get(name) ?? emptyQueue()
+    const all = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
+    let replayed = 0
+    try {
+      for await (const portion of inPortions(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
+        const letters = portion.map(([letter]) => letter)
+        const items = portion.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
+          const item = { ...newItem(messageId, details), acceptedAt: acceptedAt ?? enqueuedAt }
+          return { item, payload }
+        })
+        await store.commit([
+          ...letters.map((letter) => removal(deadPrefix, name, letter, stillThere)),
+          ...items.map(({ item, payload }) => itemChange(name, item, payload)),
+        ])
+        mirror.takeLetters(name, letters)
+        show(name, items)
+        replayed += items.length
+      }
+      return replayed
+    } catch (error) {
+      if (!(error instanceof ConditionFailed) || tries === 1) throw error
+      // Another node has replayed or removed one of them, and this one has heard of it.
+      return replayed + (await replay(name, messageId, tries - 1))
+    }
+  }
+
+  function show(name: string, items: readonly { item: WorkItem }[]): void {
+    for (const { item } of items) mirror.add(name, item)
+    appended(name)
+  }
+
+  async function read({ position }: EarlierMessage): Promise<Buffer | undefined> {
+    return (await journal.get(position))?.payload
+  }
+}

@@ -1,0 +1,17 @@
+/** Positions that somebody still needs, each as often as it is named: the journal keeps their messages. */
+export function createNamed() {
+  const counts = new Map<number, number>()
+  return {
+    has: (position: number): boolean => counts.has(position),
+
+    add(position: number): void {
+      counts.set(position, (counts.get(position) ?? 0) + 1)
+    },
+
+    remove(position: number): void {
+      const left = (counts.get(position) ?? 0) - 1
+      if (left > 0) counts.set(position, left)
+      else counts.delete(position)
+    },
+  }
+}

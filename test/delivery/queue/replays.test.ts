@@ -1,0 +1,66 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { control, institutions, playing, station } from '../../events.ts'
+import { pushing, startReceiver } from '../../receiver.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
+
+const [own = ''] = institutions
+
+onEachStore('a webhook gets once more what was accepted since a time', async (t, settings) => {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  const config = join(home, 'hub.json')
+  await writeFile(config, JSON.stringify({ plugins: [{ type: 'dts', url: receiver.url('/dts') }] }))
+  const hub = await startTestHub(t, { ...settings, ...pushing(receiver), HUB_CONFIG: config }, home)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const publish = (title: string, livestream = station()) => publisher.publish(playing(livestream, { title }))
+  const received = (count: number) => receiver.until((all) => all.length >= count)
+
+  await publish('before')
+  const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: station().id }
+  const { json } = await api.call('POST', '/subscriptions', { token, body: { ...body, url: receiver.url() } })
+  const name = String(json.name)
+  await publish('one')
+  await received(1)
+  for (const title of ['two', 'three']) await publish(title)
+  await received(3)
+  const [, second] = receiver.received
+  const since = second?.body.message.publishTime ?? ''
+  await publish('elsewhere', station(0, 1))
+  await publisher.publish(control(station(), { name: 'state' }))
+  receiver.behave(() => 500)
+  await publish('waiting')
+  await received(4)
+
+  t.same(await hub.ask('queues.replay', { name, since }), { name, replayed: 2 }, 'without what waits already')
+  receiver.behave(() => 201)
+  const tried = receiver.received.length
+  await received(tried + 3)
+  const sent = receiver.received.slice(tried)
+  t.same(
+    sent.map(({ event }) => event.title),
+    ['waiting', 'two', 'three'],
+    'behind what waits, in order',
+  )
+  const said = (pushed = second) => ({ ...pushed?.body.message, publishTime: '' })
+  t.same(said(sent[1]), said(second), 'as it was the first time')
+  const all = '2000-01-01T00:00:00.000Z'
+  t.match(
+    await hub.ask('queues.replay', { name, since: all }),
+    { replayed: 5 },
+    'from before it was there, too',
+  )
+  await received(tried + 8)
+  const audit = await hub.ask<{ action: string; detail: unknown }[]>('audit')
+  t.match(
+    audit.filter(({ action }) => action === 'queues.replay').map(({ detail }) => detail),
+    [{ since: new Date(since).toISOString() }, { since: all }],
+  )
+  await t.rejects(hub.ask('queues.replay', { name, since: 'yesterday' }), { message: /since must be a time/ })
+  await t.rejects(hub.ask('queues.replay', { name: 'plugins.dts', since }), { message: /is not a webhook/ })
+})
