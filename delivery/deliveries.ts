@@ -185,7 +185,7 @@ export async function createDeliveries(parts: {
     /** Sends to a webhook once more what the journal has of its livestream, from a time on; how many. */
     async replaySince(queue: string, since: number): Promise<number> {
       const topicId = subscriptions.find(queue)?.topicId
-      if (topicId === undefined || whyQueueClosed(queue) !== undefined) return 0
+      if (topicId === undefined || whyNotSent(queue) !== undefined) return 0
       await enable(queue)
       const count = await queues.repeat(queue, push.earlier(topicId, await journal.latestOf(topicId, since)))
       retryNow(queue)
