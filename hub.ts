@@ -5,6 +5,7 @@ import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts
 import { createCredentials } from './acl/credentials.ts'
 import { createAudit } from './admin/audit.ts'
 import { createCommands } from './admin/commands.ts'
+import { createKnownEvents } from './admin/known-events.ts'
 import { startAdminSocket } from './admin/socket.ts'
 import { createHealth, createStatus, createStoreCheck } from './admin/status.ts'
 import { startBridge } from './bridge-https/bridge.ts'
@@ -210,6 +211,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     startBridge({
       ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
       ...httpsAt,
+      history: broker.history,
       stage: config.stage,
       project: config.project,
       bounds: createConnectionBounds(bounds),
@@ -259,12 +261,11 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       check: ({ payload, institution, cls }) =>
         pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
       config: () => maskedConfig(config),
-      users,
+      ...{ users, keys, lifecycle },
       resetUrl: (token) => resetUrl(publicUrl, token),
-      keys,
-      lifecycle,
       queues: deliveries,
       subscriptions: deliveries.subscriptions,
+      events: createKnownEvents({ broker, metrics, nodes, calls, feed, topics, deliveries }),
       store: storeState,
       catchUp: opened.catchUp,
     }),

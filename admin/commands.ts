@@ -3,6 +3,7 @@ import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { type EventClass, isEventClass } from '../event/kind.ts'
 import { accepted, carriedOut, optionalNumber, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
+import { createEventCommands, type EventCommandParts } from './event-commands.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
 import { type Commands, reasonOf, refusal } from './socket.ts'
@@ -11,7 +12,11 @@ import { createSubscriptionCommands, type SubscriptionCommandParts } from './sub
 type Awaitable<T> = T | Promise<T>
 
 /** The parts of a node that commands ask and change. */
-export interface CommandParts extends HttpsCommandParts, QueueCommandParts, SubscriptionCommandParts {
+export interface CommandParts
+  extends HttpsCommandParts,
+    QueueCommandParts,
+    SubscriptionCommandParts,
+    EventCommandParts {
   credentials: Credentials
   audit: Audit
   status(): Awaitable<unknown>
@@ -181,6 +186,7 @@ export function createCommands(parts: CommandParts): Commands {
     ...createHttpsCommands(parts),
     ...createQueueCommands(parts),
     ...createSubscriptionCommands(parts),
+    ...createEventCommands(parts),
 
     check: async (args) => {
       const institution = text(args, 'institution')

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
+import { isLines, sendLines } from './lines.ts'
 
 /** What the node can be asked to do, by name. `who` is the operating-system user who asks. */
 export type Commands = Record<string, (args: Record<string, unknown>, who: string) => Promise<unknown>>
@@ -42,11 +43,13 @@ export function failure(message: string, cause: unknown): Error {
 
 /**
  * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`, answered by `{ result }` or
- * `{ error: { code, message } }`. Who may open the file (mode 0600) may do everything.
+ * `{ error: { code, message } }`. What a command tells as it happens is one JSON value per line, until either side ends
+ * it. Who may open the file (mode 0600) may do everything.
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
   const { path, commands, log } = parts
   const answering = createRunningWork()
+  const closing = new AbortController()
   const server = createServer((request, response) => void respond(request, response))
   // A client that stalls must not keep the node from closing.
   server.requestTimeout = 10_000
@@ -61,6 +64,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
     /** Answers what was asked completely, then goes away. */
     async close(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      closing.abort()
       await answering.ended()
       server.closeAllConnections()
       await closed
@@ -73,7 +77,9 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request).catch(() => undefined)
     if (body === undefined) return void request.destroy()
-    const answer = answerTo(request, body).then((reply) => send(response, reply))
+    const answer = answerTo(request, body).then(({ status, body }) =>
+      isLines(body) ? sendLines(response, body, closing.signal) : send(response, { status, body }),
+    )
     answering.add(answer)
     await answer
   }
@@ -93,7 +99,8 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
       )
     }
     try {
-      return { status: 200, body: { result: (await command(call.args, call.who)) ?? null } }
+      const result = (await command(call.args, call.who)) ?? null
+      return { status: 200, body: isLines(result) ? result : { result } }
     } catch (err) {
       if (isRefusal(err)) return fault(409, 'refused', err.message)
       log.error({ err, command: name, who: call.who }, 'an admin command failed')

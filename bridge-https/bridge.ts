@@ -15,6 +15,7 @@ import { authRoutes } from './routes/auth-routes.ts'
 import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
 import { type EventRate, eventRoutes } from './routes/event-routes.ts'
 import { type HealthCheck, healthRoutes } from './routes/health-routes.ts'
+import { type HistoryParts, historyRoutes } from './routes/history-routes.ts'
 import { type PubsubParts, pubsubRoutes } from './routes/pubsub-routes.ts'
 import type { Route } from './routes/route.ts'
 import { subscriptionRoutes } from './routes/subscription-routes.ts'
@@ -36,7 +37,8 @@ type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi
 export async function startBridge(
   parts: ListenerParts &
     Pick<PubsubParts, 'subscriptions' | 'deliveries'> &
-    DeliveryParts & {
+    DeliveryParts &
+    HistoryParts & {
       stage: string
       project: string
       version: string
@@ -80,6 +82,7 @@ export async function startBridge(
       },
     }),
     ...eventRoutes({ ...parts, names }),
+    ...historyRoutes(parts),
     ...topicRoutes({ ...parts, names }),
     ...subscriptionRoutes({ ...parts, names }),
     ...deliveryRoutes(parts),

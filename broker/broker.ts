@@ -97,7 +97,7 @@ export async function createBroker(parts: {
   const { maxSubscriptions, maxTopicLevels } = limits
   const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
   const moments = createMoments()
-  const { journal, returnable, retained, trimming } = await openJournalAndViews({
+  const { journal, returnable, retained, trimming, history } = await openJournalAndViews({
     ...{ store, nodes, limits, clock, nextMoment: moments.next },
   })
   const outgoing = createOutgoing(store)
@@ -213,6 +213,7 @@ export async function createBroker(parts: {
     distribute: distribution.distribute,
     announce: distribution.announce,
     journal,
+    history,
     retained,
     trimming,
     sessions,

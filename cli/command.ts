@@ -14,6 +14,8 @@ export interface Command {
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** The answer for people. */
   print(result: unknown, printer: Printer): string
+  /** The answer comes line by line until one side ends it: this is one of them for people. */
+  line?(value: unknown, printer: Printer): string
   /** The answer for `--json`, where it is not the whole result. */
   json?(result: unknown): unknown
   /** Something about a success that needs attention. */

@@ -3,6 +3,7 @@ import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
+import { eventCommands } from './event-commands.ts'
 import { httpsCommands } from './https-commands.ts'
 import { type Column, type Printer, valueAt } from './print.ts'
 import { queueCommands } from './queue-commands.ts'
@@ -132,6 +133,7 @@ export const commands: readonly Command[] = [
   },
   ...queueCommands,
   ...subscriptionCommands,
+  ...eventCommands,
   ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
   {
     words: 'store accept',

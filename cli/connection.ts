@@ -1,5 +1,6 @@
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 
 /** Why a command did not bring a result. `code` is for programs, the message for people. */
 export interface CallFailure {
@@ -25,6 +26,41 @@ export async function call(
   } catch (error) {
     return { error: describe(socketPath, error) }
   }
+}
+
+/**
+ * Sends a command whose answer comes line by line, and hands on each value. Resolves with the reason when there will be
+ * no more: the node ends it only when it refuses or closes.
+ */
+export async function follow(
+  socketPath: string,
+  command: string,
+  { args, who, print }: { args: Record<string, unknown>; who: string; print: (value: unknown) => void },
+): Promise<CallFailure> {
+  try {
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { 'content-type': 'application/json' }
+      const sending = request(
+        { socketPath, path: `/${command}`, method: 'POST', headers, agent: false },
+        resolve,
+      )
+      sending.on('error', reject)
+      sending.end(JSON.stringify({ args, who }))
+    })
+    for await (const line of createInterface({ input: response })) {
+      const value: unknown = JSON.parse(line)
+      if (response.statusCode === 200) print(value)
+      else return failureOf(value)
+    }
+    return { code: 'node.unreachable', message: `the node on ${socketPath} has closed` }
+  } catch (error) {
+    return describe(socketPath, error)
+  }
+}
+
+function failureOf(answer: unknown): CallFailure {
+  const error = Object(answer).error
+  return isFailure(error) ? error : { code: 'internal', message: 'its answer is not one of a node' }
 }
 
 /** Where a node of this environment listens for commands (design.md §4). */

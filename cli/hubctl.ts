@@ -2,9 +2,10 @@
 import { userInfo } from 'node:os'
 import { Command as Commander, CommanderError, Option } from 'commander'
 import { version } from '../config/version.ts'
+import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type Input, isUsage, usage } from './command.ts'
 import { commands } from './commands.ts'
-import { type CallFailure, call, defaultSocket } from './connection.ts'
+import { type CallFailure, call, defaultSocket, follow } from './connection.ts'
 import { createPrinter, toJson } from './print.ts'
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
@@ -41,6 +42,18 @@ async function run(
   const args = (await command.args?.(input)) ?? {}
   if (Buffer.byteLength(how.socketPath) > maxSocketPathBytes) {
     throw usage(`the path of the socket is longer than ${maxSocketPathBytes} bytes: ${how.socketPath}`)
+  }
+  const { line } = command
+  if (line) {
+    const printer = createPrinter(process.stdout)
+    // Nobody reads any more: it would go on for ever.
+    process.stdout.once('error', () => process.exit(0))
+    const toLine = (value: unknown) => visibleJson(JSON.stringify(value))
+    const print = (value: unknown) => console.log(how.json ? toLine(value) : line(value, printer))
+    const error = await follow(how.socketPath, command.asks, { args, who: whoAsks(), print })
+    if (how.json) print({ error })
+    else fail(error, false)
+    return 1
   }
   const answer = await call(how.socketPath, command.asks, args, whoAsks())
   if ('error' in answer) {

@@ -29,6 +29,14 @@ export function createPrinter(output: { isTTY?: boolean }) {
       return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), show(leaf)]))
     },
 
+    /** Values side by side, each filled up to a width, so that lines that come one by one are aligned. */
+    line(values: readonly (readonly [value: unknown, width: number])[]): string {
+      return values
+        .map(([value, width]) => show(value).padEnd(width))
+        .join('  ')
+        .trimEnd()
+    },
+
     /** What was done to what. */
     sentence(done: string, target: unknown): string {
       return `${done} ${show(target)}.`

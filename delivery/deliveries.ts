@@ -10,6 +10,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
 import type { WorkPlanner } from '../validator/work.ts'
 import { createAttempts } from './attempts.ts'
+import { createEventDeliveries } from './event-deliveries.ts'
 import { createLeases } from './leases.ts'
 import type { CreateDriver, PluginItem } from './plugins/driver.ts'
 import { loadDriver } from './plugins/driver.ts'
@@ -259,6 +260,9 @@ export async function createDeliveries(parts: {
     }),
 
     deadLetters: queues.deadLetters,
+
+    /** What became of an accepted event at webhooks and plugin targets. */
+    ofEvent: createEventDeliveries({ push, plugins, queues, attempts: attempts.list }),
 
     /** Why nothing is sent from a queue any more, or undefined. */
     whyClosed: whyQueueClosed,

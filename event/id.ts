@@ -23,3 +23,8 @@ export function createEventIds(clock: () => number = Date.now): () => string {
     return ((BigInt(last) << 48n) | (node << 16n) | BigInt(counter)).toString()
   }
 }
+
+/** When an event got its id, milliseconds since the epoch; undefined: it is none of this hub. */
+export function timeOfEventId(id: string): number | undefined {
+  return /^[1-9][0-9]{14,39}$/.test(id) ? Number(BigInt(id) >> 48n) : undefined
+}

@@ -17,6 +17,15 @@ export interface Message {
   isReport?: true
   /** Its publisher has sent the event before, and it was published then. */
   isRepetition?: true
+  /** What a report is about, where not all of it was published. It is kept beside the message and sent to nobody. */
+  refused?: Excerpt
+}
+
+/** The beginning of what was received. */
+export interface Excerpt {
+  head: Buffer
+  /** Bytes of the whole. */
+  bytes: number
 }
 
 interface Retention {

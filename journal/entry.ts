@@ -37,7 +37,9 @@ export interface IndexEntry {
 
 type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position' | 'bytes' | 'sharedUpTo'>
 
-type Header = Omit<Entry, 'payload' | 'position'> & {
+type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
+  /** What was refused lies behind the payload: so many bytes of it are there, of so many. */
+  refused?: { kept: number; bytes: number }
   /** So many positions before it lies the message that has its payload. */
   sharedWith?: number
 }
@@ -47,12 +49,17 @@ export function appendChanges(messages: readonly Message[], at: number): Change[
   const firstWith = new Map<Buffer, number>()
   const lastWith = new Map(messages.map(({ payload }, nth) => [payload, nth]))
   return messages.flatMap((message, nth) => {
-    const { payload, ...rest } = message
+    const { payload, refused, ...rest } = message
     const first = firstWith.get(payload)
     if (first === undefined) firstWith.set(payload, nth)
     const sharedUpTo = first === undefined ? (lastWith.get(payload) ?? nth) - nth : 0
-    const header: Header = { ...rest, at, ...(first !== undefined && { sharedWith: nth - first }) }
-    const value = encodeRecord(header, first === undefined ? payload : undefined)
+    const isFirst = first === undefined
+    const header: Header = {
+      ...{ ...rest, at },
+      ...(!isFirst && { sharedWith: nth - first }),
+      ...(isFirst && refused && { refused: { kept: refused.head.length, bytes: refused.bytes } }),
+    }
+    const value = isFirst ? encodeRecord(header, payload, refused?.head) : encodeRecord(header)
     const numbered = { nth, at: 'key' as const }
     const index = { ...indexOf(message, at), bytes: value.length, ...(sharedUpTo > 0 && { sharedUpTo }) }
     return [
@@ -65,8 +72,13 @@ export function appendChanges(messages: readonly Message[], at: number): Change[
 /** A stored message; where another one has its payload, as many positions before it as `sharedWith` says. */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeRecord<Header>(value)
-  const { sharedWith, ...rest } = header
-  return { entry: { ...rest, payload, position }, ...(sharedWith !== undefined && { sharedWith }) }
+  const { sharedWith, refused, ...rest } = header
+  const end = payload.length - (refused?.kept ?? 0)
+  const entry: Entry = {
+    ...{ ...rest, payload: payload.subarray(0, end), position },
+    ...(refused && { refused: { head: payload.subarray(end), bytes: refused.bytes } }),
+  }
+  return { entry, ...(sharedWith !== undefined && { sharedWith }) }
 }
 
 export function readIndexEntry(key: string, value: Buffer): IndexEntry {

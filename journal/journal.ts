@@ -30,6 +30,7 @@ const readAtOnce = 10
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
+  const followers = new Set<(entry: Entry) => void>()
   /** This node has seen all positions up to here that it will ever see. */
   let head = await store.lastNumber()
   let floor = 1
@@ -58,6 +59,12 @@ export async function openJournal(store: Store) {
 
     /** Calls back with each message that another node has appended, in order. */
     onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
+
+    /** Calls back with each message from now on, whichever node appends it. Returns how to end that. */
+    follow(follower: (entry: Entry) => void): () => void {
+      followers.add(follower)
+      return () => void followers.delete(follower)
+    },
 
     /** The position of the last message that this node knows of. */
     head: (): number => head,
@@ -136,6 +143,7 @@ export async function openJournal(store: Store) {
   function take(entry: Entry): void {
     head = Math.max(head, entry.position)
     recent.keep(entry)
+    for (const follower of followers) follower(entry)
   }
 
   async function get(position: number): Promise<Entry | undefined> {
@@ -153,7 +161,7 @@ export async function openJournal(store: Store) {
 }
 
 function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
-  return other && { ...entry, payload: other.payload }
+  return other && { ...entry, payload: other.payload, ...(other.refused && { refused: other.refused }) }
 }
 
 function keyPart(position: number): string {
@@ -175,9 +183,9 @@ function createRecent() {
     forget,
     keep(entry: Entry): void {
       forget(entry.position)
-      const { payload, position } = entry
+      const { payload, refused, position } = entry
       // Messages of one event share it: counted for each, the first would have to go before the last is there.
-      const own = payload === lastPayload ? 0 : payload.length
+      const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
       entries.set(position, { entry, bytes: own })
       bytes += own

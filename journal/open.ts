@@ -1,12 +1,13 @@
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
+import { createHistory } from './history/history.ts'
 import { openJournal } from './journal.ts'
 import type { KeepingLimits } from './keeping.ts'
 import { openRetained } from './retained.ts'
 import { openReturnable } from './returnable.ts'
 import { openTrimming } from './trimming.ts'
 
-/** Opens the journal with its views: retained values, and what sessions get that were away. */
+/** Opens the journal with its views: retained values, and what sessions get that were away, what became of events. */
 export async function openJournalAndViews(parts: {
   store: Store
   nodes: Nodes
@@ -19,5 +20,6 @@ export async function openJournalAndViews(parts: {
   const returnable = await openReturnable(parts.store)
   const retained = await openRetained({ ...parts, journal, returnable })
   const trimming = await openTrimming({ ...parts, journal, retained, returnable })
-  return { journal, returnable, retained, trimming }
+  const history = createHistory({ store: parts.store, journal })
+  return { journal, returnable, retained, trimming, history }
 }

@@ -1,6 +1,7 @@
 /** A small JSON header and the bytes it speaks of, in one stored value. */
-export function encodeRecord(header: object, payload: Buffer = Buffer.alloc(0)): Buffer {
-  return Buffer.concat([Buffer.from(JSON.stringify(header)), newline, payload])
+export function encodeRecord(header: object, ...bytes: readonly (Buffer | undefined)[]): Buffer {
+  const known = bytes.filter((part) => part !== undefined)
+  return Buffer.concat([Buffer.from(JSON.stringify(header)), newline, ...known])
 }
 
 /** Reads what `encodeRecord` wrote; JSON without line breaks ends at the first one. */

@@ -14,7 +14,7 @@ import {
   type Store,
   withNumbers,
 } from './store.ts'
-import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
+import { contentOf, counterKey, encode, entryOf, keysBefore, keysBelow, timeOf } from './stored-value.ts'
 import { checkTables, unread } from './table.ts'
 
 /**
@@ -57,6 +57,12 @@ export async function openEmbeddedStore(
     async *range(prefix, from) {
       await reopening
       for await (const [key, stored] of db.iterator(keysBelow(prefix, from))) yield [key, contentOf(stored)]
+    },
+
+    async last(prefix, count, before) {
+      await reopening
+      const found = db.iterator({ ...keysBefore(prefix, before), reverse: true, limit: count })
+      return (await found.all()).map(([key, stored]) => [key, contentOf(stored)])
     },
 
     lastNumber: async () => lastNumber,

@@ -16,6 +16,12 @@ export interface Store {
    */
   range(prefix: string, from?: string): AsyncIterable<[key: string, value: Buffer]>
   /**
+   * The other way round: of the entries whose key starts with `prefix`, with `before` only those whose key is before
+   * `prefix + before`, the last ones, the very last first. At most `count`; perhaps fewer where they are large, but none
+   * only where there is none.
+   */
+  last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
+  /**
    * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
    * Resolves with the first number that the commit took, 0 where it took none (`Numbered`).

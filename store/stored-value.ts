@@ -35,6 +35,11 @@ export function keysBelow(prefix: string, from = ''): { gte: string; lt: string 
   return { gte: prefix + from, lt: `${prefix.slice(0, -1)}0` }
 }
 
+/** Keys that start with `prefix`, up to before `prefix + before`. */
+export function keysBefore(prefix: string, before?: string): { gte: string; lt: string } {
+  return before === undefined ? keysBelow(prefix) : { gte: prefix, lt: prefix + before }
+}
+
 /** How this release writes a store. The release before wrote no number. */
 export const presentFormat = 2
 

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { budgetMs, createBudget } from './budget.ts'
+import { createStages, stages as stageNames } from './stages.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -26,11 +27,21 @@ export function createMetrics() {
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
     registers,
   })
+  const stageSeconds = new Histogram({
+    name: 'hub_event_stage_seconds',
+    help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
+    labelNames: ['stage'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+    registers,
+  })
+  const observers = Object.fromEntries(stageNames.map((stage) => [stage, stageSeconds.labels({ stage })]))
   const budgetExceeded = counter('hub_budget_exceeded_total', 'Events that took longer than 220 ms')
 
   return {
     registry,
     budget,
+    /** What recent events took, and how many got them. */
+    stages: createStages((stage, seconds) => observers[stage]?.observe(seconds)),
     events: counter('hub_events_total', 'Events by outcome', ['outcome']),
     eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
     publishesDenied: counter('hub_publishes_denied_total', 'Publishes and wills dropped by the ACL', [

@@ -5,7 +5,7 @@ import t from 'tap'
 import { root } from './root.ts'
 
 const belowBroker = ['event', 'store', 'telemetry', 'journal', 'acl', 'certs', 'listener', 'validator']
-const belowBridge = ['event', 'store', 'telemetry', 'certs', 'listener', 'validator', 'delivery']
+const belowBridge = ['event', 'store', 'telemetry', 'journal', 'certs', 'listener', 'validator', 'delivery']
 
 /*
  * Dependencies point one way (design.md §1): read from the imports of every file of ours. A file may import
@@ -20,6 +20,7 @@ const folders: Record<string, string[]> = {
   'store/redis': ['store'],
   'store/nodes': ['store', 'telemetry'],
   journal: ['event', 'store'],
+  'journal/history': ['event', 'store', 'journal'],
   certs: ['telemetry', 'store'],
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
@@ -39,7 +40,16 @@ const folders: Record<string, string[]> = {
   'bridge-https/description': [...belowBridge, 'bridge-https'],
   'bridge-https/users': ['event', 'store', 'telemetry', 'certs', 'listener'],
   'bridge-https/lifecycle': ['store'],
-  admin: ['event', 'store', 'telemetry', 'config', 'acl', 'delivery/webhook', 'bridge-https/lifecycle'],
+  admin: [
+    'event',
+    'store',
+    'telemetry',
+    'config',
+    'acl',
+    'journal',
+    'delivery/webhook',
+    'bridge-https/lifecycle',
+  ],
   cli: [
     'event',
     'telemetry',

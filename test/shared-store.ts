@@ -127,6 +127,14 @@ export function createSharedSpace() {
         for (const [key, { value }] of inside) yield [key, value]
       },
 
+      async last(prefix, count, before) {
+        const found: [string, Buffer][] = []
+        for await (const entry of this.range(prefix)) {
+          if (before === undefined || entry[0] < prefix + before) found.push(entry)
+        }
+        return found.reverse().slice(0, count)
+      },
+
       commit(changes) {
         if (isClosed) return Promise.reject(new Error('the store is closed'))
         if (isFenced) return Promise.reject(new Fenced())

@@ -9,7 +9,7 @@ import { checkSpread, maxPayloadBytes } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { radioMessages } from './messages.ts'
 import { fingerprintOf, type Repetitions } from './repetitions.ts'
-import { eachOnce } from './report.ts'
+import { answeredMessage, describeOutcome, eachOnce, type Report } from './report.ts'
 import type { createStoring } from './storing.ts'
 import type { Topics, Unlisted } from './topics.ts'
 import { checkNames, judgeService, type Ownership, type Verdict } from './verdict.ts'
@@ -66,23 +66,38 @@ export function createLegacySubmit(parts: {
     arrival: Arrival,
   ): Promise<LegacyResult> => {
     const now = clock()
+    const way = metrics.stages.begin(arrival.started)
     const shape = readEvent(source, eventName, now)
     const listed = feed()
+    const refuse = async (outcome: 'invalid' | 'blocked', errors: ErrorItem[], value: unknown) => {
+      refused(outcome, errors, dryRun)
+      if (!dryRun) await keepReport(describe({ outcome, value, errors }))
+    }
     if ('errors' in shape || !listed) {
       arrival.decided?.(0)
-      return 'errors' in shape ? invalid(shape.errors, dryRun) : unavailable(dryRun)
+      if ('errors' in shape) {
+        await refuse('invalid', shape.errors, shape.value)
+        return { outcome: 'invalid', errors: shape.errors }
+      }
+      await refuse('blocked', [errorItem('feed.unavailable', '.')], shape.event)
+      return { outcome: 'unavailable' }
     }
     const { event, kind, time } = shape
     const by: Ownership = { feed: listed, former, ownerOf: topics.ownerOf }
     const misnamed = checkNames(event.services, by)
     if (misnamed.length > 0) {
       arrival.decided?.(0)
-      return invalid(misnamed, dryRun)
+      await refuse('invalid', misnamed, event)
+      return { outcome: 'invalid', errors: misnamed }
     }
     let judged = judge(event.services, institutionId, by)
     arrival.decided?.(judged.ids.size)
     const tooMuch = checkSpread(source, [...judged.ids])
-    if (tooMuch.length > 0) return invalid(tooMuch, dryRun)
+    if (tooMuch.length > 0) {
+      await refuse('invalid', tooMuch, event)
+      return { outcome: 'invalid', errors: tooMuch }
+    }
+    way.decided = performance.now()
     if (dryRun) {
       metrics.events.inc({ outcome: 'dry-run' })
       return answer(event, judged, null)
@@ -103,12 +118,23 @@ export function createLegacySubmit(parts: {
         const stored: HubEvent = { ...event, id, services }
         const payload = Buffer.from(JSON.stringify(stored))
         const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
+        const { statuses, errors } = verdictOf(event, judged)
+        const unpublished = errors.some(({ errorCode }) => errorCode !== 'topic.created')
+          ? 'blocked'
+          : 'failed'
+        const outcome = published.length > 0 ? 'published' : unpublished
+        const of = published.length > 0 ? { livestreams: [...published] } : {}
+        const report = { ...describe({ outcome, value: event, errors, id, ...of }), statuses }
         return {
-          messages: radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
+          messages: [
+            ...radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
+            answeredMessage(institutionId, report, source),
+          ],
           topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),
           accepted: published.length > 0 ? accepted : undefined,
           repetition,
           alongside: arrival.alongside,
+          way,
         }
       })
     } catch (error) {
@@ -133,8 +159,34 @@ export function createLegacySubmit(parts: {
         'event refused',
       )
     }
-    if (published.length > 0) metrics.recordBudget(performance.now() - arrival.started)
+    if (published.length > 0) {
+      const took = metrics.stages.finish(way, { id, event: kind.name, at: now })
+      metrics.recordBudget(took)
+    }
     return answer(event, judged, id)
+
+    /** What is kept of the answer. */
+    function describe({ outcome, value, ...details }: Described): Report {
+      const report = describeOutcome(outcome, value, { ...details, receivedAt: arrival.at })
+      return { ...report, event: eventName }
+    }
+
+    /** The answer is true without it: the publisher gets it in any case. */
+    async function keepReport(report: Report): Promise<void> {
+      try {
+        await store(() => ({
+          messages: [answeredMessage(institutionId, report, source)],
+          topics: { created: [], changes: [] },
+          accepted: undefined,
+          repetition: undefined,
+          alongside: arrival.alongside,
+          way,
+        }))
+      } catch (error) {
+        metrics.storeFailures.inc()
+        log.warn({ err: error, event: eventName }, 'refused event not in the history')
+      }
+    }
   }
 
   /** The verdicts on the services of an event, and where it goes by them. */
@@ -161,11 +213,6 @@ export function createLegacySubmit(parts: {
     })
   }
 
-  function unavailable(dryRun: boolean): LegacyResult {
-    refused('blocked', [errorItem('feed.unavailable', '.')], dryRun)
-    return { outcome: 'unavailable' }
-  }
-
   function refused(outcome: string, errors: readonly ErrorItem[], dryRun: boolean): void {
     metrics.events.inc({ outcome: dryRun ? 'dry-run' : outcome })
     if (!dryRun) count(errors)
@@ -174,21 +221,27 @@ export function createLegacySubmit(parts: {
   function count(errors: readonly ErrorItem[]): void {
     for (const { errorCode } of errors) metrics.eventErrors.inc({ code: errorCode })
   }
-
-  function invalid(errors: ErrorItem[], dryRun: boolean): LegacyResult {
-    refused('invalid', errors, dryRun)
-    return { outcome: 'invalid', errors }
-  }
 }
 
-function readEvent(payload: Buffer, urlEventName: string, now: number): ReturnType<typeof checkShape> {
+type Described = Omit<Parameters<typeof describeOutcome>[2], 'receivedAt'> & {
+  outcome: Report['outcome']
+  value: unknown
+}
+
+/** The event, or what is wrong with it and `value`, as far as it could be read. */
+function readEvent(
+  payload: Buffer,
+  urlEventName: string,
+  now: number,
+): Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }> | { errors: ErrorItem[]; value: unknown } {
   if (payload.length > maxPayloadBytes) {
     const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
-    return { errors: [errorItem('payload.size', '.', detail)] }
+    return { errors: [errorItem('payload.size', '.', detail)], value: undefined }
   }
   const parsed = parseJson(payload)
-  if ('errors' in parsed) return parsed
-  return checkShape(parsed.value, { door: 'https', now, urlEventName })
+  if ('errors' in parsed) return { ...parsed, value: undefined }
+  const shape = checkShape(parsed.value, { door: 'https', now, urlEventName })
+  return 'errors' in shape ? { ...shape, value: parsed.value } : shape
 }
 
 /** The livestreams among them that no feed ever listed. */
@@ -220,14 +273,21 @@ interface Judged {
   completed: readonly Service[]
 }
 
-/** The answer to the publisher. In a dry run nothing has an `id`. */
-function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
-  const { verdicts, fresh, published, completed } = judged
+/** What was decided in numbers of services, and why. */
+function verdictOf(event: HubEvent, { verdicts, fresh, published }: Judged) {
   const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
   return {
-    outcome: 'accepted',
     statuses: { published: published.length, blocked: eachOnce(blocked).length, failed: fresh.size },
     errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
+  }
+}
+
+/** The answer to the publisher. In a dry run nothing has an `id`. */
+function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
+  const { verdicts, completed } = judged
+  return {
+    outcome: 'accepted',
+    ...verdictOf(event, judged),
     event: {
       ...event,
       id,

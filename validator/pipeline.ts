@@ -3,13 +3,14 @@ import { parseJson } from '../event/json.ts'
 import type { Message } from '../event/message.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Way } from '../telemetry/stages.ts'
 import type { Arrival, Distribute } from './arrival.ts'
 import { type Decision, decide, type Submission } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { createLegacySubmit } from './legacy.ts'
 import { radioMessages } from './messages.ts'
 import { fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
-import { describeOutcome, feedbackMessage, type Report } from './report.ts'
+import { describeOutcome, feedbackMessages, type Report } from './report.ts'
 import { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
 import type { Accepted, WorkPlanner } from './work.ts'
@@ -42,15 +43,18 @@ export function createPipeline(parts: {
      */
     async submit(submission: Submission, arrival: Arrival): Promise<Report> {
       const { institutionId } = submission
+      const way = metrics.stages.begin(arrival.started)
       const decision = decide(submission, feed(), clock())
+      way.decided = performance.now()
       const settlement = (): Settled => {
         const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
         const completed = complete(decision, institutionId, arrival, repetition?.id ?? '')
-        const messages = [...completed.messages, feedbackMessage(institutionId, completed.report)]
+        const feedback = feedbackMessages([institutionId], completed.report, submission.payload)
+        const messages = [...completed.messages, ...feedback]
         return { ...completed, messages, repetition }
       }
       arrival.decided?.(decision.outcome === 'published' ? livestreamsOf(decision).length : 0)
-      return settle(settlement, [institutionId], arrival)
+      return settle(settlement, [institutionId], arrival, way)
     },
 
     /** Dry run of a door: reports to the institution what `submit` would, and does nothing else. */
@@ -59,7 +63,7 @@ export function createPipeline(parts: {
       const { report, messages } = foresee(submission, arrival)
       arrival.decided?.(messages.length)
       const dry: Report = { ...report, dryRun: true }
-      const feedback = [feedbackMessage(institutionId, dry)]
+      const feedback = feedbackMessages([institutionId], dry, submission.payload)
       return settle(() => ({ report: dry, messages: feedback }), [institutionId], arrival)
     },
 
@@ -80,7 +84,7 @@ export function createPipeline(parts: {
       const value = readLoosely(refusal.payload)
       arrival.decided?.(0)
       const report = describeOutcome(outcome, value, { errors: [error], receivedAt: arrival.at })
-      const messages = institutions.map((institutionId) => feedbackMessage(institutionId, report))
+      const messages = feedbackMessages(institutions, report, refusal.payload)
       return settle(() => ({ report, messages }), institutions, arrival)
     },
 
@@ -142,6 +146,7 @@ export function createPipeline(parts: {
     settlement: () => Settled,
     institutions: readonly string[],
     arrival: Arrival,
+    way: Way = metrics.stages.begin(arrival.started),
   ): Promise<Report> {
     const { alongside } = arrival
     let settled = settlement()
@@ -150,7 +155,7 @@ export function createPipeline(parts: {
         if (isAgain) settled = settlement()
         const { accepted, messages, repetition } = settled
         const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
-        return { messages, topics: missing, accepted, repetition, alongside }
+        return { messages, topics: missing, accepted, repetition, alongside, way }
       })
     } catch (error) {
       metrics.storeFailures.inc()
@@ -158,7 +163,7 @@ export function createPipeline(parts: {
       log.error({ err: error, event: settled.report.event }, 'event not stored and not acknowledged')
       const errors = [errorItem('service.failed', '.', 'not stored, send it again')]
       const failed = describeFailure(settled.report, errors)
-      announce(institutions.map((institutionId) => feedbackMessage(institutionId, failed)))
+      announce(feedbackMessages(institutions, failed))
       return failed
     }
     const { report } = settled
@@ -166,8 +171,10 @@ export function createPipeline(parts: {
     if (report.dryRun) return report
     for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
     if (report.outcome === 'published') {
-      const isLate = metrics.recordBudget(performance.now() - arrival.started)
-      if (isLate) log.warn({ id: report.id, event: report.event }, 'event took longer than 220 ms')
+      const { id, event } = report
+      const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
+      const isLate = metrics.recordBudget(took)
+      if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
     } else if (institutions.length > 0) {
       const { outcome, event, services, errors } = report
       log.info(

@@ -1,9 +1,12 @@
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
 import { kindOf } from '../event/kind.ts'
-import type { Message } from '../event/message.ts'
+import type { Excerpt, Message } from '../event/message.ts'
 import { maxLivestreams, maxServices } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
+
+/** So much is kept of what was refused. */
+const excerptBytes = 4_096
 
 /** What became of one event: the payload of `feedback/{institutionId}` (design.md §7). */
 export interface Report {
@@ -66,10 +69,42 @@ export function describeOutcome(
   }
 }
 
-/** A report as the message that carries it: QoS 1, never retained, every one kept for an offline publisher. */
-export function feedbackMessage(institutionId: string, report: Report): Message {
+/**
+ * A report as the messages that carry it to institutions: QoS 1, never retained, every one kept for an offline publisher.
+ * `source`: what it is about, of which the beginning is kept where not all of it was published.
+ */
+export function feedbackMessages(
+  institutions: readonly string[],
+  report: Report,
+  source?: Buffer,
+): Message[] {
+  const kept = keptReport(report, source)
+  return institutions.map((institutionId) => ({ topic: feedbackTopic(institutionId), qos: 1, ...kept }))
+}
+
+/**
+ * A report that stays in the history of an institution and goes to nobody: the publisher has had its answer over HTTPS.
+ * Nobody may subscribe to its topic, and no session is owed a message of QoS 0.
+ */
+export function answeredMessage(institutionId: string, report: Report, source: Buffer): Message {
+  const topic = `answered/${institutionId}`
+  return { topic, stream: feedbackTopic(institutionId), qos: 0, ...keptReport(report, source) }
+}
+
+/** Several institutions share the payload: it is stored once. */
+function keptReport(
+  report: Report,
+  source: Buffer | undefined,
+): Pick<Message, 'payload' | 'queue' | 'isReport' | 'refused'> {
   const payload = Buffer.from(JSON.stringify(report))
-  return { topic: feedbackTopic(institutionId), payload, qos: 1, queue: { keep: 'every' }, isReport: true }
+  const isElsewhere = report.errors.length === 0 && !report.dryRun
+  const refused = source && !isElsewhere ? { refused: excerptOf(source) } : {}
+  return { payload, queue: { keep: 'every' }, isReport: true, ...refused }
+}
+
+/** A copy, so that the whole does not stay in memory. */
+function excerptOf(source: Buffer): Excerpt {
+  return { head: Buffer.from(source.subarray(0, excerptBytes)), bytes: source.length }
 }
 
 /** Services that name different livestreams: one that is named with its id and without counts once. */

@@ -1,5 +1,6 @@
 import type { Message } from '../event/message.ts'
 import type { Change } from '../store/store.ts'
+import type { Way } from '../telemetry/stages.ts'
 import type { Distribute } from './arrival.ts'
 import { decideAgain, type Repetition } from './repetitions.ts'
 import type { NewTopics, Topics } from './topics.ts'
@@ -15,6 +16,8 @@ interface Settlement {
   repetition: Repetition | undefined
   /** Changes of the door. */
   alongside: readonly Change[] | undefined
+  /** The times of its stages so far. */
+  way: Way
 }
 
 /**
@@ -33,6 +36,7 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
     const stored = (first: number) => {
       if (isStored) return
       isStored = true
+      settlement.way.stored = performance.now()
       topics.show(created)
       repetition?.stored(first)
     }

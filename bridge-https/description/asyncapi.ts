@@ -1,38 +1,9 @@
 import { eventClasses, eventKinds } from '../../event/kind.ts'
 import { eventSchemas } from '../../event/schema.ts'
 import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
-import { Type } from '../../event/type.ts'
 import { websocketPath } from '../websocket.ts'
+import { Feedback } from './history-schemas.ts'
 import { components, portable } from './openapi.ts'
-
-const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })
-
-/** The payload of feedback (design.md §7). */
-export const Feedback = Type.Object(
-  {
-    outcome: Type.Unsafe<string>({ type: 'string', enum: ['published', 'blocked', 'invalid', 'failed'] }),
-    statuses: Type.Object({ published: Type.Integer(), blocked: Type.Integer(), failed: Type.Integer() }),
-    event: textOrNull('Name of the event'),
-    id: textOrNull('Given by the hub when published'),
-    playlistItemId: textOrNull(''),
-    name: textOrNull('Name of a control state'),
-    eventTime: textOrNull('`start` or `time` of the event'),
-    services: Type.Array(Type.String()),
-    errors: Type.Array(problem),
-    warnings: Type.Optional(
-      Type.Array(problem, {
-        minItems: 1,
-        description: 'What of a published event could not be done; absent when there is nothing to say',
-      }),
-    ),
-    receivedAt: Type.String({ format: 'date-time' }),
-    dryRun: Type.Optional(
-      Type.Literal(true, { description: 'The event was tried out only; absent otherwise' }),
-    ),
-    trace: Type.Null(),
-  },
-  { $id: 'Feedback', title: 'Feedback' },
-)
 
 /** The MQTT side as AsyncAPI 3.0, with who may do what on each channel (service.md §4.2). */
 export function describeMqtt(about: { version: string; publicUrl: string; mqttPort: number }): object {
@@ -201,8 +172,4 @@ function refs(names: readonly string[]): Record<string, object> {
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
-}
-
-function textOrNull(description: string) {
-  return Type.Unsafe<string | null>({ type: ['string', 'null'], ...(description !== '' && { description }) })
 }

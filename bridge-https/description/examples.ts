@@ -62,6 +62,37 @@ export const published = {
   trace: null,
 }
 
+const { topic: _ofTheAnswer, ...service } = published.event.services[0] ?? {}
+const keptBody = { ...published.event, event: 'de.org.hub.v1.radio.track.playing', services: [service] }
+
+export const history = {
+  events: [{ position: 48_211, acceptedAt: '2026-01-31T11:00:00.071Z', event: keptBody }],
+  next: 48_211,
+  trace: null,
+}
+
+export const report = {
+  outcome: 'published',
+  statuses: { published: 1, blocked: 0, failed: 0 },
+  event: 'de.org.hub.v1.radio.track.playing',
+  id: messageId,
+  playlistItemId: 'kw1-20260131-0042',
+  name: null,
+  eventTime: '2026-01-31T12:00:00+01:00',
+  services: [livestreamId],
+  errors: [],
+  receivedAt: '2026-01-31T11:00:00.070Z',
+  trace: null,
+}
+
+export const keptEvent = {
+  position: 48_212,
+  decidedAt: '2026-01-31T11:00:00.071Z',
+  report,
+  event: keptBody,
+  trace: null,
+}
+
 export const topic = {
   type: 'PUBSUB',
   id: livestreamId,

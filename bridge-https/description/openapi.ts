@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox'
 import { eventSchemas } from '../../event/schema.ts'
 import { instantPattern } from '../../event/timestamp.ts'
 import type { Track, TrackState } from '../lifecycle/track.ts'
-import { type Described, maxBodyBytes, needsToken, type Route } from '../routes/route.ts'
+import { type Described, maxBodyBytes, needsToken, type QueryParameter, type Route } from '../routes/route.ts'
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
 const bearer = 'bearer'
@@ -102,14 +102,17 @@ function operation(route: Route, isDeprecated: boolean): object {
 
 function parameter(
   place: 'path' | 'query',
-  [name, { description, enum: values }]: [string, { description: string; enum?: readonly string[] }],
+  [name, { description, ...value }]: [
+    string,
+    { description: string; enum?: readonly string[] } | QueryParameter,
+  ],
 ) {
   return {
     name,
     in: place,
     required: place === 'path',
     description,
-    schema: { type: 'string', enum: values },
+    schema: { type: 'minimum' in value ? 'integer' : 'string', ...value },
   }
 }
 

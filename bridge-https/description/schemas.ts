@@ -3,6 +3,7 @@ import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
+import { Feedback, KeptEvent, LivestreamEvents } from './history-schemas.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
 /*
@@ -286,6 +287,9 @@ export const namedSchemas: readonly TSchema[] = [
   ReplayAnswer,
   Delivery,
   TestAnswer,
+  Feedback,
+  LivestreamEvents,
+  KeptEvent,
   ServiceInfo,
   Health,
   ErrorItem,

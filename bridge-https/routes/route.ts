@@ -32,6 +32,12 @@ export interface Described {
   mayRetry?: boolean
 }
 
+/** A parameter of the query: one of some texts, or a whole number. */
+export type QueryParameter = { description: string } & (
+  | { enum: readonly string[] }
+  | { minimum: number; maximum: number }
+)
+
 interface RouteBase {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** As the description writes it: `/topics/{topicName}`. */
@@ -49,7 +55,7 @@ interface RouteBase {
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
-  query?: Record<string, { description: string; enum: readonly string[] }>
+  query?: Record<string, QueryParameter>
   /** Statuses of success, and errors beyond those that follow from the rest of the route. */
   answers: Record<number, Described>
 }

@@ -169,11 +169,12 @@ export function createDistribution(parts: {
     const send = () => {
       const holders = routes.persistent.match(entry.topic)
       const permitted = createPermittedCheck(entry.topic)
-      reading.deliver(
+      const count = reading.deliver(
         entry,
         publish,
         holders.size === 0 ? [] : [...holders].filter(([session]) => permitted(session)),
       )
+      if (count > 0) metrics.stages.sent(entry.position, count)
       return []
     }
     return { bytes: entry.payload.length, send }
@@ -193,6 +194,7 @@ export function createDistribution(parts: {
       retained.sent(topic, position)
       const recipients = recipientsOf(message)
       metrics.deliveries.inc(recipients.length)
+      if (position !== unstored) metrics.stages.sent(position, recipients.length)
       yield* sendToEach(recipients, publish, qos)
       all.shift()
       if (all.length === 0) sending.delete(topic)

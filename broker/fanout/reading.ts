@@ -43,19 +43,22 @@ export function createReading(parts: {
   let delivered = journal.head()
 
   return {
-    /** Sends a message to those of its recipients that keep up. The others find it in the journal. */
-    deliver(entry: Entry, publish: Publish, recipients: Iterable<Recipient>): void {
+    /** Sends a message to those of its recipients that keep up, and says to how many. The others find it in the journal. */
+    deliver(entry: Entry, publish: Publish, recipients: Iterable<Recipient>): number {
       delivered = Math.max(delivered, entry.position)
-      if (entry.qos === 0) return
+      if (entry.qos === 0) return 0
+      let count = 0
       // One for all: nothing is made for each delivery.
       const owed: Owed = { position: entry.position, qos: 1, retain: false, dup: false }
       for (const [session, granted] of recipients) {
         if (!session.isLive || entry.position <= session.upTo) continue
         const isDelivered =
           lowerQos(granted, entry.qos) === 1 && fits(session, owed) && write(session, publish, owed)
-        if (isDelivered) metrics.deliveries.inc()
+        if (isDelivered) count++
         else fallBehind(session, entry.position - 1)
       }
+      metrics.deliveries.inc(count)
+      return count
     },
 
     /** All messages up to here were handed to the sessions that keep up. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type EventKind, eventKinds } from '../../event/kind.ts'
+import { type EventKind, eventKinds, kindOf } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { Attempt, EarlierMessage, WorkGroup, WorkItem } from '../queue/work-item.ts'
 import type { Outcome, TargetOf } from '../target.ts'
@@ -39,6 +39,10 @@ export function createPush(parts: {
         return { scope: livestreamId, content: { nth }, items }
       })
     },
+
+    /** The subscriptions that such an event goes to. */
+    subscriptionsFor: (of: { event: string; livestreamIds: readonly string[] }): PushSubscription[] =>
+      kindOf(of.event)?.class === 'track' ? of.livestreamIds.flatMap(subscriptions.ofTopic) : [],
 
     /** What the webhooks of a livestream get of messages that the journal has of it. */
     earlier(

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createGroupCommit } from '../group-commit.ts'
 import { type Change, Fenced, type SharedStore } from '../store.ts'
-import { contentOf, keysBelow } from '../stored-value.ts'
+import { contentOf, keysBefore, keysBelow } from '../stored-value.ts'
 import { encodeGroup } from './changes.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection, isLoss, isNoAnswer, isOutOfMemory, lost, type OnConnection } from './connection.ts'
@@ -95,14 +95,17 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       for (;;) {
         if (closing) throw closedError()
         const page: Buffer[] = await readPage(from, `(${lt}`)
-        for (let index = 0; index + 1 < page.length; index += 2) {
-          const [key, stored] = page.slice(index, index + 2)
-          if (key && stored) yield [key.toString(), contentOf(stored)]
-        }
+        yield* entriesOf(page)
         const last = page.at(-2)
         if (!last) return
         from = Buffer.concat([Buffer.from('('), last])
       }
+    },
+
+    async last(prefix, count, before) {
+      if (closing) throw closedError()
+      const { gte, lt } = keysBefore(prefix, before)
+      return entriesOf(await readPage(`(${lt}`, `[${gte}`, { isReverse: true, count }))
     },
 
     commit(changes) {
@@ -166,8 +169,12 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
     connection.close()
   }
 
-  async function readPage(from: Buffer | string, to: string): Promise<Buffer[]> {
-    const args = [from, to, pageEntries, pageBytes]
+  async function readPage(
+    from: Buffer | string,
+    to: string,
+    { isReverse = false, count = pageEntries } = {},
+  ): Promise<Buffer[]> {
+    const args = [from, to, Math.min(count, pageEntries), pageBytes, isReverse ? 'REV' : '']
     const page = await connection.ask((send) => pageScript(send, [keys.values, keys.keys], args))
     return Array.isArray(page) ? page : []
   }
@@ -318,6 +325,16 @@ const waitMs = 100
 /** Size of one answer of a range. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
+
+/** Keys and values in turn, as entries. */
+function entriesOf(page: readonly Buffer[]): [key: string, value: Buffer][] {
+  const entries: [string, Buffer][] = []
+  for (let index = 0; index + 1 < page.length; index += 2) {
+    const [key, stored] = page.slice(index, index + 2)
+    if (key && stored) entries.push([key.toString(), contentOf(stored)])
+  }
+  return entries
+}
 
 function isDeletion(change: Change): boolean {
   return 'del' in change || 'check' in change

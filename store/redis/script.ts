@@ -228,10 +228,11 @@ end
 return answer
 `
 
-/** The next entries of a range, as many as are a moderate answer. */
+/** The next entries of a range, forwards or backwards, as many as are a moderate answer. */
 const pageLua = `
 local page, bytes = {}, 0
-for _, key in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])) do
+local command = ARGV[5] == 'REV' and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'
+for _, key in ipairs(redis.call(command, KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])) do
   local value = redis.call('HGET', KEYS[1], key)
   page[#page + 1] = key
   page[#page + 1] = value

@@ -222,6 +222,7 @@ t.test('a scheduled revocation takes effect even when it cannot be stored', asyn
     driver: real.driver,
     get: (key) => real.get(key),
     range: (...at) => real.range(...at),
+    last: (...at) => real.last(...at),
     lastNumber: () => real.lastNumber(),
     close: () => real.close(),
     commit: (changes) => (failing.now ? Promise.reject(new Error('disk full')) : real.commit(changes)),

@@ -11,6 +11,8 @@ import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { commands as cliCommands } from '../../cli/commands.ts'
 import type { ShownQueue } from '../../delivery/queue-list.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscriptions.ts'
+import { createHistory } from '../../journal/history/history.ts'
+import { openJournal } from '../../journal/journal.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 
 const A = 'urn:org:institution:a'
@@ -293,6 +295,13 @@ async function start(t: Test) {
       pause: async () => false,
       resume: async () => false,
       remove: async () => false,
+    },
+    events: {
+      history: createHistory({ store, journal: await openJournal(store) }),
+      trace: { of: async () => [], slowest: async () => [] },
+      livestream: () => undefined,
+      deliveries: async () => [],
+      isRetained: () => false,
     },
     resetUrl: (token) => `https://hub.example/#${token}`,
     store: { replaced: () => undefined, accept: async () => undefined },

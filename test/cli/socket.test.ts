@@ -4,10 +4,13 @@ import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { createTail } from '../../admin/event-tail.ts'
 import { type Commands, refusal, startAdminSocket } from '../../admin/socket.ts'
+import { type EventRow, rowOfMessage } from '../../journal/history/event-row.ts'
 import { shortDir } from './short-dir.ts'
 
 const run = promisify(execFile)
@@ -175,6 +178,64 @@ t.test('closing answers what was asked and does not wait for who asks nothing', 
   t.match(await reply, { status: 200, body: { result: 'done' } })
   await closed
   await t.rejects(stat(path), { code: 'ENOENT' })
+})
+
+t.test(
+  'who follows and does not read is told what was left out, and does not keep the node from closing',
+  async (t) => {
+    let listener: (row: EventRow) => void = () => undefined
+    let following = 0
+    const tail = createTail((next) => {
+      listener = next
+      following++
+      return () => void following--
+    })
+    const { path, socket } = await start(t, { tail: async () => tail(() => true) })
+    const sending = request({ socketPath: path, path: '/tail', method: 'POST', agent: false })
+    sending.end(JSON.stringify({ who: 'kim' }))
+    sending.on('error', () => undefined)
+    const [response] = await once(sending, 'response')
+    const large = rowOfMessage({
+      ...{ topic: 'a', qos: 1, queue: { keep: 'every' }, position: 1, at: 0 },
+      payload: Buffer.from(JSON.stringify({ title: 'x'.repeat(500) })),
+    })
+    for (let nth = 0; nth < 20_000; nth++) {
+      listener({ ...large, position: nth })
+      if (nth % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    const lines = createInterface({ input: response })[Symbol.asyncIterator]()
+    const told = async () => JSON.parse((await lines.next()).value)
+    for (let expected = 0; ; expected++) {
+      const { position, leftOut } = await told()
+      if (leftOut !== undefined) {
+        t.ok(expected >= 1_000 && leftOut > 0, `${expected} events, and then ${leftOut} left out`)
+        break
+      }
+      t.equal(position, expected)
+    }
+    t.equal(following, 1)
+
+    const second = request({ socketPath: path, path: '/tail', method: 'POST', agent: false })
+    second.on('error', () => undefined)
+    second.end(JSON.stringify({ who: 'kim' }))
+    await once(second, 'response')
+    t.equal(following, 2)
+    second.destroy()
+    while (following === 2) await new Promise((resolve) => setImmediate(resolve))
+    for (let nth = 0; nth < 2_000; nth++) listener(large)
+    await socket.close()
+    t.equal(following, 0)
+  },
+)
+
+t.test('so many follow at the same time, and no more', async (t) => {
+  const tail = createTail(() => () => undefined)
+  const all = Array.from({ length: 20 }, () => tail(() => true))
+  t.throws(() => tail(() => true), /20 others follow events already/)
+  await all[0]?.return?.()
+  await all[0]?.return?.()
+  t.ok(tail(() => true))
+  t.throws(() => tail(() => true))
 })
 
 async function start(t: Test, commands: Commands, entries: string[] = []) {

@@ -31,6 +31,14 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
         if (value) yield [key, value]
       }
     },
+    async last(prefix, count, before) {
+      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix)).sort()
+      const found = keys.filter((key) => before === undefined || key < prefix + before)
+      return found
+        .reverse()
+        .slice(0, count)
+        .flatMap((key): [string, Buffer][] => [[key, entries.get(key) ?? Buffer.alloc(0)]])
+    },
     commit(changes) {
       if (changes.length === 0) return Promise.resolve(0)
       const fate = fateOf(changes)

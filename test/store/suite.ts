@@ -38,6 +38,38 @@ export function storeSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
     for await (const [key, value] of store.range('a/')) t.equal(value.toString(), `value of ${key}`)
   })
 
+  t.test('the last entries of a range come the other way round', async (t) => {
+    const { store } = await open(t)
+    const inside = ['a/', 'a/!', 'a/1', 'a/10', 'a/2', 'a/b/c', 'a/~', 'a/\u{10ffff}']
+    await store.commit([...inside, 'a', 'a.', 'a0', 'b/1'].map((key) => put(key, `value of ${key}`)))
+    const last = async (...how: Parameters<typeof store.last>) =>
+      (await store.last(...how)).map(([key, value]) => {
+        t.equal(value.toString(), `value of ${key}`)
+        return key
+      })
+    t.strictSame(await last('a/', 100), inside.toReversed())
+    t.strictSame(await last('a/', 2), ['a/\u{10ffff}', 'a/~'])
+    t.strictSame(await last('a/', 2, '2'), ['a/10', 'a/1'], 'those before a key')
+    t.strictSame(await last('a/', 100, '!'), ['a/'])
+    t.strictSame(await last('a/', 100, ''), [])
+    t.strictSame(await last('none/', 100), [])
+  })
+
+  t.test('of large entries the last ones come in several answers', async (t) => {
+    const { store } = await open(t)
+    const keys = numbered(12)
+    for (const key of keys) await store.commit([put(key, 'x'.repeat(300_000))])
+    const found: string[] = []
+    let before: string | undefined
+    for (;;) {
+      const page = await store.last('n/', 100, before)
+      if (page.length === 0) break
+      for (const [key] of page) found.push(key)
+      before = found.at(-1)?.slice('n/'.length)
+    }
+    t.strictSame(found, keys.toReversed())
+  })
+
   t.test('keys are ordered by their UTF-8 bytes', async (t) => {
     const { store } = await open(t)
     // By UTF-16 code units, the emoji (a surrogate pair) would come before U+FFFD.

@@ -94,7 +94,7 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
       ['DELETE', '/topics'],
       ['PATCH', '/subscriptions/x'],
       ['OPTIONS', '/subscriptions'],
-      ['GET', events],
+      ['PUT', events],
       ['POST', '/events'],
       ['POST', `${events}/more`],
       ['GET', '//topics'],

@@ -72,6 +72,23 @@ t.test('commands reach the node with their arguments', async (t) => {
     ['subscriptions pause one', 'subscriptions.pause', { name: 'one' }],
     ['subscriptions resume one', 'subscriptions.resume', { name: 'one' }],
     ['subscriptions remove one', 'subscriptions.remove', { name: 'one' }],
+    [`events list --institution ${A}`, 'events.list', { institution: A }],
+    [
+      'events list --livestream l --since 2026-03-01T18:02Z --outcome refused --item i --limit 7 --before 9',
+      'events.list',
+      {
+        ...{
+          livestream: 'l',
+          outcome: 'refused',
+          item: 'i',
+          since: '2026-03-01T18:02Z',
+          before: 9,
+          limit: 7,
+        },
+      },
+    ],
+    ['events show 17', 'events.show', { id: '17' }],
+    ['events slow', 'events.slow', {}],
     ['retained list', 'retained.list', {}],
     ['retained list radio/#', 'retained.list', { filter: 'radio/#' }],
     ['retained clear radio/x/control', 'retained.clear', { topic: 'radio/x/control' }],
@@ -85,6 +102,35 @@ t.test('commands reach the node with their arguments', async (t) => {
       `${typed} asks ${command}`,
     )
   })
+})
+
+t.test('a list of events is an array, and where it goes on is said beside it', async (t) => {
+  const node = await startNode(t, {
+    'events.list': async () => ({ events: [{ position: 7, outcome: 'published', errors: [] }], next: 7 }),
+  })
+  const { code, stdout, stderr } = await node.hubctl(['events', 'list', '--livestream', 'l', '--json'])
+  t.equal(code, 0)
+  t.match(JSON.parse(stdout), [{ position: 7 }])
+  t.match(stderr, /--before 7 goes on/)
+})
+
+t.test('events that are followed are printed line by line, until the node ends it', async (t) => {
+  async function* tail() {
+    yield { at: '2026-03-01T18:02:00Z', outcome: 'invalid', title: 'A\u001b[31m', artist: null, errors: [] }
+    yield { leftOut: 12 }
+  }
+  const node = await startNode(t, { 'events.tail': async () => tail() })
+  const { code, stdout, stderr } = await node.hubctl(['events', 'tail'])
+  t.equal(code, 1)
+  t.match(stdout, /^2026-03-01T18:02:00Z +invalid .* A\\x1b\[31m/)
+  t.match(stdout, /12 events left out/)
+  t.match(stderr, /has closed/)
+  const json = await node.hubctl(['events', 'tail', '--json'])
+  const lines = json.stdout.trim().split('\n')
+  t.match(
+    lines.map((line) => JSON.parse(line)),
+    [{ outcome: 'invalid' }, { leftOut: 12 }, { error: Object }],
+  )
 })
 
 t.test('credentials add sends what was asked for', async (t) => {
@@ -192,6 +238,14 @@ t.test('wrong usage is refused before the node is asked', async (t) => {
   const wrong: (readonly [argv: string[], message: RegExp])[] = [
     [[], /whole command/],
     [['credentials'], /whole command/],
+    [['events', 'list'], /--livestream or --institution must be given/],
+    [['events', 'list', '--livestream', 'l', '--institution', A], /cannot be given together/],
+    [['events', 'list', '--institution', 'a'], /institution URN/],
+    [['events', 'list', '--livestream', 'l', '--since', '18:02'], /neither an instant .* nor a duration/],
+    [['events', 'list', '--livestream', 'l', '--before', '-1'], /--before|unknown option/],
+    [['events', 'list', '--livestream', 'l', '--limit', '1001'], /whole number from 1 to 1000/],
+    [['events', 'tail', '--outcome', 'good'], /"good" is not an outcome: expected one of published,/],
+    [['events', 'show'], /missing required argument/],
     [['nonsense'], /unknown command 'nonsense'/],
     [['credentials', 'nonsense'], /unknown command/],
     [['status', 'too', 'much'], /too many arguments/],

@@ -191,8 +191,9 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
-    // Those are in pushes.test.ts.
-    const elsewhere = ['queues.dead-letters', 'queues.replay']
+    // Those are in pushes.test.ts, and test/nodes/history.test.ts.
+    const ofEvents = ['events.list', 'events.show', 'events.slow', 'events.tail']
+    const elsewhere = ['queues.dead-letters', 'queues.replay', ...ofEvents]
     t.same([...asked, ...elsewhere].sort(), commands.map(({ asks }) => asks).sort(), 'no command is missing')
   })
 })

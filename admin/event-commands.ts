@@ -1,0 +1,176 @@
+import { isUtf8 } from 'node:buffer'
+import { checkInstitution } from '../acl/permissions.ts'
+import type { AcceptedEvent, EventDelivery } from '../delivery/event-deliveries.ts'
+import type { Excerpt } from '../event/message.ts'
+import { parseInstant } from '../event/timestamp.ts'
+import {
+  isAsked,
+  type Outcome,
+  outcomes,
+  readObject,
+  rowOfMessage,
+  rowOfReport,
+} from '../journal/history/event-row.ts'
+import type { Found } from '../journal/history/find.ts'
+import type { History } from '../journal/history/history.ts'
+import { optionalNumber, text, unknown } from './arguments.ts'
+import { createTail } from './event-tail.ts'
+import type { createEventTrace } from './event-trace.ts'
+import { type Commands, refusal } from './socket.ts'
+
+/** The parts of a node that know of events. */
+export interface EventCommandParts {
+  events: {
+    history: History
+    trace: ReturnType<typeof createEventTrace>
+    /** A livestream by its id or external id, with the institution that it belongs to; undefined: there is none. */
+    livestream(id: string): { id: string; externalId?: string; owner?: string } | undefined
+    deliveries(event: AcceptedEvent): Promise<EventDelivery[]>
+    /** Whether a message is what new subscribers of its topic get. */
+    isRetained(topic: string, position: number): boolean
+  }
+}
+
+const defaultLimit = 50
+const maxLimit = 1_000
+/** Longer numbers are ids of events. */
+const maxPositionDigits = 16
+
+/** What became of events (design.md §4): asked by those who support broadcasters. */
+export function createEventCommands({ events }: EventCommandParts): Commands {
+  const { history, trace } = events
+  const tail = createTail(history.follow)
+
+  return {
+    'events.list': async (args) => {
+      const whose = whoseOf(args)
+      const limit = optionalNumber(args, 'limit') ?? defaultLimit
+      if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit)
+        throw refusal(`limit must be a whole number from 1 to ${maxLimit}`)
+      return history.list({
+        ...whose,
+        ...{ limit, ...filterOf(args), since: instant(args, 'since'), before: await placeOf(args.before) },
+      })
+    },
+
+    'events.show': async (args) => {
+      const id = text(args, 'id')
+      const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
+      const found = isPosition ? await history.find.at(Number(id)) : await history.find.byId(id)
+      if (!found) throw unknown('event that is still kept with', id)
+      return shown(found)
+    },
+
+    'events.tail': async (args) => {
+      const { institutionId, livestream } = whoseOf(args, false)
+      const filter = filterOf(args)
+      return tail(
+        (row) =>
+          isAsked(row, filter) &&
+          (institutionId === undefined || row.institutionId === institutionId) &&
+          (livestream === undefined || row.services.some((one) => isNamed(one, livestream))),
+      )
+    },
+
+    'events.slow': async () =>
+      (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
+  }
+
+  /** Whose events are asked for. */
+  function whoseOf(args: Record<string, unknown>, isRequired = true) {
+    const { livestream, institution } = args
+    if (livestream !== undefined && institution !== undefined)
+      throw refusal('livestream and institution cannot be given together')
+    if (livestream !== undefined) {
+      const id = text(args, 'livestream')
+      const found = events.livestream(id)
+      if (!found) throw unknown('livestream', id)
+      return { livestream: found }
+    }
+    if (institution === undefined) {
+      if (isRequired) throw refusal('livestream or institution must be given')
+      return {}
+    }
+    const institutionId = text(args, 'institution')
+    const wrong = checkInstitution(institutionId)
+    if (wrong !== undefined) throw refusal(wrong)
+    return { institutionId }
+  }
+
+  /** A position, or the place of an instant. */
+  async function placeOf(before: unknown): Promise<number | undefined> {
+    if (before === undefined) return undefined
+    if (typeof before === 'number') {
+      if (!Number.isSafeInteger(before) || before < 0)
+        throw refusal('before must be a position or an instant')
+      return before
+    }
+    const at = instant({ before }, 'before')
+    return at === undefined ? undefined : history.positionAt(at)
+  }
+
+  async function shown({ report, messages }: Found) {
+    const [message] = messages
+    const event = message ? readObject(message.payload) : undefined
+    const kept = event ?? readObject(report?.refused?.head ?? Buffer.alloc(0))
+    const row = report ? rowOfReport(report, kept) : message && rowOfMessage(message)
+    if (!row) throw new Error('an event was found without a report and without a message')
+    const positions = messages.map(({ position }) => position)
+    const traces = await trace.of({ id: row.id, positions })
+    const accepted = traces.find(({ stages }) => stages !== null)
+    const id = row.outcome === 'published' && !row.dryRun ? row.id : null
+    const livestreamIds = messages.flatMap(({ stream }) => stream ?? [])
+    return {
+      ...row,
+      published: event ?? null,
+      report: report ? readObject(report.payload) : null,
+      refused: report?.refused ? excerpt(report.refused) : null,
+      topics: messages.map(({ topic, position }) => ({
+        ...{ topic, position },
+        retained: events.isRetained(topic, position),
+      })),
+      nodes: traces.map(({ node, recipients }) => ({ node, recipients })),
+      stages: accepted?.stages ? { node: accepted.node, ...stagesOf(accepted.stages) } : null,
+      deliveries:
+        id === null
+          ? []
+          : await events.deliveries({ id, event: row.event ?? '', at: Date.parse(row.at), livestreamIds }),
+    }
+  }
+}
+
+/** The times alone. */
+function stagesOf({ decided, stored, written }: { decided: number; stored: number; written: number }) {
+  return { decided, stored, written }
+}
+
+function isNamed(service: string, { id, externalId }: { id: string; externalId?: string }): boolean {
+  return service === id || service === externalId
+}
+
+function filterOf(args: Record<string, unknown>): { outcome?: Outcome; playlistItemId?: string } {
+  const outcome = args.outcome === undefined ? undefined : outcomes.find((one) => one === args.outcome)
+  if (args.outcome !== undefined && outcome === undefined)
+    throw refusal(`outcome must be one of ${outcomes.join(', ')}`)
+  return {
+    ...(outcome !== undefined && { outcome }),
+    ...(args.item !== undefined && { playlistItemId: text(args, 'item') }),
+  }
+}
+
+function instant(args: Record<string, unknown>, name: string): number | undefined {
+  if (args[name] === undefined) return undefined
+  const at = parseInstant(text(args, name))
+  if (at === undefined) throw refusal(`${name} must be an instant such as 2026-03-01T18:02:00+01:00`)
+  return at
+}
+
+/** Of what was refused: as text where it is text, else in base64. */
+function excerpt({ head, bytes }: Excerpt) {
+  // The cut may go through a character.
+  const ends = head.length < bytes ? [0, 1, 2, 3] : [0]
+  const end = ends.map((cut) => head.length - cut).find((length) => isUtf8(head.subarray(0, length)))
+  const content =
+    end === undefined ? { base64: head.toString('base64') } : { text: head.toString('utf8', 0, end) }
+  return { bytes, isWhole: head.length === bytes, ...content }
+}

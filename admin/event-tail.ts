@@ -1,0 +1,57 @@
+import type { EventRow } from '../journal/history/event-row.ts'
+import { refusal } from './socket.ts'
+
+/** Events that wait for a client that reads slowly. */
+const maxWaiting = 1_000
+/** Clients that follow at the same time. */
+const maxTails = 20
+
+/** A line of what is followed: an event, or how many were left out before the next one. */
+export type TailLine = EventRow | { leftOut: number }
+
+/** Hands events on as they are decided, to whoever reads them. One who reads too slowly misses some, and is told. */
+export function createTail(follow: (listener: (row: EventRow) => void) => () => void) {
+  let tails = 0
+
+  return (isMeant: (row: EventRow) => boolean): AsyncIterableIterator<TailLine> => {
+    if (tails >= maxTails) throw refusal(`${maxTails} others follow events already`)
+    tails++
+    const waiting: EventRow[] = []
+    let leftOut = 0
+    let isOver = false
+    let wake = () => {}
+    const unfollow = follow((row) => {
+      if (!isMeant(row)) return
+      // Until the client has been told, so that the number stands where they are missing.
+      if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
+      else waiting.push(row)
+      wake()
+    })
+    const lines: AsyncIterableIterator<TailLine> = {
+      [Symbol.asyncIterator]: () => lines,
+      async next() {
+        while (!isOver && waiting.length === 0 && leftOut === 0) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+        }
+        if (isOver) return { value: undefined, done: true }
+        const row = waiting.shift()
+        if (row) return { value: row, done: false }
+        const value = { leftOut }
+        leftOut = 0
+        return { value, done: false }
+      },
+      async return() {
+        if (!isOver) {
+          isOver = true
+          tails--
+          unfollow()
+          wake()
+        }
+        return { value: undefined, done: true }
+      },
+    }
+    return lines
+  }
+}

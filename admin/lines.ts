@@ -1,0 +1,31 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+
+/** What a command tells as it happens. */
+export type Lines = AsyncIterableIterator<unknown>
+
+/** Whether the result of a command is told line by line. */
+export function isLines(result: unknown): result is Lines {
+  return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
+}
+
+/** Sends one JSON value per line, no faster than the client reads, until the client goes or `closing` aborts. */
+export async function sendLines(response: ServerResponse, lines: Lines, closing: AbortSignal): Promise<void> {
+  const end = () => void lines.return?.()
+  response.once('close', end)
+  closing.addEventListener('abort', end, { once: true })
+  if (closing.aborted || response.closed) end()
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  response.flushHeaders()
+  try {
+    for await (const line of lines) {
+      if (response.write(`${JSON.stringify(line)}\n`)) continue
+      await Promise.race([once(response, 'drain'), once(response, 'close'), once(closing, 'abort')])
+    }
+  } finally {
+    closing.removeEventListener('abort', end)
+    response.off('close', end)
+    // Without waiting for it: a client that does not read must not keep the node from closing.
+    response.end()
+  }
+}

@@ -1,0 +1,82 @@
+import { Type } from '../../event/type.ts'
+import { history, keptEvent, report } from './examples.ts'
+
+/*
+ * What the hub says of events: the feedback, which is also what it keeps of them, and the history (design.md §7, §9).
+ */
+
+const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })
+
+/** The payload of feedback (design.md §7). */
+export const Feedback = Type.Object(
+  {
+    outcome: Type.Unsafe<string>({ type: 'string', enum: ['published', 'blocked', 'invalid', 'failed'] }),
+    statuses: Type.Object({ published: Type.Integer(), blocked: Type.Integer(), failed: Type.Integer() }),
+    event: textOrNull('Name of the event'),
+    id: textOrNull('Given by the hub when published'),
+    playlistItemId: textOrNull(''),
+    name: textOrNull('Name of a control state'),
+    eventTime: textOrNull('`start` or `time` of the event'),
+    services: Type.Array(Type.String()),
+    errors: Type.Array(problem),
+    warnings: Type.Optional(
+      Type.Array(problem, {
+        minItems: 1,
+        description: 'What of a published event could not be done; absent when there is nothing to say',
+      }),
+    ),
+    receivedAt: Type.String({ format: 'date-time' }),
+    dryRun: Type.Optional(
+      Type.Literal(true, { description: 'The event was tried out only; absent otherwise' }),
+    ),
+    trace: Type.Null(),
+  },
+  { $id: 'Feedback', title: 'Feedback', examples: [report] },
+)
+
+const trace = Type.Null({ description: 'Deprecated, always null' })
+const position = Type.Integer({
+  description: 'Rises with each event that the hub decides; `before` takes it',
+})
+const livestreamEvent = {
+  type: 'object',
+  description: 'The event as subscribers got it, with its id. Each kind is described in /asyncapi.json.',
+} as const
+
+export const LivestreamEvents = Type.Object(
+  {
+    events: Type.Array(
+      Type.Object({
+        position,
+        acceptedAt: Type.String({ format: 'date-time' }),
+        event: Type.Unsafe<Record<string, unknown>>(livestreamEvent),
+      }),
+      { description: 'The newest first' },
+    ),
+    next: Type.Unsafe<number | null>({
+      type: ['integer', 'null'],
+      description: 'Go on with this as `before`; null where there is nothing more',
+    }),
+    trace,
+  },
+  { $id: 'LivestreamEvents', title: 'LivestreamEvents', examples: [history] },
+)
+
+export const KeptEvent = Type.Object(
+  {
+    position,
+    decidedAt: Type.String({ format: 'date-time' }),
+    report: Type.Unsafe<Record<string, unknown>>({ $ref: 'Feedback' }),
+    event: Type.Unsafe<Record<string, unknown> | null>({
+      ...livestreamEvent,
+      type: ['object', 'null'],
+      description: `${livestreamEvent.description} Null where it was refused, or is not kept any more.`,
+    }),
+    trace,
+  },
+  { $id: 'KeptEvent', title: 'KeptEvent', examples: [keptEvent] },
+)
+
+function textOrNull(description: string) {
+  return Type.Unsafe<string | null>({ type: ['string', 'null'], ...(description !== '' && { description }) })
+}

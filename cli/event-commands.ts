@@ -1,0 +1,251 @@
+import { checkInstitution } from '../acl/permissions.ts'
+import { parseInstant } from '../event/timestamp.ts'
+import { type Command, type Input, usage } from './command.ts'
+import { parseDuration } from './duration.ts'
+import { type Printer, valueAt } from './print.ts'
+
+/** As the node has them. */
+const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-run']
+const maxLimit = 1_000
+
+const whose = [
+  { flags: '--livestream <id>', summary: 'events of this livestream: its id or external id' },
+  { flags: '--institution <urn>', summary: 'all events of this institution' },
+]
+const outcome = {
+  flags: '--outcome <outcome>',
+  summary: `${outcomes.slice(0, -1).join(', ')} (all that was not published as meant) or dry-run`,
+}
+const item = { flags: '--item <playlist-item-id>', summary: 'events with this playlistItemId' }
+
+/** What became of events. */
+export const eventCommands: readonly Command[] = [
+  {
+    words: 'events list',
+    summary: 'what became of the events of a livestream or institution, newest first',
+    options: [
+      ...whose,
+      { flags: '--since <time>', summary: 'decided since then: ISO 8601, or how long ago (90s, 2h, 7d)' },
+      outcome,
+      item,
+      { flags: '--limit <n>', summary: `at most so many (50), up to ${maxLimit}` },
+      { flags: '--before <place>', summary: 'earlier ones: than a position, or a time as for --since' },
+    ],
+    asks: 'events.list',
+    args(input) {
+      const asked = whoseOf(input)
+      if (Object.keys(asked).length === 0) throw usage('--livestream or --institution must be given')
+      const since = input.optional('since')
+      const before = input.optional('before')
+      const limit = input.optional('limit')
+      return {
+        ...{ ...asked, ...filterOf(input) },
+        ...(since !== undefined && { since: instantOf('--since', since) }),
+        ...(before !== undefined && {
+          before: /^[0-9]{1,16}$/.test(before) ? Number(before) : instantOf('--before', before),
+        }),
+        ...(limit !== undefined && { limit: limitOf(limit) }),
+      }
+    },
+    print: (result, printer) =>
+      printer.list(listOf(valueAt(result, 'events')).map(withResult), eventColumns, 'No events.'),
+    json: (result) => valueAt(result, 'events'),
+    warning(result) {
+      const next = valueAt(result, 'next')
+      return typeof next === 'number' ? `there may be more: --before ${next} goes on` : undefined
+    },
+  },
+  {
+    words: 'events show',
+    summary: 'one event: by its id, or, where it was refused, by the position that the list shows',
+    parameters: ['<id>'],
+    asks: 'events.show',
+    args: (input) => ({ id: input.text('id') }),
+    print: printEvent,
+  },
+  {
+    words: 'events tail',
+    summary: 'events as they are decided, on whichever node; --json prints one value per line',
+    options: [...whose, outcome, item],
+    asks: 'events.tail',
+    args: (input) => ({ ...whoseOf(input), ...filterOf(input) }),
+    print: (result) => String(result),
+    line: (value, printer) => {
+      const leftOut = valueAt(value, 'leftOut')
+      if (typeof leftOut === 'number') return printer.warning(`${leftOut} events left out: too many at once`)
+      return printer.line(tailColumns.map(([path, width]) => [valueAt(withResult(value), path), width]))
+    },
+  },
+  {
+    words: 'events slow',
+    summary: 'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
+    asks: 'events.slow',
+    print: (result, printer) =>
+      printer.list(rounded(result), slowColumns, 'No event was published in the last hour.'),
+  },
+]
+
+const eventColumns = [
+  ['POSITION', 'position'],
+  ['AT', 'at'],
+  ['OUTCOME', 'result'],
+  ['EVENT', 'kind'],
+  ['ITEM', 'playlistItemId'],
+  ['TITLE', 'called'],
+  ['ARTIST', 'artist'],
+  ['EVENT TIME', 'eventTime'],
+  ['ID', 'id'],
+  ['WHY', 'why'],
+] as const
+
+const tailColumns = [
+  ['at', 24],
+  ['result', 18],
+  ['kind', 14],
+  ['playlistItemId', 12],
+  ['what', 40],
+  ['why', 0],
+] as const
+
+const slowColumns = [
+  ['WRITTEN', 'written'],
+  ['STORED', 'stored'],
+  ['DECIDED', 'decided'],
+  ['AT', 'at'],
+  ['EVENT', 'kind'],
+  ['NODE', 'node'],
+  ['ID', 'id'],
+] as const
+
+const topicColumns = [
+  ['POSITION', 'position'],
+  ['TOPIC', 'topic'],
+  ['RETAINED', 'retained'],
+] as const
+
+const nodeColumns = [
+  ['NODE', 'node'],
+  ['RECIPIENTS', 'recipients'],
+] as const
+
+const stageColumns = [
+  ['ACCEPTED BY', 'node'],
+  ['MS UNTIL DECIDED', 'decided'],
+  ['STORED', 'stored'],
+  ['WRITTEN', 'written'],
+] as const
+
+const deliveryColumns = [
+  ['WEBHOOK OR TARGET', 'queue'],
+  ['STATE', 'state'],
+  ['TRIES', 'tries'],
+  ['LAST', 'last'],
+  ['URL', 'target'],
+] as const
+
+const errorColumns = [
+  ['PATH', 'path'],
+  ['CODE', 'errorCode'],
+  ['MESSAGE', 'message'],
+] as const
+
+function printEvent(result: unknown, printer: Printer): string {
+  const parts = ['at', 'result', 'id', 'position', 'event', 'institutionId', 'services', 'playlistItemId']
+  const more = ['name', 'title', 'artist', 'eventTime']
+  const known = withResult(result)
+  const stages = valueAt(result, 'stages')
+  const deliveries = listOf(valueAt(result, 'deliveries')).map((delivery) => ({
+    ...Object(delivery),
+    tries: listOf(valueAt(delivery, 'attempts')).length,
+    last: lastOf(listOf(valueAt(delivery, 'attempts'))[0]),
+  }))
+  const refused = valueAt(result, 'refused')
+  const sections = [
+    printer.properties(Object.fromEntries([...parts, ...more].map((name) => [name, valueAt(known, name)]))),
+    listOf(valueAt(result, 'errors')).length > 0 && printer.list(valueAt(result, 'errors'), errorColumns, ''),
+    refused !== null && printer.properties({ refused }),
+    listOf(valueAt(result, 'topics')).length > 0 && printer.list(valueAt(result, 'topics'), topicColumns, ''),
+    valueAt(result, 'published') !== null &&
+      printer.list(valueAt(result, 'nodes'), nodeColumns, 'No node answers.'),
+    stages !== null && printer.list(rounded([stages]), stageColumns, ''),
+    deliveries.length > 0 && printer.list(deliveries, deliveryColumns, ''),
+  ]
+  return sections.filter((section) => section !== false).join('\n\n')
+}
+
+/** An event with what of it reads well in a table. */
+function withResult(event: unknown): Record<string, unknown> {
+  const { outcome, dryRun, event: name, title, artist, name: state, errors } = Object(event)
+  const isPartly = outcome === 'published' && listOf(errors).length > 0
+  return {
+    ...Object(event),
+    result: `${outcome}${dryRun === true ? ', dry run' : ''}${isPartly ? ' in part' : ''}`,
+    kind: kindOf(name),
+    called: title ?? state,
+    what: [title ?? state, artist].filter((part) => part !== null).join(' – '),
+    why: [...new Set(listOf(errors).map((error) => valueAt(error, 'errorCode')))],
+  }
+}
+
+function kindOf(name: unknown): unknown {
+  return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
+}
+
+function lastOf(attempt: unknown): string | undefined {
+  if (attempt === undefined) return undefined
+  return `${valueAt(attempt, 'time')} ${valueAt(attempt, 'reason') ?? `answered ${valueAt(attempt, 'status')}`}`
+}
+
+/** Milliseconds to the hundredth, and the kinds of events by their short names. */
+function rounded(events: unknown): Record<string, unknown>[] {
+  return listOf(events).map((event) => {
+    const entries = Object.entries(Object(event)).map(([name, value]) => [
+      name,
+      typeof value === 'number' ? Math.round(value * 100) / 100 : value,
+    ])
+    return { ...Object.fromEntries(entries), kind: kindOf(valueAt(event, 'event')) }
+  })
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+function whoseOf(input: Input): Record<string, string> {
+  const livestream = input.optional('livestream')
+  const institution = input.optional('institution')
+  if (livestream !== undefined && institution !== undefined)
+    throw usage('--livestream and --institution cannot be given together')
+  if (livestream === '') throw usage('--livestream must be the id or external id of a livestream')
+  const wrong = institution === undefined ? undefined : checkInstitution(institution)
+  if (wrong !== undefined) throw usage(wrong)
+  return {
+    ...(livestream !== undefined && { livestream }),
+    ...(institution !== undefined && { institution }),
+  }
+}
+
+function filterOf(input: Input): Record<string, string> {
+  const outcome = input.optional('outcome')
+  const item = input.optional('item')
+  if (outcome !== undefined && !outcomes.includes(outcome))
+    throw usage(`"${outcome}" is not an outcome: expected one of ${outcomes.join(', ')}`)
+  if (item === '') throw usage('--item must be a playlistItemId')
+  return { ...(outcome !== undefined && { outcome }), ...(item !== undefined && { item }) }
+}
+
+/** An instant, or how long ago. */
+function instantOf(option: string, value: string): string {
+  const seconds = parseDuration(value)
+  if (seconds !== undefined) return new Date(Date.now() - seconds * 1000).toISOString()
+  if (parseInstant(value) === undefined)
+    throw usage(`${option} "${value}" is neither an instant (2026-03-01T18:02:00+01:00) nor a duration (2h)`)
+  return value
+}
+
+function limitOf(value: string): number {
+  const limit = /^[0-9]{1,4}$/.test(value) ? Number(value) : 0
+  if (limit < 1 || limit > maxLimit)
+    throw usage(`--limit "${value}" is not a whole number from 1 to ${maxLimit}`)
+  return limit
+}

@@ -1,0 +1,67 @@
+import type { PluginTarget } from './plugins/targets.ts'
+import type { Attempt, DeadLetter } from './queue/work-item.ts'
+import type { PushSubscription } from './webhook/subscriptions.ts'
+
+/** What became of an event at one webhook or plugin target, as far as that is kept. */
+export interface EventDelivery {
+  queue: string
+  /** The URL of a webhook. */
+  target: string | null
+  /** `unknown`: neither waiting nor among the last attempts, which are what is kept. */
+  state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'unknown'
+  /** Newest first. */
+  attempts: Attempt[]
+}
+
+/** An accepted event, as far as its deliveries are found by it. */
+export interface AcceptedEvent {
+  id: string
+  /** Full name of its kind. */
+  event: string
+  /** Milliseconds since the epoch. */
+  at: number
+  livestreamIds: readonly string[]
+}
+
+/** Finds what became of an event at webhooks and plugin targets. */
+export function createEventDeliveries(parts: {
+  push: {
+    subscriptionsFor(event: AcceptedEvent): readonly Pick<PushSubscription, 'name' | 'url' | 'createdAt'>[]
+  }
+  plugins: { queues: readonly { name: string; target: PluginTarget }[] }
+  queues: {
+    holds(queue: string, messageId: string): boolean
+    deadLetters(queue: string): readonly Pick<DeadLetter, 'messageId'>[]
+  }
+  attempts: (queue: string) => Promise<readonly Attempt[]>
+}) {
+  const { push, plugins, queues } = parts
+
+  return async (event: AcceptedEvent): Promise<EventDelivery[]> => {
+    const subscribed = push
+      .subscriptionsFor(event)
+      .filter(({ createdAt }) => Date.parse(createdAt) <= event.at)
+    const toWebhooks = subscribed.map(({ name, url }) => deliveryTo(name, url, event))
+    const targets = plugins.queues.map(({ name, target }) =>
+      deliveryTo(name, target.url ?? target.driver ?? null, event),
+    )
+    // Only what is known of this very event says that it went to a target: perhaps it was for others.
+    const toTargets = (await Promise.all(targets)).filter(({ state }) => state !== 'unknown')
+    return [...(await Promise.all(toWebhooks)), ...toTargets]
+  }
+
+  async function deliveryTo(
+    queue: string,
+    target: string | null,
+    { id }: AcceptedEvent,
+  ): Promise<EventDelivery> {
+    const attempts = (await parts.attempts(queue)).filter(({ messageId }) => messageId === id)
+    return { queue, target, state: stateOf(queue, id, attempts), attempts }
+  }
+
+  function stateOf(queue: string, id: string, attempts: Attempt[]): EventDelivery['state'] {
+    if (queues.deadLetters(queue).some(({ messageId }) => messageId === id)) return 'dead letter'
+    if (queues.holds(queue, id)) return attempts.length > 0 ? 'retrying' : 'waiting'
+    return attempts.some(({ reason }) => reason === null) ? 'delivered' : 'unknown'
+  }
+}

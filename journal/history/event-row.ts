@@ -1,0 +1,104 @@
+import { isRecord } from '../../event/json.ts'
+import { kindOf } from '../../event/kind.ts'
+import { feedbackTopic } from '../../event/topic.ts'
+import type { Entry } from '../entry.ts'
+
+/** An event as the history lists it. What is not known is null. */
+export interface EventRow {
+  /** Of its report, or of the message that it is listed by. */
+  position: number
+  /** When it was decided, ISO 8601. */
+  at: string
+  outcome: string | null
+  /** Nothing was done but to decide. */
+  dryRun?: true
+  id: string | null
+  event: string | null
+  institutionId: string | null
+  /** Livestreams; of what was refused whatever the publisher named. */
+  services: string[]
+  playlistItemId: string | null
+  name: string | null
+  eventTime: string | null
+  title: string | null
+  artist: string | null
+  /** Why it was refused, wholly or for some of its services. */
+  errors: unknown[]
+}
+
+/** A payload of the hub's own, or as much of an event as is kept: an object with anything in it. */
+export function readObject(payload: Buffer): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(payload.toString())
+    return isRecord(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+/** The event that a message of a livestream carries. */
+export function rowOfMessage({ position, at, payload }: Entry): EventRow {
+  const event = readObject(payload)
+  const services = Array.isArray(event.services) ? event.services.filter(isRecord) : []
+  const name = textOf(event.event)
+  return {
+    ...{ position, at: new Date(at).toISOString(), outcome: 'published' },
+    ...{ id: textOf(event.id), event: name, institutionId: textOf(services[0]?.institutionId) },
+    services: [...new Set(services.flatMap(({ id }) => textOf(id) ?? []))],
+    playlistItemId: textOf(event.playlistItemId),
+    name: textOf(event.name),
+    eventTime: textOf(event[kindOf(name ?? '')?.timeField ?? 'start']),
+    ...titleOf(event),
+    errors: [],
+  }
+}
+
+/** What a report says of its event. `event`: the event itself, as far as it is kept. */
+export function rowOfReport(entry: Entry, event: Record<string, unknown>): EventRow {
+  const report = readObject(entry.payload)
+  return {
+    ...{ position: entry.position, at: new Date(entry.at).toISOString(), outcome: textOf(report.outcome) },
+    ...(report.dryRun === true && { dryRun: true }),
+    ...{ id: textOf(report.id), event: textOf(report.event), institutionId: institutionOf(entry) },
+    services: Array.isArray(report.services) ? report.services.map(String) : [],
+    playlistItemId: textOf(report.playlistItemId),
+    name: textOf(report.name),
+    eventTime: textOf(report.eventTime),
+    ...titleOf(event),
+    errors: Array.isArray(report.errors) ? report.errors : [],
+  }
+}
+
+/** Whose report it is. */
+export function institutionOf({ stream, topic }: Pick<Entry, 'stream' | 'topic'>): string {
+  return (stream ?? topic).slice(feedbackTopic('').length)
+}
+
+/** What of an event is asked for. */
+export interface RowFilter {
+  outcome?: Outcome | undefined
+  playlistItemId?: string | undefined
+}
+
+/** What `--outcome` takes: `refused` is whatever was not published as it was meant, a dry run is an outcome of its own. */
+export const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-run'] as const
+export type Outcome = (typeof outcomes)[number]
+
+/** Whether an event is one of those that are asked for. */
+export function isAsked(row: EventRow, { outcome, playlistItemId }: RowFilter): boolean {
+  if (playlistItemId !== undefined && row.playlistItemId !== playlistItemId) return false
+  if (outcome === undefined) return true
+  if (row.dryRun || outcome === 'dry-run') return row.dryRun === true && outcome === 'dry-run'
+  return outcome === 'refused' ? row.errors.length > 0 : row.outcome === outcome
+}
+
+function titleOf(event: Record<string, unknown>): Pick<EventRow, 'title' | 'artist'> {
+  return { title: textOf(event.title), artist: textOf(event.artist) }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value.slice(0, maxText) : null
+}
+
+/** Of what a publisher wrote, for a table. */
+const maxText = 500

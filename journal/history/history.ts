@@ -1,0 +1,172 @@
+import { feedbackTopic } from '../../event/topic.ts'
+import type { Store } from '../../store/store.ts'
+import type { Entry, IndexEntry } from '../entry.ts'
+import type { Journal } from '../journal.ts'
+import { type EventRow, isAsked, type RowFilter, readObject, rowOfMessage, rowOfReport } from './event-row.ts'
+import { createFind } from './find.ts'
+import { newestFirst, positionAt } from './newest.ts'
+
+export type History = ReturnType<typeof createHistory>
+
+/** Whose events, and which of them. */
+export interface Query extends RowFilter {
+  /** Accepted messages of a livestream; with `owner` also what that institution was refused for it. */
+  livestream?: Named & { owner?: string | undefined }
+  /** All that an institution published, whatever became of it. */
+  institutionId?: string
+  /** Decided at this instant or later, milliseconds since the epoch. */
+  since?: number | undefined
+  /** At an earlier place than this. */
+  before?: number | undefined
+  limit: number
+}
+
+/** What a livestream is called. */
+interface Named {
+  id: string
+  externalId?: string | undefined
+}
+
+/** The newest first. */
+export interface Page {
+  events: EventRow[]
+  /** Where to go on, as `before`; null: there is no more. */
+  next: number | null
+}
+
+/** For one page: messages that are looked at, and bytes of them. */
+const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
+/** Bytes of one page of whole events. */
+const maxPageBytes = 4 * 1024 * 1024
+/** Messages that are read at once. */
+const readAtOnce = 50
+/** The clocks of nodes differ by no more than this, milliseconds. */
+const clockToleranceMs = 30_000
+
+/** What became of events: read from the journal when somebody asks, so that nothing is stored for it. */
+export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
+  return {
+    find: createFind({ store, journal }),
+
+    /** A page of events. It may be short although there are more: `next` says so. */
+    async list(query: Query): Promise<Page> {
+      const { livestream, institutionId, since = 0, before = Infinity, limit } = query
+      const streams = [livestream?.id, feedbackOf(institutionId ?? livestream?.owner)]
+      const named = streams.filter((stream) => stream !== undefined)
+      const newest = newestFirst(store, named, Math.min(before, journal.head() + 1))
+      const events: EventRow[] = []
+      let scanned = 0
+      let bytes = 0
+      for (;;) {
+        const { entries, isLast } = await take(newest, since - clockToleranceMs)
+        for (const row of await Promise.all(entries.map((entry) => rowAt(entry, livestream)))) {
+          if (!row || Date.parse(row.at) < since || !isAsked(row, query)) continue
+          if (events.push(row) === limit) {
+            const isWhole = isLast && row.position <= (entries.at(-1)?.position ?? 0)
+            return { events, next: isWhole ? null : row.position }
+          }
+        }
+        if (isLast) return { events, next: null }
+        scanned += entries.length
+        for (const entry of entries) bytes += entry.bytes
+        const isTooMuch = scanned >= maxScanned.entries || bytes >= maxScanned.bytes
+        if (isTooMuch) return { events, next: entries.at(-1)?.position ?? null }
+      }
+    },
+
+    /** The messages of a livestream, the newest first. */
+    async messages(
+      livestreamId: string,
+      { before = Infinity, limit }: { before?: number | undefined; limit: number },
+    ): Promise<{ messages: Entry[]; next: number | null }> {
+      const messages: Entry[] = []
+      let bytes = 0
+      for await (const { position } of newestFirst(
+        store,
+        [livestreamId],
+        Math.min(before, journal.head() + 1),
+      )) {
+        const last = messages.at(-1)?.position
+        if (last !== undefined && (messages.length === limit || bytes >= maxPageBytes))
+          return { messages, next: last }
+        const message = await journal.get(position)
+        if (!message) continue
+        messages.push(message)
+        bytes += message.payload.length
+      }
+      return { messages, next: null }
+    },
+
+    /** From which position on events were decided at an instant or later. */
+    positionAt: (at: number): Promise<number> => positionAt(store, journal.head(), at),
+
+    /** Calls back with each event as it is decided, on whichever node. Returns how to end that. */
+    follow(listener: (row: EventRow) => void): () => void {
+      return journal.follow((entry) => {
+        if (entry.isReport) listener(rowOfReport(entry, eventOf(entry, journal.recent)))
+      })
+    },
+  }
+
+  async function rowAt(
+    { position, isReport }: IndexEntry,
+    livestream: Named | undefined,
+  ): Promise<EventRow | undefined> {
+    const entry = await journal.get(position)
+    if (!entry) return undefined
+    if (!isReport) return rowOfMessage(entry)
+    const { errors, services } = readObject(entry.payload)
+    // Of a livestream, what was published for it is listed by its messages.
+    if (livestream) {
+      const isRefused = Array.isArray(errors) && errors.length > 0
+      if (!isRefused || !names(services, livestream)) return undefined
+      const row = rowOfReport(
+        entry,
+        eventOf(entry, () => undefined),
+      )
+      return row.outcome === 'published' && !row.dryRun ? undefined : row
+    }
+    const first = firstMessageOf(entry)
+    const message = first === undefined ? undefined : await journal.get(first)
+    return rowOfReport(
+      entry,
+      eventOf(entry, () => message),
+    )
+  }
+}
+
+/** The next entries, up to those from before an instant. */
+async function take(newest: AsyncGenerator<IndexEntry>, since: number) {
+  const entries: IndexEntry[] = []
+  while (entries.length < readAtOnce) {
+    const { value, done } = await newest.next()
+    if (done || value.at < since) return { entries, isLast: true }
+    entries.push(value)
+  }
+  return { entries, isLast: false }
+}
+
+/** The event that a report is about, as far as it is kept: of what was refused the beginning lies with the report. */
+function eventOf(report: Entry, read: (position: number) => Entry | undefined): Record<string, unknown> {
+  if (report.refused) return readObject(report.refused.head)
+  const first = firstMessageOf(report)
+  const message = first === undefined ? undefined : read(first)
+  const event = message ? readObject(message.payload) : {}
+  return event.id === readObject(report.payload).id ? event : {}
+}
+
+/** Where the first message of a published event lies: one for each of its livestreams stands before its report. */
+function firstMessageOf({ position, payload }: Entry): number | undefined {
+  const { outcome, dryRun, services } = readObject(payload)
+  if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
+  return position - services.length
+}
+
+function names(services: unknown, { id, externalId }: Named): boolean {
+  if (!Array.isArray(services)) return false
+  return services.includes(id) || (externalId !== undefined && services.includes(externalId))
+}
+
+function feedbackOf(institutionId: string | undefined): string | undefined {
+  return institutionId === undefined ? undefined : feedbackTopic(institutionId)
+}

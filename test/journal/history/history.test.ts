@@ -1,0 +1,295 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { Page } from '../../../journal/history/history.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { control, institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'
+import { followEvents } from '../../follow-events.ts'
+import { fillDirectory, readFormerStore } from '../../former-release.ts'
+import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore, onStore } from '../../stores.ts'
+
+/*
+ * What became of events, asked by those who support broadcasters (design.md §4).
+ */
+const [own = '', other = ''] = institutions
+const livestream = station()
+const name = 'de.org.hub.v1.radio.track.playing'
+
+async function startStudio(t: Test, env: Record<string, string>, directory?: string) {
+  const hub = await startTestHub(t, env, directory)
+  const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  return { hub, studio }
+}
+
+const list = (hub: Pick<TestHub, 'ask'>, args: Record<string, unknown>) => hub.ask<Page>('events.list', args)
+const titles = ({ events }: Page) => events.map(({ title }) => title)
+
+onEachStore('the events of a livestream are listed, the newest first', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const report = await studio.publish(playing(livestream, { title: 'One', playlistItemId: 'a' }))
+  await studio.publish(playing(station(0, 1), { title: 'Elsewhere' }))
+  await studio.publish(control(livestream))
+  await studio.publish(
+    playing(livestream, { title: 'Two', services: [livestream, station(0, 1)].map(serviceOf) }),
+  )
+
+  const { events, next } = await list(hub, { livestream: livestream.id })
+  t.equal(next, null)
+  t.same(titles({ events, next }), ['Two', null, 'One'])
+  t.match(events, [
+    { outcome: 'published', services: [livestream.id, station(0, 1).id] },
+    { event: 'de.org.hub.v1.radio.control', name: 'traffic-announcement' },
+    { id: report.id, playlistItemId: 'a', artist: 'Mira Hollund', institutionId: own, errors: [] },
+  ])
+  t.same(await list(hub, { livestream: livestream.externalId }), { events, next }, 'also by its external id')
+
+  const first = await list(hub, { livestream: livestream.id, limit: 2 })
+  t.same(first.events, events.slice(0, 2))
+  t.equal(first.next, events[1]?.position)
+  const rest = await list(hub, { livestream: livestream.id, limit: 2, before: first.next })
+  t.same(rest, { events: events.slice(2), next: null })
+  t.same(titles(await list(hub, { livestream: livestream.id, item: 'a' })), ['One'])
+})
+
+onEachStore('the events of an institution are listed, whatever became of them', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  await studio.publish(playing(livestream, { title: 'Good' }))
+  await studio.publish(playing(livestream, { title: 'Bad', length: 0, playlistItemId: 'b' }))
+  await studio.publish(playing(station(1), { title: 'Foreign' }))
+  await studio.publish('{ no JSON')
+  await studio.publish(playing(livestream, { title: 'Tried' }), { topic: `inbox/${own}/check` })
+  await studio.publish(playing(livestream, { title: 'Denied' }), { topic: `inbox/${other}` })
+
+  const all = await list(hub, { institution: own })
+  t.same(
+    all.events.map(({ title, outcome, dryRun }) => [title, outcome, dryRun ?? false]),
+    [
+      ['Denied', 'blocked', false],
+      ['Tried', 'published', true],
+      [null, 'invalid', false],
+      ['Foreign', 'blocked', false],
+      ['Bad', 'invalid', false],
+      ['Good', 'published', false],
+    ],
+  )
+  t.same((await list(hub, { institution: other })).events, [], 'others see nothing of it')
+  const asked = async (outcome: string) => titles(await list(hub, { institution: own, outcome }))
+  t.same(await asked('published'), ['Good'])
+  t.same(await asked('invalid'), [null, 'Bad'])
+  t.same(await asked('refused'), ['Denied', null, 'Foreign', 'Bad'])
+  t.same(await asked('dry-run'), ['Tried'])
+  t.match(await list(hub, { institution: own, item: 'b' }), {
+    events: [{ title: 'Bad', errors: [{ path: '.length' }] }],
+  })
+
+  const { events } = await list(hub, { livestream: livestream.id })
+  t.same(
+    titles({ events, next: null }),
+    ['Denied', 'Bad', 'Good'],
+    'what was refused for a livestream stands with it',
+  )
+})
+
+onEachStore('what was decided since a time, and before one', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  await studio.publish(playing(livestream, { title: 'One' }))
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  const between = new Date().toISOString()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  await studio.publish(playing(livestream, { title: 'Two' }))
+  const whose = { institution: own }
+  t.same(titles(await list(hub, { ...whose, since: between })), ['Two'])
+  t.same(titles(await list(hub, { ...whose, before: between })), ['One'])
+  t.same(titles(await list(hub, { ...whose, since: '2100-01-01T00:00:00Z' })), [])
+  t.same(titles(await list(hub, { ...whose, before: '2000-01-01T00:00:00Z' })), [])
+})
+
+onEachStore('one event is shown with its report, and where it went', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const player = await connect(t, hub, await hub.subscriber('radio/#'))
+  await player.client.subscribeAsync('radio/#', { qos: 0 })
+  const app = await connect(t, hub, await hub.subscriber('radio/#'), { clientId: 'app', clean: false })
+  await app.client.subscribeAsync(`radio/${livestream.id}/#`, { qos: 1 })
+  const both = [livestream, station(0, 1)]
+  const report = await studio.publish(playing(livestream, { title: 'One', services: both.map(serviceOf) }))
+  const shown = await hub.ask<Record<string, unknown>>('events.show', { id: report.id })
+  t.match(shown, {
+    id: report.id,
+    outcome: 'published',
+    institutionId: own,
+    title: 'One',
+    published: { id: report.id, title: 'One' },
+    report: { ...report },
+    refused: null,
+    topics: both.map((one) => ({ topic: playingTopic(one), retained: true })),
+    nodes: [{ recipients: 3 }],
+    stages: { decided: Number, stored: Number, written: Number },
+    deliveries: [],
+  })
+  const [topic] = shown.topics as { position: number }[]
+  t.match(await hub.ask('events.show', { id: String(topic?.position) }), { id: report.id }, 'by a position')
+  t.match(await hub.ask('events.show', { id: String(shown.position) }), { id: report.id })
+
+  await studio.publish(playing(livestream, { title: 'Later' }))
+  t.match(await hub.ask('events.show', { id: report.id }), {
+    topics: [{ retained: false }, { retained: true }],
+  })
+  const slow = await hub.ask<{ id: string }[]>('events.slow')
+  t.equal(slow.length, 2)
+  t.ok(slow.some(({ id }) => id === report.id))
+
+  const future = String(BigInt(report.id ?? '') + (86_400_000n << 48n))
+  for (const id of [future, '1', '99999', 'x', `${'9'.repeat(30)}`])
+    await t.rejects(hub.ask('events.show', { id: id === '1' ? '0' : id }), /there is no event/)
+})
+
+onEachStore('of a refused event the first 4,096 bytes are kept, and sent to nobody', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const bytes = Buffer.from([0xff, 0x00, 0x80, 0x7b])
+  const long = JSON.stringify({ title: `${'x'.repeat(4_085)}ä${'x'.repeat(2_000)}` })
+  for (const payload of [Buffer.from(long), bytes]) {
+    t.match(await studio.publish(payload), { outcome: 'invalid' })
+    const raw = studio.received.all.at(-1)?.payload.toString() ?? ''
+    t.equal(JSON.stringify(JSON.parse(raw)), raw, 'the feedback ends with the report')
+  }
+  const { events } = await list(hub, { institution: own })
+  const [second, first] = await Promise.all(
+    events.map(({ position }) => hub.ask<{ refused: unknown }>('events.show', { id: String(position) })),
+  )
+  t.same(second?.refused, { bytes: 4, isWhole: true, base64: bytes.toString('base64') })
+  t.same(first?.refused, {
+    bytes: Buffer.byteLength(long),
+    isWhole: false,
+    text: Buffer.from(long).subarray(0, 4_095).toString(),
+  })
+
+  const away = await hub.publisher([own])
+  const reader = await connect(t, hub, away, { clientId: 'away', clean: false })
+  await reader.client.subscribeAsync(`feedback/${own}`, { qos: 1 })
+  await reader.client.endAsync()
+  await studio.publish(bytes)
+  const back = await connect(t, hub, away, { clientId: 'away', clean: false })
+  t.match((await back.received.until(() => true)).json, { outcome: 'invalid' })
+})
+
+onEachStore('a denied publish is kept for each institution of its publisher', async (t, store) => {
+  const hub = await startTestHub(t, store)
+  const { client } = await connect(t, hub, await hub.publisher([own, other]))
+  await client.publishAsync('radio/nonsense', JSON.stringify(playing(livestream)), { qos: 1 })
+  for (const institution of [own, other]) {
+    const { events } = await list(hub, { institution })
+    t.match(events, [{ outcome: 'blocked', institutionId: institution, title: 'Morgenlicht' }])
+    t.match(await hub.ask('events.show', { id: String(events[0]?.position) }), {
+      refused: { isWhole: true, text: /Morgenlicht/ },
+    })
+  }
+})
+
+onEachStore('events over HTTPS are in the history, with what was refused of them', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own, { permissions: ['publish'] })
+  const publish = async (body: unknown, query = '') =>
+    (await api.call('POST', `/events/${name}${query}`, { token, body })).json
+  await studio.publish(playing(livestream, { title: 'Over MQTT' }))
+  const before = studio.received.all.length
+  const accepted = await publish(playing(livestream, { title: 'Over HTTPS' }))
+  t.match(accepted.statuses, { published: 1 })
+  t.match((await publish(playing(station(0, 1), { title: 'New' }))).statuses, { failed: 1 })
+  await publish(playing(livestream, { title: 'Bad', length: 0 }))
+  await publish(playing(station(1), { title: 'Foreign' }))
+  await publish(playing(livestream, { title: 'In part', services: [livestream, station(1)].map(serviceOf) }))
+  await publish(playing(livestream, { title: 'Tried' }), '?dryRun=true')
+  const { events } = await list(hub, { institution: own })
+  t.same(
+    events.map(({ title, outcome, errors }) => [title, outcome, errors.length]),
+    [
+      ['In part', 'published', 1],
+      ['Foreign', 'blocked', 1],
+      ['Bad', 'invalid', 1],
+      ['New', 'failed', 1],
+      ['Over HTTPS', 'published', 0],
+      ['Over MQTT', 'published', 0],
+    ],
+  )
+  t.match(await hub.ask('events.show', { id: Object(accepted.event).id }), {
+    report: { outcome: 'published', statuses: { published: 1 } },
+    topics: [{ topic: playingTopic(livestream) }],
+  })
+  await studio.publish(playing(livestream, { title: 'Last' }))
+  t.equal(studio.received.all.length, before + 1, 'nothing of it is sent as feedback')
+})
+
+onEachStore('without HUB_HISTORY, what is asked is what readers still need', async (t, store) => {
+  const { hub, studio } = await startStudio(t, { ...store, HUB_HISTORY: '0' })
+  const { id } = await studio.publish(playing(livestream, { title: 'One' }))
+  t.same(titles(await list(hub, { livestream: livestream.id })), ['One'])
+  t.match(await hub.ask('events.show', { id }), { title: 'One' })
+})
+
+onEachStore('a node that is started again knows what became of events', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const { id } = await studio.publish(playing(livestream, { title: 'One' }))
+  await studio.publish('{')
+  const before = await list(hub, { institution: own })
+  await hub.close()
+  const again = await startTestHub(t, store, hub.home)
+  t.same(await list(again, { institution: own }), before)
+  t.match(await again.ask('events.show', { id }), {
+    title: 'One',
+    nodes: [{ recipients: null }],
+    stages: null,
+  })
+})
+
+onStore(
+  'embedded',
+  'of a store of the former release, events are listed as far as they were kept',
+  async (t) => {
+    const former = readFormerStore('embedded')
+    const home = await temporaryDirectory(t)
+    await mkdir(join(home, 'data'), { recursive: true })
+    await fillDirectory(join(home, 'data'), former)
+    const { hub, studio } = await startStudio(t, {}, home)
+    const { events } = await list(hub, { livestream: former.livestream })
+    t.ok(events.length > 0)
+    for (const { position, id } of events) {
+      t.match(await hub.ask('events.show', { id: String(position) }), { id, report: null, published: { id } })
+    }
+    await list(hub, { institution: former.institution })
+    const { id } = await studio.publish(playing(livestream, { title: 'New' }))
+    t.match(await hub.ask('events.show', { id }), { title: 'New', report: { id } })
+  },
+)
+
+onEachStore('events are followed as they are decided', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const all = await followEvents(t, hub, {})
+  const refused = await followEvents(t, hub, { institution: own, outcome: 'refused' })
+  const elsewhere = await followEvents(t, hub, { livestream: station(0, 1).id })
+  await studio.publish(playing(livestream, { title: 'One' }))
+  await studio.publish(playing(livestream, { title: 'Bad', length: 0 }))
+  await studio.publish(playing(station(0, 1), { title: 'Two' }))
+  t.same([(await all()).title, (await all()).title, (await all()).title], ['One', 'Bad', 'Two'])
+  t.match(await refused(), { title: 'Bad', errors: [{ path: '.length' }] })
+  t.match(await elsewhere(), { title: 'Two' })
+})
+
+onEachStore('what is asked wrongly is named', async (t, store) => {
+  const { hub } = await startStudio(t, store)
+  const wrong: [Record<string, unknown>, RegExp][] = [
+    [{}, /livestream or institution must be given/],
+    [{ livestream: 'x', institution: own }, /cannot be given together/],
+    [{ livestream: 'x' }, /there is no livestream "x"/],
+    [{ livestream: 7 }, /livestream must be a text/],
+    [{ institution: 'x' }, /x/],
+    [{ institution: own, outcome: 'good' }, /outcome must be one of published/],
+    [{ institution: own, since: 'yesterday' }, /since must be an instant/],
+    [{ institution: own, limit: 0 }, /limit must be a whole number from 1 to 1000/],
+    [{ institution: own, limit: 1.5 }, /limit/],
+    [{ institution: own, before: -1 }, /before/],
+  ]
+  for (const [args, message] of wrong) await t.rejects(hub.ask('events.list', args), message)
+})
