@@ -12,6 +12,8 @@ export interface EventRow {
   outcome: string | null
   /** Nothing was done but to decide. */
   dryRun?: true
+  /** Of a message: its publisher had sent the event before. */
+  isRepetition?: true
   id: string | null
   event: string | null
   institutionId: string | null
@@ -37,12 +39,13 @@ export function readObject(payload: Buffer): Record<string, unknown> {
 }
 
 /** The event that a message of a livestream carries. */
-export function rowOfMessage({ position, at, payload }: Entry): EventRow {
+export function rowOfMessage({ position, at, payload, isRepetition }: Entry): EventRow {
   const event = readObject(payload)
   const services = Array.isArray(event.services) ? event.services.filter(isRecord) : []
   const name = textOf(event.event)
   return {
     ...{ position, at: new Date(at).toISOString(), outcome: 'published' },
+    ...(isRepetition && { isRepetition }),
     ...{ id: textOf(event.id), event: name, institutionId: textOf(services[0]?.institutionId) },
     services: [...new Set(services.flatMap(({ id }) => textOf(id) ?? []))],
     playlistItemId: textOf(event.playlistItemId),
