@@ -256,7 +256,7 @@ onStore(
     const { events } = await list(hub, { livestream: former.livestream })
     t.ok(events.length > 0)
     for (const { position, id } of events) {
-      t.match(await hub.ask('events.show', { id: String(position) }), { id, report: null, published: { id } })
+      t.match(await hub.ask('events.show', { id: String(position) }), { id, published: { id } })
     }
     await list(hub, { institution: former.institution })
     const { id } = await studio.publish(playing(livestream, { title: 'New' }))
