@@ -167,7 +167,9 @@ export function createLegacySubmit(parts: {
 
     /** What is kept of the answer. */
     function describe({ outcome, value, ...details }: Described): Report {
-      const report = describeOutcome(outcome, value, { ...details, receivedAt: arrival.at })
+      const report = describeOutcome(outcome, value, {
+        ...{ ...details, receivedAt: arrival.at, payload: source },
+      })
       return { ...report, event: eventName }
     }
 
@@ -223,7 +225,7 @@ export function createLegacySubmit(parts: {
   }
 }
 
-type Described = Omit<Parameters<typeof describeOutcome>[2], 'receivedAt'> & {
+type Described = Omit<Parameters<typeof describeOutcome>[2], 'receivedAt' | 'payload'> & {
   outcome: Report['outcome']
   value: unknown
 }

@@ -48,7 +48,7 @@ export function createPipeline(parts: {
       way.decided = performance.now()
       const settlement = (): Settled => {
         const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
-        const completed = complete(decision, institutionId, arrival, repetition?.id ?? '')
+        const completed = complete(decision, submission, arrival, repetition?.id ?? '')
         const feedback = feedbackMessages([institutionId], completed.report, submission.payload)
         const messages = [...completed.messages, ...feedback]
         return { ...completed, messages, repetition }
@@ -83,7 +83,9 @@ export function createPipeline(parts: {
       const { outcome, error, institutions } = refusal
       const value = readLoosely(refusal.payload)
       arrival.decided?.(0)
-      const report = describeOutcome(outcome, value, { errors: [error], receivedAt: arrival.at })
+      const report = describeOutcome(outcome, value, {
+        ...{ errors: [error], receivedAt: arrival.at, payload: refusal.payload },
+      })
       const messages = feedbackMessages(institutions, report, refusal.payload)
       return settle(() => ({ report, messages }), institutions, arrival)
     },
@@ -101,7 +103,7 @@ export function createPipeline(parts: {
   /** What `submit` would report and publish. */
   function foresee(submission: Submission, arrival: Arrival): { report: Report; messages: Message[] } {
     const decision = decide(submission, feed(), clock())
-    const { report, messages } = complete(decision, submission.institutionId, arrival, '')
+    const { report, messages } = complete(decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages }
   }
 
@@ -115,14 +117,14 @@ export function createPipeline(parts: {
   /** The decision as its report and the messages for the radio tree. */
   function complete(
     decision: Decision,
-    institutionId: string,
+    { institutionId, payload: source }: Submission,
     arrival: Arrival,
     id: string,
   ): { report: Report; messages: Message[]; accepted?: Accepted } {
-    const receivedAt = arrival.at
+    const received = { receivedAt: arrival.at, payload: source }
     if (decision.outcome !== 'published') {
       const { outcome, errors, value } = decision
-      return { report: describeOutcome(outcome, value, { errors, receivedAt }), messages: [] }
+      return { report: describeOutcome(outcome, value, { ...received, errors }), messages: [] }
     }
     const event = {
       ...decision.event,
@@ -136,8 +138,8 @@ export function createPipeline(parts: {
     const payload = Buffer.from(JSON.stringify(event))
     const warnings = work.warnings(event)
     return {
-      report: describeOutcome('published', event, { id, livestreams: livestreamIds, warnings, receivedAt }),
-      messages: radioMessages(event, payload, { ...decision, livestreamIds, now: receivedAt }),
+      report: describeOutcome('published', event, { ...received, id, livestreams: livestreamIds, warnings }),
+      messages: radioMessages(event, payload, { ...decision, livestreamIds, now: arrival.at }),
       accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
     }
   }

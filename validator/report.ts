@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
 import { kindOf } from '../event/kind.ts'
@@ -24,6 +25,8 @@ export interface Report {
   /** What of a published event could not be done; absent when there is nothing to say. */
   warnings?: ErrorItem[]
   receivedAt: string
+  /** The beginning of the SHA-256 of what was received: a publisher knows by it which of its events this is about. */
+  payloadHash: string
   /** Nothing was done but to decide. */
   dryRun?: true
   trace: null
@@ -42,6 +45,8 @@ export function describeOutcome(
     errors?: ErrorItem[]
     warnings?: ErrorItem[]
     receivedAt: number
+    /** What was received. */
+    payload: Buffer
   },
 ): Report {
   const event = isRecord(value) ? value : {}
@@ -65,6 +70,7 @@ export function describeOutcome(
     errors,
     ...(warnings.length > 0 && { warnings }),
     receivedAt: new Date(details.receivedAt).toISOString(),
+    payloadHash: hash('sha256', details.payload, 'hex').slice(0, 16),
     trace: null,
   }
 }

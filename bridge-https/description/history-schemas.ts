@@ -26,6 +26,10 @@ export const Feedback = Type.Object(
       }),
     ),
     receivedAt: Type.String({ format: 'date-time' }),
+    payloadHash: Type.String({
+      pattern: '^[0-9a-f]{16}$',
+      description: 'Beginning of the SHA-256 of what was sent, byte for byte',
+    }),
     dryRun: Type.Optional(
       Type.Literal(true, { description: 'The event was tried out only; absent otherwise' }),
     ),

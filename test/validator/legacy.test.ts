@@ -45,7 +45,7 @@ async function startLegacy(t: Test, hasFeed = true) {
         if (failure) throw failure
         await store.commit(alongside)
         stored?.(1)
-        distributed.push(...messages)
+        distributed.push(...messages.filter(({ isReport }) => !isReport))
       },
       work: { warnings: () => [], plan: () => [] },
     }),

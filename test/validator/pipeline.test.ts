@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import pino from 'pino'
 import t from 'tap'
 import { type ErrorItem, errorItem } from '../../event/error.ts'
@@ -84,9 +85,8 @@ t.test(
   'an accepted event goes to the topic of its livestream and is reported, in one distribution',
   async (t) => {
     const { submit, distributed, announced } = startPipeline()
-    const report = await submit(
-      playing(one, { start: '2026-01-31T13:00:00+01:00', playlistItemId: 'item-7' }),
-    )
+    const event = playing(one, { start: '2026-01-31T13:00:00+01:00', playlistItemId: 'item-7' })
+    const report = await submit(event)
     t.strictSame(report, {
       outcome: 'published',
       statuses: { published: 1, blocked: 0, failed: 0 },
@@ -98,6 +98,7 @@ t.test(
       services: [one.id],
       errors: [],
       receivedAt: '2026-01-31T12:00:00.000Z',
+      payloadHash: createHash('sha256').update(JSON.stringify(event)).digest('hex').slice(0, 16),
       trace: null,
     })
     t.equal(distributed.length, 1)

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { connect, connectPublisher } from '../../clients.ts'
 import {
   control,
@@ -36,6 +37,7 @@ onEachStore('an event goes from the inbox to the radio tree and comes back as fe
     services: [livestream.id],
     errors: [],
     receivedAt: /Z$/,
+    payloadHash: createHash('sha256').update(JSON.stringify(event)).digest('hex').slice(0, 16),
     trace: null,
   })
   const arrived = await app.received.until(() => true)
