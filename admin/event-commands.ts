@@ -116,7 +116,7 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
     const row = report ? rowOfReport(report, kept) : message && rowOfMessage(message)
     if (!row) throw new Error('an event was found without a report and without a message')
     const positions = messages.map(({ position }) => position)
-    const traces = await trace.of({ id: row.id, positions })
+    const traces = await trace.of(positions)
     const accepted = traces.find(({ stages }) => stages !== null)
     const id = row.outcome === 'published' && !row.dryRun ? row.id : null
     const livestreamIds = messages.flatMap(({ stream }) => stream ?? [])

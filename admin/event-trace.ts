@@ -13,14 +13,14 @@ interface NodeTrace {
 
 /** What nodes remember of events: best effort, gone when a node ends. */
 export function createEventTrace({ stages, nodes, calls }: { stages: Stages; nodes: Nodes; calls: Calls }) {
-  calls.serve('event-trace', (args) => here(readAsked(args)))
+  calls.serve('event-trace', (positions) => here(Array.isArray(positions) ? positions.map(Number) : []))
   calls.serve('events-slow', () => slowHere())
 
   return {
-    /** What each living node remembers of the event with this id and the messages at these positions. */
-    async of(asked: { id: string | null; positions: readonly number[] }): Promise<NodeTrace[]> {
-      const others = await calls.askOthers('event-trace', asked)
-      return [here(asked), ...others.map(([, trace]) => trace as NodeTrace)]
+    /** What each living node remembers of the event whose messages lie at these positions. */
+    async of(positions: readonly number[]): Promise<NodeTrace[]> {
+      const others = await calls.askOthers('event-trace', positions)
+      return [here(positions), ...others.map(([, trace]) => trace as NodeTrace)]
     },
 
     /** The slowest events of the last hour over all nodes. */
@@ -32,24 +32,16 @@ export function createEventTrace({ stages, nodes, calls }: { stages: Stages; nod
     },
   }
 
-  function here({ id, positions }: { id: string | null; positions: readonly number[] }): NodeTrace {
+  function here(positions: readonly number[]): NodeTrace {
     const known = positions.flatMap((position) => stages.recipientsOf(position) ?? [])
     return {
       node: nodes.name,
       recipients: known.length > 0 ? known.reduce((sum, count) => sum + count) : null,
-      stages: (id !== null && stages.of(id)) || null,
+      stages: stages.of(Math.min(...positions)) ?? null,
     }
   }
 
   function slowHere() {
     return stages.slowest(Date.now()).map((event) => ({ ...event, node: nodes.name }))
-  }
-}
-
-function readAsked(args: unknown): { id: string | null; positions: number[] } {
-  const { id, positions } = Object(args)
-  return {
-    id: typeof id === 'string' ? id : null,
-    positions: Array.isArray(positions) ? positions.map(Number) : [],
   }
 }

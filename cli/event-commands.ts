@@ -29,7 +29,10 @@ export const eventCommands: readonly Command[] = [
       outcome,
       item,
       { flags: '--limit <n>', summary: `at most so many (50), up to ${maxLimit}` },
-      { flags: '--before <place>', summary: 'earlier ones: than a position, or a time as for --since' },
+      {
+        flags: '--before <place>',
+        summary: 'only events before a position, or before a time as for --since',
+      },
     ],
     asks: 'events.list',
     args(input) {
@@ -81,7 +84,11 @@ export const eventCommands: readonly Command[] = [
     summary: 'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
     asks: 'events.slow',
     print: (result, printer) =>
-      printer.list(rounded(result), slowColumns, 'No event was published in the last hour.'),
+      printer.list(
+        rounded(result),
+        slowColumns,
+        'No event was published in the last hour, or since this node was started.',
+      ),
   },
 ]
 
@@ -90,6 +97,7 @@ const eventColumns = [
   ['AT', 'at'],
   ['OUTCOME', 'result'],
   ['EVENT', 'kind'],
+  ['LIVESTREAM', 'where'],
   ['ITEM', 'playlistItemId'],
   ['TITLE', 'called'],
   ['ARTIST', 'artist'],
@@ -140,6 +148,7 @@ const deliveryColumns = [
   ['STATE', 'state'],
   ['TRIES', 'tries'],
   ['LAST', 'last'],
+  ['CONTACT', 'contact'],
   ['URL', 'target'],
 ] as const
 
@@ -176,6 +185,7 @@ function printEvent(result: unknown, printer: Printer): string {
 /** An event with what of it reads well in a table. */
 function withResult(event: unknown): Record<string, unknown> {
   const { outcome, dryRun, event: name, title, artist, name: state, errors } = Object(event)
+  const services = listOf(valueAt(event, 'services'))
   const isPartly = outcome === 'published' && listOf(errors).length > 0
   return {
     ...Object(event),
@@ -183,7 +193,10 @@ function withResult(event: unknown): Record<string, unknown> {
     kind: kindOf(name),
     called: title ?? state,
     what: [title ?? state, artist].filter((part) => part !== null).join(' – '),
-    why: [...new Set(listOf(errors).map((error) => valueAt(error, 'errorCode')))],
+    where: `${services[0] ?? '-'}${services.length > 1 ? ` and ${services.length - 1} more` : ''}`,
+    why: [
+      ...new Set(listOf(errors).map((error) => `${valueAt(error, 'errorCode')} ${valueAt(error, 'path')}`)),
+    ],
   }
 }
 

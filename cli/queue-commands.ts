@@ -48,7 +48,9 @@ export const queueCommands: readonly Command[] = [
       return { name: input.text('name'), since: timeOf(since) }
     },
     print: (result, printer) =>
-      printer.sentence(`Sending ${valueAt(result, 'replayed')} once more, from`, valueAt(result, 'name')),
+      valueAt(result, 'replayed') === 0
+        ? printer.sentence('Nothing to send once more. What waits is tried now:', valueAt(result, 'name'))
+        : printer.sentence(`Sending ${valueAt(result, 'replayed')} once more, from`, valueAt(result, 'name')),
   },
 ]
 

@@ -7,8 +7,13 @@ export interface EventDelivery {
   queue: string
   /** The URL of a webhook. */
   target: string | null
-  /** `unknown`: neither waiting nor among the last attempts, which are what is kept. */
-  state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'unknown'
+  /** Whom to write to about a webhook. */
+  contact: string | null
+  /**
+   * `settled`: it neither waits nor was given up, and the attempts that are kept are later ones. It was delivered,
+   * unless its queue has dropped messages.
+   */
+  state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
   /** Newest first. */
   attempts: Attempt[]
 }
@@ -26,7 +31,9 @@ export interface AcceptedEvent {
 /** Finds what became of an event at webhooks and plugin targets. */
 export function createEventDeliveries(parts: {
   push: {
-    subscriptionsFor(event: AcceptedEvent): readonly Pick<PushSubscription, 'name' | 'url' | 'createdAt'>[]
+    subscriptionsFor(
+      event: AcceptedEvent,
+    ): readonly Pick<PushSubscription, 'name' | 'url' | 'contact' | 'createdAt'>[]
   }
   plugins: { queues: readonly { name: string; target: PluginTarget }[] }
   queues: {
@@ -41,27 +48,29 @@ export function createEventDeliveries(parts: {
     const subscribed = push
       .subscriptionsFor(event)
       .filter(({ createdAt }) => Date.parse(createdAt) <= event.at)
-    const toWebhooks = subscribed.map(({ name, url }) => deliveryTo(name, url, event))
+    const toWebhooks = subscribed.map(({ name, url, contact }) =>
+      deliveryTo(name, { target: url, contact }, event),
+    )
     const targets = plugins.queues.map(({ name, target }) =>
-      deliveryTo(name, target.url ?? target.driver ?? null, event),
+      deliveryTo(name, { target: target.url ?? target.driver ?? null, contact: null }, event),
     )
     // Only what is known of this very event says that it went to a target: perhaps it was for others.
-    const toTargets = (await Promise.all(targets)).filter(({ state }) => state !== 'unknown')
+    const toTargets = (await Promise.all(targets)).filter(({ state }) => state !== 'settled')
     return [...(await Promise.all(toWebhooks)), ...toTargets]
   }
 
   async function deliveryTo(
     queue: string,
-    target: string | null,
+    of: Pick<EventDelivery, 'target' | 'contact'>,
     { id }: AcceptedEvent,
   ): Promise<EventDelivery> {
     const attempts = (await parts.attempts(queue)).filter(({ messageId }) => messageId === id)
-    return { queue, target, state: stateOf(queue, id, attempts), attempts }
+    return { queue, ...of, state: stateOf(queue, id, attempts), attempts }
   }
 
   function stateOf(queue: string, id: string, attempts: Attempt[]): EventDelivery['state'] {
     if (queues.deadLetters(queue).some(({ messageId }) => messageId === id)) return 'dead letter'
     if (queues.holds(queue, id)) return attempts.length > 0 ? 'retrying' : 'waiting'
-    return attempts.some(({ reason }) => reason === null) ? 'delivered' : 'unknown'
+    return attempts.some(({ reason }) => reason === null) ? 'delivered' : 'settled'
   }
 }

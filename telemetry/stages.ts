@@ -2,6 +2,8 @@
 export interface EventStages {
   id: string
   event: string
+  /** Of its first message: an event that was sent twice has two. */
+  position: number
   /** When it was received, milliseconds since the epoch. */
   at: number
   decided: number
@@ -15,6 +17,8 @@ export interface Way {
   readonly started: number
   decided: number
   stored: number
+  /** Where its first message lies in the journal, once it is stored. */
+  position: number
 }
 
 export const stages = ['decided', 'stored', 'written'] as const
@@ -34,23 +38,26 @@ const minuteMs = 60_000
  * gone with the node. `observe` gets what each stage took since the one before, in seconds.
  */
 export function createStages(observe: (stage: Stage, seconds: number) => void) {
-  const events = createRecent<string, EventStages>(remembered)
+  const events = createRecent<number, EventStages>(remembered)
   const recipients = createRecent<number, number>(remembered)
   /** The slowest of each minute, by its number; the slowest first. */
   const slow = new Map<number, EventStages[]>()
 
   return {
     /** An event was received at this moment. Whoever takes it further notes in the answer when. */
-    begin: (started: number): Way => ({ started, decided: started, stored: started }),
+    begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
 
     /** An accepted event has been written to everybody. Returns what it took, milliseconds. */
-    finish({ started, decided, stored }: Way, of: Pick<EventStages, 'id' | 'event' | 'at'>): number {
+    finish(
+      { started, decided, stored, position }: Way,
+      of: Pick<EventStages, 'id' | 'event' | 'at'>,
+    ): number {
       const written = performance.now() - started
-      const took = { ...of, decided: decided - started, stored: stored - started, written }
+      const took = { ...of, position, decided: decided - started, stored: stored - started, written }
       observe('decided', took.decided / 1000)
       observe('stored', (took.stored - took.decided) / 1000)
       observe('written', (took.written - took.stored) / 1000)
-      events.set(of.id, took)
+      events.set(position, took)
       noteSlow(took)
       return written
     },
@@ -60,8 +67,8 @@ export function createStages(observe: (stage: Stage, seconds: number) => void) {
       recipients.set(position, (recipients.get(position) ?? 0) + count)
     },
 
-    /** Undefined: not accepted by this node, or too long ago. */
-    of: (id: string): EventStages | undefined => events.get(id),
+    /** By the position of its first message. Undefined: not accepted by this node, or too long ago. */
+    of: (position: number): EventStages | undefined => events.get(position),
 
     /** How many connected clients of this node got a message; undefined: it is too long ago. */
     recipientsOf: (position: number): number | undefined => recipients.get(position),

@@ -37,6 +37,7 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
       if (isStored) return
       isStored = true
       settlement.way.stored = performance.now()
+      settlement.way.position = first
       topics.show(created)
       repetition?.stored(first)
     }

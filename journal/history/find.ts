@@ -28,18 +28,22 @@ export interface Found {
 /** Finds single events: by the time in their id, or by a position. */
 export function createFind({ store, journal }: { store: Store; journal: Journal }) {
   return {
-    /** An event by its id; where it was repeated, the first one that is kept. */
+    /** An event by its id; where it was sent several times, the first time that it was published. */
     async byId(id: string): Promise<Found | undefined> {
       const at = timeOfEventId(id)
       if (at === undefined) return undefined
       const from = await positionAt(store, journal.head(), at - clockToleranceMs)
       let scanned = 0
+      let refused: Found | undefined
       for await (const [key, value] of store.range(journalPrefix, padded(from))) {
         const { entry, sharedWith } = readEntry(positionIn(key), value)
-        if (entry.at > at + repeatedMs || ++scanned > maxScanned) return undefined
-        if (sharedWith === undefined && isAbout(entry, id)) return around(entry.position)
+        if (entry.at > at + repeatedMs || ++scanned > maxScanned) break
+        if (sharedWith !== undefined || !isAbout(entry, id)) continue
+        const found = await around(entry.position)
+        if (found && found.messages.length > 0) return found
+        refused ??= found
       }
-      return undefined
+      return refused
     },
 
     /** The same, where an institution published it: looks at its reports only. */
@@ -49,12 +53,16 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
       const from = await positionAt(store, journal.head(), at - clockToleranceMs)
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       let scanned = 0
+      let refused: Found | undefined
       for await (const [key] of store.range(prefix, padded(from))) {
         const report = await journal.get(positionIn(key))
-        if (report && (report.at > at + repeatedMs || ++scanned > maxReports)) return undefined
-        if (report && isAbout(report, id)) return around(report.position)
+        if (report && (report.at > at + repeatedMs || ++scanned > maxReports)) break
+        if (!report || !isAbout(report, id)) continue
+        const found = await around(report.position)
+        if (found && found.messages.length > 0) return found
+        refused ??= found
       }
-      return undefined
+      return refused
     },
 
     /** The event of a message or report at a position. */
@@ -78,7 +86,8 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
       const message = isOther ? undefined : await journal.get(position)
       if (message && isAbout(message, id)) messages.push(message)
     }
-    return { report, messages }
+    // The same event may have been sent, and published, just before.
+    return { report, messages: messages.slice(-count) }
   }
 
   /** The first report behind a message is that of its event: they were stored in one commit. */
