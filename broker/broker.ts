@@ -33,7 +33,7 @@ import { openKnownSessions } from './session/known-sessions.ts'
 import { createOutgoing } from './session/outgoing-qos2.ts'
 import { openProgress } from './session/progress.ts'
 import { createReturning } from './session/returning.ts'
-import { attach, type Session } from './session/session.ts'
+import { attach, defaultBounds, type Session } from './session/session.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSubscribing } from './session/subscribing.ts'
 import { createSubscriptions, type Routes } from './session/subscriptions.ts'
@@ -41,7 +41,7 @@ import { createSweeping } from './sweeping.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
 
-export interface BrokerLimits extends ConnectionLimits, KeepingLimits {
+export interface BrokerLimits extends ConnectionLimits, KeepingLimits, Partial<typeof defaultBounds> {
   /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
   /** Failed log-ins per address and minute; 0: no limit. */
@@ -92,7 +92,8 @@ export async function createBroker(parts: {
   const mayReceive = (session: Session, topic: string) => access.mayReceive(session.principal, topic)
   const routes: Routes = { persistent: createSubscriptions(), live: createSubscriptions() }
   const sequences = createSequences(clock, nodes.slot)
-  const { queueLimit, sessionExpiryMs: expiryMs } = limits
+  const { sessionExpiryMs: expiryMs } = limits
+  const bounds = { ...defaultBounds, ...limits }
   const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
   const { maxSubscriptions, maxTopicLevels } = limits
   const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
@@ -102,17 +103,17 @@ export async function createBroker(parts: {
   })
   const outgoing = createOutgoing(store)
   const reading = createReading({
-    ...{ journal, returnable, outgoing, mayReceive, queueLimit, clock, log, metrics },
+    ...{ journal, returnable, outgoing, mayReceive, bounds, clock, log, metrics },
   })
   const progress = await openProgress({ store, nodes, journal, hubTime, log, metrics })
   const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
   const returning = createReturning({
-    ...{ store, journal, returnable, outgoing, progress, mayReceive, queueLimit, clock, metrics },
+    ...{ store, journal, returnable, outgoing, progress, mayReceive, bounds, clock, metrics },
     rules,
   })
   const sessions = createSessions({
     ...{ store, journal, known, returning, reading, outgoing, progress, routes, nodes, sequences },
-    ...{ clock, hubTime },
+    ...{ clock, hubTime, bounds },
     maxPerCredential: limits.maxSessionsPerCredential,
   })
   const distribution = createDistribution({

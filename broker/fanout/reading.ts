@@ -9,7 +9,7 @@ import { encodePubrel, lowerQos, type Publish, packetType, preparePublish } from
 import { asksOf, choose, isControlOver, isWanted, withinLimits } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
-import { inFlightWindow, maxInFlight, maxOwed, packetIdOf, type Session } from '../session/session.ts'
+import { packetIdOf, type Session, type SessionBounds } from '../session/session.ts'
 import type { Recipient } from './unstored.ts'
 
 /** Between two attempts to read or store what a connected client is to be sent, milliseconds. */
@@ -33,12 +33,13 @@ export function createReading(parts: {
   returnable: Returnable
   outgoing: Outgoing
   mayReceive: (session: Session, topic: string) => boolean
-  queueLimit: number
+  bounds: SessionBounds
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { journal, returnable, outgoing, mayReceive, queueLimit, clock, log, metrics } = parts
+  const { journal, returnable, outgoing, mayReceive, clock, log, metrics } = parts
+  const { queueLimit, maxOwed, inFlightWindow, maxInFlight } = parts.bounds
   /** All messages up to here were handed to the sessions that keep up. */
   let delivered = journal.head()
 
@@ -219,7 +220,7 @@ export function createReading(parts: {
     // Asked only now: what is below the floor may have gone while it was read.
     if (session.upTo + 1 < journal.floor()) {
       // What is no longer there cannot be counted: once for all of it.
-      lose(session, 'superseded', 1 + returnTo(session, journal.floor() - 1))
+      lose(session, 'superseded', 1 + returnTo(session, Math.min(journal.floor() - 1, end)))
       return true
     }
     const { asks } = termsOf(session)
@@ -241,15 +242,15 @@ export function createReading(parts: {
   /** Up to this position it gets what a session gets that returns. Returns how many messages it has lost. */
   function returnTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
+    const { again } = session
+    // After a crash some of it may be in flight, whatever the queue limit is.
+    const limits = { waiting: again ? maxOwed : queueLimit, owed: maxOwed + inFlight.length }
     const { owed, dropped } = choose(
       { upTo: session.upTo, owed: inFlight },
       returnable.since(session.upTo, session.subscriptions.keys(), upTo),
-      {
-        ...termsOf(session),
-        ...{ now: clock(), limits: { waiting: queueLimit, owed: maxOwed + inFlight.length } },
-      },
+      { ...termsOf(session), now: clock(), limits },
     )
-    session.backlog = owed.filter(({ dup }) => !dup)
+    session.backlog = owed.filter(({ dup }) => !dup).map((each) => (again ? { ...each, dup: true } : each))
     session.upTo = Math.max(session.upTo, upTo)
     return dropped
   }
@@ -281,7 +282,7 @@ export function createReading(parts: {
   }
 
   function fits({ inFlight }: Session, { position }: Owed): boolean {
-    return inFlight.size < maxInFlight.persistent && !inFlight.has(packetIdOf(position))
+    return inFlight.size < maxInFlight && !inFlight.has(packetIdOf(position))
   }
 
   /** False: the connection is gone, or cut off because it does not read. */

@@ -7,7 +7,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import { lowerQos, preparePublish, type Qos } from '../connection/wire.ts'
 import type { Owed } from '../session/in-flight.ts'
-import { inFlightWindow, packetIdOf, type Session } from '../session/session.ts'
+import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
 import type { Distribution } from './distribution.ts'
 import type { Moments } from './moments.ts'
 import { sendRetained } from './unstored.ts'
@@ -16,6 +16,7 @@ export type Replay = ReturnType<typeof createReplay>
 
 /** So many are looked up together; then everybody else gets a turn. */
 const burst = 50
+const { inFlightWindow } = defaultBounds
 
 /**
  * Sends the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of the client. A value

@@ -1,5 +1,5 @@
 import { lowerQos, type Publish, type PublishFlags, type Qos } from '../connection/wire.ts'
-import { maxInFlight, nextPacketId, type Session } from '../session/session.ts'
+import { nextPacketId, type Session } from '../session/session.ts'
 
 const live = {}
 const fromRetained = { retain: true }
@@ -8,6 +8,8 @@ const fromRetained = { retain: true }
 const groupSize = 16
 /** So many have a message before the first break, whoever they are. */
 const withoutBreak = 128
+/** Messages in flight to a clean session: beyond that it is cut off. */
+const maxInFlight = 10_000
 
 /** Who gets a message, and at most at which QoS. */
 export type Recipient = readonly [session: Session, granted: Qos]
@@ -60,8 +62,8 @@ function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishF
     return undefined
   }
   if (qos === 0) return 0
-  if (session.inFlight.size >= maxInFlight.clean) {
-    session.connection?.cut('slow', `${maxInFlight.clean} messages not acknowledged`)
+  if (session.inFlight.size >= maxInFlight) {
+    session.connection?.cut('slow', `${maxInFlight} messages not acknowledged`)
     return undefined
   }
   const packetId = nextPacketId(session)

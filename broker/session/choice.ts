@@ -25,14 +25,22 @@ export function choose(
 ): { owed: Owed[]; dropped: number } {
   const { asks, mayReceive, now, limits } = rules
   const known = new Set(place.owed.map(({ position }) => position))
-  const chosen: Owed[] = []
+  const chosen = new Map<number, Owed>()
   for (const candidate of candidates) {
     const { position, topic, qos, expires } = candidate
-    if (known.has(position) || isPast(expires, now)) continue
+    if (isPast(expires, now)) continue
     const granted = lowerQos(asks(topic, position), qos)
-    if (granted > 0 && mayReceive(topic)) chosen.push(owedOf(candidate, granted))
+    if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
-  return withinLimits([...place.owed, ...chosen.reverse()], limits)
+  const owed = place.owed.map((each) =>
+    // A SUBSCRIBE has brought what comes anyway.
+    each.retain && chosen.has(each.position) ? { ...each, isChosen: true } : each,
+  )
+  const added = [...chosen.values()].filter(({ position }) => !known.has(position))
+  return withinLimits(
+    [...owed, ...added].sort((a, b) => a.position - b.position),
+    limits,
+  )
 }
 
 /** The same object for all sessions: thousands come back at once, and each is owed hundreds. */

@@ -80,7 +80,8 @@ export async function openProgress(parts: {
     placeOf(record: SessionRecord): Place & { replay: number } {
       const { node, clientId, createdAt, version } = record
       const value = node === undefined ? undefined : values.get(node)
-      const replay = node === undefined ? record.upTo : (value?.end?.head ?? journal.head())
+      const replay =
+        node === undefined ? (record.replay ?? record.upTo) : (value?.end?.head ?? journal.head())
       const isLater = !value || version > value.version
       const own = isLater ? null : value.unsettled[clientId]
       const isSettled = own !== null && own?.createdAt !== createdAt

@@ -8,7 +8,7 @@ import { asksOf, choose, isWanted } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
 import type { Progress } from './progress.ts'
-import { createSession, maxOwed, packetIdOf, type Session } from './session.ts'
+import { createSession, packetIdOf, type Session, type SessionBounds } from './session.ts'
 import { fromStored, incomingPrefix, type SessionRecord } from './session-record.ts'
 
 /** Messages that are read from the journal at once. */
@@ -27,20 +27,21 @@ export function createReturning(parts: {
   progress: Progress
   mayReceive: (session: Session, topic: string) => boolean
   rules: FilterRules
-  queueLimit: number
+  bounds: SessionBounds
   clock: () => number
   metrics: Metrics
 }) {
-  const { store, journal, returnable, outgoing, progress, mayReceive, rules, queueLimit, clock, metrics } =
-    parts
+  const { store, journal, returnable, outgoing, progress, mayReceive, rules, clock, metrics } = parts
+  const { queueLimit, maxOwed } = parts.bounds
 
   return {
     /** Fills a session in from its record. Returns what to do once its log-in is stored: count and report what is lost. */
     async bringBack(session: Session, record: SessionRecord): Promise<() => void> {
-      const { dropped, denials } = await fillIn(session, record, maxOwed)
+      const { dropped, superseded, denials } = await fillIn(session, record, maxOwed)
       return () => {
         rules.report(session, denials)
         metrics.messagesDropped.inc({ reason: 'queue-limit' }, dropped)
+        metrics.messagesDropped.inc({ reason: 'superseded' }, superseded)
       }
     },
 
@@ -51,22 +52,31 @@ export function createReturning(parts: {
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
       const session = createSession({ ...record, owner: undefined })
       await fillIn(session, record, Infinity)
-      const { backlog } = session
-      const terms = { ...termsOf(session), now: clock() }
-      let queued = session.inFlight.size
-      let inFlight = queued
-      for (let from = 0; from < backlog.length; ) {
-        const page = await journal.getFirst(backlog.slice(from).map(({ position }) => position))
-        for (const [index, entry] of page.entries()) {
-          const owed = backlog[from + index]
-          if (!owed || !(entry ? isWanted(owed, entry, terms) : owed.stored)) continue
-          queued++
-          if (owed.dup) inFlight++
-        }
-        from += page.length
-      }
-      return { queued, inFlight, dropped: session.dropped }
+      const { wanted } = await stillWanted(session.backlog, { ...termsOf(session), now: clock() })
+      const sent = wanted.filter(({ dup }) => dup)
+      const { size } = session.inFlight
+      return { queued: size + wanted.length, inFlight: size + sent.length, dropped: session.dropped }
     },
+  }
+
+  /** What still comes of what a session is owed, and how many messages are no longer kept. */
+  async function stillWanted(
+    all: readonly Owed[],
+    terms: Omit<Terms, 'limits'>,
+  ): Promise<{ wanted: Owed[]; missing: number }> {
+    const wanted: Owed[] = []
+    let missing = 0
+    for (let from = 0; from < all.length; ) {
+      const page = await journal.getFirst(all.slice(from).map(({ position }) => position))
+      for (const [index, entry] of page.entries()) {
+        const owed = all[from + index]
+        if (!owed) continue
+        if (entry ? isWanted(owed, entry, terms) : owed.stored) wanted.push(owed)
+        else if (!entry) missing++
+      }
+      from += page.length
+    }
+    return { wanted, missing }
   }
 
   /** `mostAgain`: as much as goes out again after a crash may be in the backlog. The rest is read later. */
@@ -74,7 +84,7 @@ export function createReturning(parts: {
     session: Session,
     record: SessionRecord,
     mostAgain: number,
-  ): Promise<{ dropped: number; denials: Denial[] }> {
+  ): Promise<{ dropped: number; superseded: number; denials: Denial[] }> {
     for await (const [key, value] of store.range(incomingPrefix(record.clientId))) {
       const packetId = Number(key.slice(incomingPrefix(record.clientId).length))
       if (value.toString() === String(record.createdAt)) session.incoming.add(packetId)
@@ -99,13 +109,10 @@ export function createReturning(parts: {
     const limits = { waiting: queueLimit, owed: maxOwed }
     const terms = { ...termsOf(session), now: clock(), limits }
     const [from, to] = [Math.min(upTo, latestHead), Math.min(replay, latestHead)]
-    const kept = withoutGap(
-      session,
-      { upTo: from, owed: owedBefore },
-      Math.min(journal.floor() - 1, to),
-      terms,
-    )
-    const again = await sentAgain(kept, to, terms, mostAgain)
+    const { wanted, missing } = await withoutOver(session, { upTo: from, owed: owedBefore }, terms)
+    const kept = withoutGap(session, { upTo: from, owed: wanted }, Math.min(journal.floor() - 1, to), terms)
+    // What was sent at QoS 2 must not be found again in the journal.
+    const again = await sentAgain(kept, to, terms, session.hasSentQos2 ? Infinity : mostAgain)
     // With more than it may be owed, it reads on from there: nothing that may have been sent is left out.
     const isCut = again.upTo < to
     const since = isCut ? [] : returnable.since(again.upTo, session.subscriptions.keys())
@@ -118,12 +125,27 @@ export function createReturning(parts: {
     session.again = isCut ? { upTo: to, head: journal.head() } : undefined
     for (const each of all) if (each.released) session.inFlight.set(packetIdOf(each.position), each)
     session.backlog = all.filter(({ released }) => !released)
-    session.dropped = record.dropped + dropped
-    return { dropped, denials }
+    session.dropped = record.dropped + dropped + missing
+    return { dropped, superseded: missing, denials }
   }
 
   function termsOf(session: Session): Pick<Terms, 'asks' | 'mayReceive'> {
     return { asks: asksOf(session.subscriptions), mayReceive: (topic) => mayReceive(session, topic) }
+  }
+
+  /** What does not come any more takes no room from what does. It is read only where room may be short. */
+  async function withoutOver(
+    { subscriptions }: Session,
+    { upTo, owed }: { upTo: number; owed: readonly Owed[] },
+    terms: Terms,
+  ): Promise<{ wanted: Owed[]; missing: number }> {
+    const stored = owed.filter((each) => each.stored)
+    const others = owed.filter((each) => !each.stored)
+    const room = Math.min(queueLimit, maxOwed) - owed.length
+    const fits = () => returnable.since(upTo, subscriptions.keys()).length <= room
+    if (others.length === 0 || fits()) return { wanted: [...owed], missing: 0 }
+    const { wanted, missing } = await stillWanted(others, terms)
+    return { wanted: inOrder([...stored, ...wanted]), missing }
   }
 
   /** Below the floor messages are missing: up to there it gets what a return without a crash brings, with DUP. */
@@ -135,7 +157,10 @@ export function createReturning(parts: {
   ): { upTo: number; owed: Owed[]; dropped: number } {
     if (place.upTo >= floor) return { ...place, dropped: 0 }
     const known = new Set(place.owed)
-    const { owed, dropped } = choose(place, returnable.since(place.upTo, subscriptions.keys(), floor), terms)
+    // Some of it may be in flight, whatever the queue limit is.
+    const limits = { waiting: maxOwed, owed: maxOwed }
+    const candidates = returnable.since(place.upTo, subscriptions.keys(), floor)
+    const { owed, dropped } = choose(place, candidates, { ...terms, limits })
     return {
       upTo: floor,
       owed: owed.map((each) => (known.has(each) ? each : { ...each, dup: true })),
@@ -147,7 +172,7 @@ export function createReturning(parts: {
   async function sentAgain(
     before: { upTo: number; owed: readonly Owed[] },
     to: number,
-    { asks, mayReceive }: Terms,
+    terms: Terms,
     most: number,
   ): Promise<{ upTo: number; owed: Owed[] }> {
     const owed = [...before.owed]
@@ -155,12 +180,13 @@ export function createReturning(parts: {
     let { upTo } = before
     while (upTo < to && owed.length < most) {
       const page = await journal.read(upTo, to, pageSize)
-      for (const { position, topic, qos: highest } of page.entries) {
+      for (const entry of page.entries) {
         if (owed.length >= most) return { upTo, owed: inOrder(owed) }
+        const { position } = entry
         upTo = position
-        const qos = lowerQos(asks(topic, position), highest)
-        if (qos > 0 && !known.has(position) && mayReceive(topic))
-          owed.push({ position, qos, retain: false, dup: true })
+        const qos = lowerQos(terms.asks(entry.topic, position), entry.qos)
+        const again = { position, qos, retain: false, dup: true }
+        if (qos > 0 && !known.has(position) && isWanted(again, entry, terms)) owed.push(again)
       }
       upTo = page.upTo
     }

@@ -6,7 +6,7 @@ import type { Qos } from '../connection/wire.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { Owed } from './in-flight.ts'
 import { outgoingPrefix } from './outgoing-qos2.ts'
-import { maxOwed, type Session } from './session.ts'
+import type { Session, SessionBounds } from './session.ts'
 
 /*
  * How sessions lie in the store: `session/{clientId}` is the session, `incoming/{clientId}/{packetId}` a received QoS 2
@@ -39,6 +39,8 @@ export interface Place {
   owed: StoredOwed[]
   /** So many more than there is room for. Only after a crash they are lost. */
   lost?: number
+  /** After a crash: what was accepted up to there may have been sent, and not all of it has gone out again. */
+  replay?: number
 }
 
 /** Position, QoS, and which of `retain` (1), `dup` (2) and `isChosen` (4) hold. */
@@ -110,8 +112,10 @@ export function createRecords(parts: {
   reading: Pick<Reading, 'placeOf'>
   nodes: Nodes
   sequences: Sequences
+  bounds: Pick<SessionBounds, 'maxOwed'>
 }) {
   const { store, reading, nodes, sequences } = parts
+  const { maxOwed } = parts.bounds
   return {
     isStored,
     recordOf,
@@ -152,8 +156,14 @@ export function createRecords(parts: {
   /** How far a session has got, with as much as it may be owed: what goes out next, because it may have been sent soon. */
   function placeOf(session: Session): Place {
     const { upTo, owed } = reading.placeOf(session)
-    const lost = Math.max(0, owed.length - maxOwed)
-    return { upTo, owed: owed.slice(0, maxOwed).map(toStored), ...(lost > 0 && { lost }) }
+    // What was sent at QoS 2 must not be found again in the journal.
+    const most = session.hasSentQos2 ? Infinity : maxOwed
+    const lost = Math.max(0, owed.length - most)
+    return {
+      ...{ upTo, owed: owed.slice(0, most).map(toStored) },
+      ...(lost > 0 && { lost }),
+      ...(session.again && { replay: session.again.upTo }),
+    }
   }
 
   function recordOf(session: Session): SessionRecord {

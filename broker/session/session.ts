@@ -67,12 +67,20 @@ export interface Subscription {
   isEnding?: boolean
 }
 
-/** A persistent session is owed at most so many messages while it is away. */
-export const maxOwed = 1_000
-/** How far the delivery of what waits runs ahead of the client's acknowledgements. */
-export const inFlightWindow = 100
-/** Messages in flight to one client: a persistent session gets more from the journal; a clean one is cut off. */
-export const maxInFlight = { persistent: 1_000, clean: 10_000 }
+/** How much a persistent session may have of what it has not acknowledged. */
+export interface SessionBounds {
+  /** Messages that were never sent. */
+  queueLimit: number
+  /** Messages that it is owed while it is away. */
+  maxOwed: number
+  /** How far the delivery of what waits runs ahead of the client's acknowledgements. */
+  inFlightWindow: number
+  /** Messages in flight: it gets more from the journal. Not above `maxOwed`. */
+  maxInFlight: number
+}
+
+/** Tests reach them with fewer messages. */
+export const defaultBounds = { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 }
 
 export function createSession(of: {
   clientId: string

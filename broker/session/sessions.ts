@@ -18,6 +18,7 @@ import {
   detach,
   ForeignSession,
   type Session,
+  type SessionBounds,
   TooManySessions,
 } from './session.ts'
 import { createRecords, fromStored, recordChanges, recordKey, type SessionRecord } from './session-record.ts'
@@ -47,10 +48,11 @@ export function createSessions(parts: {
   sequences: Sequences
   clock: () => number
   hubTime: HubTime
+  bounds: SessionBounds
   maxPerCredential: number // persistent ones
 }) {
   const { store, journal, known, returning, reading, outgoing, progress, routes, nodes, sequences } = parts
-  const { clock, hubTime, maxPerCredential } = parts
+  const { clock, hubTime, bounds, maxPerCredential } = parts
   const here = new Map<string, Session>()
   /** Their log-in is on its way into the store: it decides who has them. */
   const claiming = new Map<string, Session>()
@@ -60,7 +62,7 @@ export function createSessions(parts: {
   const receiving = new Map<string, Session>()
   const storeRecord = createRecordCommits(commitRecord)
   const repair = createRepair(settle)
-  const records = createRecords({ store, reading, nodes, sequences })
+  const records = createRecords({ store, reading, nodes, sequences, bounds })
   const { read, changesOf, recordOf, placeOf, removalOf, isStored, leftovers } = records
   const isHere = (session: Session) => here.get(session.clientId) === session
   const grants = createGrants({ routes, journal, isHere, storeRecord })

@@ -10,7 +10,7 @@ import { createOnlyNode } from '../../../store/nodes/nodes.ts'
 import { watched } from '../../../store/watched.ts'
 import { startPlainBroker } from '../../plain-broker.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
-import type { Event } from './promises.ts'
+import { type Bounds, type Event, streamOf } from './promises.ts'
 import { createWire } from './wire.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
@@ -19,7 +19,7 @@ export type Hub = Awaited<ReturnType<typeof startHub>>
  * Brokers on one store in memory, which outlives them: one as on an embedded store, or several that share it. Clients
  * are connected through memory as well.
  */
-export async function startHub(count: number, clock: () => number) {
+export async function startHub(count: number, bounds: Bounds, clock: () => number) {
   const space = createSharedSpace()
   const directory = mkdtempSync(join(tmpdir(), 'promises-'))
   const abandoned: Promise<unknown>[] = []
@@ -39,6 +39,20 @@ export async function startHub(count: number, clock: () => number) {
 
     /** All nodes have heard of all commits. */
     settled: () => Promise.all(nodes.map(({ settled }) => settled())),
+
+    /** Removes a piece of what is no longer kept. Never rejects. */
+    async trim(): Promise<void> {
+      for (const { broker } of [...nodes]) {
+        const trimmed = broker.retained.sweep().then(() => broker.trimming.sweep())
+        // A node that has crashed does nothing any more.
+        await trimmed.catch(() => undefined)
+      }
+    },
+
+    /** How many messages a session has lost, as operators see it. */
+    async droppedOf(index: number, clientId: string): Promise<number | undefined> {
+      return (await nodeAt(index).broker.session(clientId))?.dropped
+    },
 
     /** The node has noticed that connections have ended, and stored what it stores of them. */
     async rests(index: number, connections: number): Promise<void> {
@@ -83,7 +97,7 @@ export async function startHub(count: number, clock: () => number) {
     const nodes = shared ? await createMembership({ ...parts, store: shared }) : createOnlyNode('test')
     const plain = await startPlainBroker({
       ...{ directory, clock, node: { store, nodes }, logLevel: 'silent', rulesOf },
-      limits: { sessionExpiryMs: 10 * 365 * 24 * 3_600_000 },
+      limits: { sessionExpiryMs: 10 * 365 * 24 * 3_600_000, ...bounds },
     })
     shared?.startWatching((reason) => Promise.reject(reason))
     await nodes.join()
@@ -108,10 +122,13 @@ export async function startHub(count: number, clock: () => number) {
 
 /** What is published says itself how it is kept. */
 function rulesOf({ payload }: { payload: Buffer }): Partial<Message> {
-  const { keep, time, expires } = JSON.parse(payload.toString())
+  const event: Event = JSON.parse(payload.toString())
+  const { keep, time, expires } = event
   const until = expires === undefined ? {} : { expires }
-  const retained = keep === 'latest' ? { retained: { slot: '', time, ...until } } : {}
-  return { ...retained, queue: { keep, time, ...until } }
+  const retained = keep === 'latest' ? { retained: { slot: '', time } } : {}
+  const stream = streamOf(event)
+  const belongs = stream === undefined ? { isReport: true as const } : { stream }
+  return { ...belongs, ...retained, queue: { keep, time, ...until } }
 }
 
 function createPublisher(socket: ReturnType<typeof createWire>[0], clientId: string) {
@@ -134,7 +151,7 @@ function createPublisher(socket: ReturnType<typeof createWire>[0], clientId: str
     async publish(events: readonly Event[], accepted: (event: Event) => void): Promise<void> {
       const answers = events.map((event) => {
         packetId = (packetId % 60_000) + 1
-        const { accepted: _, ...payload } = event
+        const { accepted: _1, isKept: _2, isWhole: _3, ...payload } = event
         const { topic, qos } = event
         const messageId = packetId
         send({

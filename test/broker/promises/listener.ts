@@ -36,6 +36,10 @@ export function createListener(clientId: string, heard: Heard) {
     },
     /** Its PUBREL comes again with the next connection [MQTT-4.4.0-1]. */
     uncompleted,
+    /** So many answers are held back. */
+    get held() {
+      return held.length
+    },
 
     /**
      * Logs in, over a connection of its own. Packets behind the CONNACK are heard when `onIn` has returned; until then

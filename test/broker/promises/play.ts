@@ -8,7 +8,11 @@ import {
   type Event,
   eitherWay,
   type Filter,
+  isDue,
+  isKeptNow,
   isOutOfOrder,
+  isSentAgain,
+  type Limited,
   matches,
   type Standing,
   whenAccepted,
@@ -16,6 +20,8 @@ import {
   whenFiltersChanged,
   whenLeft,
   whenReturned,
+  whenTrimmed,
+  withinLimit,
   wrongWith,
 } from './promises.ts'
 import type { Draft, Sequence, Step } from './steps.ts'
@@ -35,6 +41,7 @@ interface Copy {
   packetId: number | undefined
   qos: number
   cameBySubscribe: boolean
+  isDueBesides: boolean
   isDeliveredAtQos2: boolean
 }
 
@@ -61,6 +68,10 @@ interface Session {
   order: Arrival[]
   /** What was on its way at a SUBSCRIBE: by the old filters, by the new ones, or both. */
   raced: Set<number>
+  /** It came back after a crash, when it came back last. */
+  isAfterCrash: boolean
+  /** How many messages it has lost. After a crash nobody knows how many at least. */
+  dropped: { min: number; max: number }
 }
 
 /**
@@ -73,8 +84,10 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   const packetIds = new Map<number, number>()
   let now = Date.now()
   let publishing: Promise<unknown>[] = []
+  let trimming: Promise<void> | undefined
+  const { bounds } = sequence
   const publishedAt = new Map<Event, number>()
-  const hub = await startHub(sequence.nodes, () => now)
+  const hub = await startHub(sequence.nodes, bounds, () => now)
   const sessions = Array.from({ length: sequence.sessions }, (_, index) => createSession(`session-${index}`))
 
   try {
@@ -115,6 +128,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       await settle()
       now += step.minutes * minute
     } else if (step.act === 'pause') await delay(forgottenMs + 200)
+    else if (step.act === 'trim') await trim(step)
     else if (!session) return
     else if (step.act === 'return') await comeBack(session, node, step.holds)
     else if (step.act === 'end') await end(session, node)
@@ -131,7 +145,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const expires = lasts === undefined ? {} : { expires: now + lasts * minute }
       const keep = topic.startsWith('latest') ? 'latest' : 'every'
       const number = events.length + index
-      return { number, topic, keep, time: now - age * minute, ...expires, qos, accepted: 'not yet' }
+      const where = { accepted: 'not yet', isKept: true, isWhole: true } as const
+      return { number, topic, keep, time: now - age * minute, ...expires, qos, ...where }
     })
     events.push(...fresh)
     for (const event of fresh) {
@@ -140,11 +155,44 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         copies.push(newCopy(whenAccepted(event, filters, isConnected)))
       }
     }
+    if (trimming) noteTrimmed()
     publishing.push(
       hub.publish(node, fresh, (event) => {
         event.accepted = 'yes'
       }),
     )
+  }
+
+  async function trim({ times, waits }: { times: number; waits: boolean }): Promise<void> {
+    noteTrimmed()
+    const before = trimming
+    const trimAll = async () => {
+      await before
+      for (let count = 0; count < times; count++) await hub.trim()
+    }
+    trimming = trimAll()
+    if (waits) await trimming
+  }
+
+  /** The journal is trimmed at this moment, or will be with what there is now. */
+  function noteTrimmed(): void {
+    if (bounds.windowBytes > 1) return
+    for (const event of events) {
+      event.isWhole = false
+      event.isKept &&= isKeptNow(event, { now, events }, bounds)
+    }
+    for (const session of sessions) {
+      if (!session.isConnected) continue
+      const before = session.copies.map(({ standing }) => standing)
+      // Beside what is in flight. Where it did not fall behind, nothing is dropped.
+      const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
+      const perhapsSent = before.map(
+        (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
+      )
+      const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
+      for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
+      if (before.some(({ is }) => is === 'must')) session.dropped.max = Infinity
+    }
   }
 
   async function comeBack(session: Session, node: number, holds: boolean): Promise<void> {
@@ -155,10 +203,21 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     await session.listener.connect(hub.connect(node), { clean: false, holds }, (isPresent) => {
       if (isPresent !== session.exists) problem(session, `session present: ${isPresent}`)
       if (session.isConnected) hasLeft(session)
+      const moment = { now, events: events.map(asChosenFrom) }
+      const before = session.copies.map(({ standing }) => standing)
+      const returned = session.copies.map(({ standing, qos }, number) =>
+        whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
+      )
+      const limited = withinLimit(before, returned, events, bounds)
+      // What it was owed and is no longer kept counts as lost, whether or not it would have come.
+      const isLostPerhaps = (standing: Standing, number: number) =>
+        (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
+      session.isAfterCrash = before.some(isSentAgain)
+      session.dropped.min += limited.dropped.min
+      session.dropped.max += limited.dropped.max + returned.filter(isLostPerhaps).length
       change(
         session,
-        ({ standing }, event) =>
-          whenReturned(standing, asChosenFrom(event), { now, events: events.map(asChosenFrom) }),
+        (_, { number }) => standingIn(limited, number),
         () => {
           Object.assign(session, {
             exists: true,
@@ -197,9 +256,13 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   function hasLeft(session: Session): void {
+    const before = session.copies.map(({ standing }) => standing)
+    const limits = { queueLimit: Infinity, maxOwed: bounds.maxOwed }
+    const left = withinLimit(before, before.map(whenLeft), events, limits)
+    session.dropped.max += left.dropped.max
     change(
       session,
-      ({ standing }) => whenLeft(standing),
+      (_, { number }) => standingIn(left, number),
       () => {
         session.isConnected = false
       },
@@ -227,14 +290,18 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const { times = 0 } = session.brought.get(number) ?? {}
       if (brings !== 'never') session.brought.set(number, { is: brings, times: times + 1 })
     }
+    const filters = new Map(session.filters)
+    for (const [filter, qos] of granted) {
+      const before = filters.get(filter)
+      const isSame = before !== undefined && before.qos > 0 && qos > 0
+      filters.set(filter, { qos, since: isSame ? before.since : events.length })
+    }
     change(
       session,
-      ({ standing }) => standing,
+      ({ standing }, event) =>
+        event.accepted === 'not yet' ? standing : whenFiltersChanged(standing, event, filters),
       () => {
-        for (const [filter, qos] of granted) {
-          const since = session.filters.get(filter)?.since ?? events.length
-          session.filters.set(filter, { qos, since })
-        }
+        session.filters = filters
       },
     )
     session.raced = new Set(
@@ -272,15 +339,14 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     }
     const since = performance.now() - forgottenMs
     for (const session of there) {
-      const { filters, isConnected: wasConnected } = session
+      const { filters, isConnected: wasConnected, isAfterCrash } = session
       change(
         session,
-        ({ standing, cameBySubscribe, qos }, event) => {
-          const known = { filters, wasConnected, cameBySubscribe, wasQos2: qos === 2 }
-          return whenCrashed(standing, event, known, (at) => at > since)
-        },
+        ({ standing }, event) =>
+          whenCrashed(standing, event, { filters, wasConnected, isAfterCrash }, (at) => at > since),
         () => Object.assign(session, { isConnected: false, isStored: true }),
       )
+      session.dropped = { min: 0, max: Infinity }
       // Owed and new ones come in one order.
       session.leftAt = Infinity
       keepBrought(session)
@@ -306,6 +372,11 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   async function settle(): Promise<void> {
     await Promise.all(publishing)
     publishing = []
+    if (trimming) {
+      await trimming
+      noteTrimmed()
+      trimming = undefined
+    }
     await hub.settled()
     const connected = sessions.filter(({ isConnected }) => isConnected)
     const missing = () => connected.flatMap(missingIn)
@@ -313,22 +384,46 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (let turns = 0; missing().length > 0 && performance.now() < deadline; turns++) {
       await (turns < 300 ? nextTurn() : delay(5))
     }
+    // What is written to a client that has no room for more arrives.
+    if (connected.some(isFull)) for (let turn = 0; turn < 10; turn++) await nextTurn()
     for (const line of missing()) note(line)
     for (const session of connected) {
       const answered = session.copies.map(({ standing }) => standing)
       await session.listener.settled()
       for (const standing of answered) if (standing.is === 'acknowledged') standing.isKnown = true
-      // It is not waited for again.
-      for (const copy of session.copies) if (copy.standing.is === 'must') copy.standing = { is: 'may' }
+      // It is not waited for again, unless it waits for acknowledgements itself.
+      const isWaiting = isFull(session)
+      for (const copy of session.copies) {
+        if (copy.standing.is !== 'must') continue
+        copy.standing = isWaiting ? { ...copy.standing, isUnsent: !copy.standing.before } : { is: 'may' }
+      }
       for (const due of session.brought.values()) due.is = 'may'
       session.released.clear()
+      await checkDropped(session, isWaiting)
     }
   }
 
+  /** The client holds back so many acknowledgements that nothing more need come. */
+  function isFull({ listener }: Session): boolean {
+    return listener.held >= bounds.inFlightWindow
+  }
+
+  async function checkDropped(session: Session, isWaiting: boolean): Promise<void> {
+    // With several nodes it is asked for over the store, which takes its time.
+    if (sequence.nodes > 1) return
+    const dropped = await hub.droppedOf(session.node, session.name)
+    const { min, max } = session.dropped
+    if (dropped === undefined || dropped > max || (dropped < min && !isWaiting))
+      problem(session, `has lost ${dropped}, not ${min === max ? min : `${min} to ${max}`}`)
+  }
+
   function missingIn(session: Session): string[] {
-    const { name, copies, brought, released } = session
-    const due = events.filter(({ number }) => copies[number]?.standing.is === 'must')
-    const retained = events.filter(({ number }) => brought.get(number)?.is === 'must')
+    const { name, brought, released } = session
+    const isWaiting = isFull(session)
+    const due = events.filter(
+      (event) => !isWaiting && isDue(copyOf(session, event.number).standing, event, { now, events }),
+    )
+    const retained = events.filter(({ number }) => !isWaiting && brought.get(number)?.is === 'must')
     return [
       ...due.map(
         (event) =>
@@ -347,6 +442,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     const copy = copyOf(session, number)
     const isBroughtBySubscribe = session.brought.has(number)
     const isReplay = isBroughtBySubscribe && retain && !dup
+    const isPending = copy.standing.is === 'must' || copy.standing.is === 'may'
     const wrong = wrongWith({ qos, dup, retain, packetId }, event, {
       standing: copy.standing,
       received: copy.received,
@@ -355,6 +451,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       packetId: copy.packetId,
       packetIdElsewhere: packetIds.get(number),
       isBroughtBySubscribe,
+      isDueBesides: copy.isDueBesides,
       isNew: number >= session.cameAt,
       isSecondAtQos2: qos === 2 && copy.isDeliveredAtQos2 && !isRepeated,
     })
@@ -364,15 +461,18 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       if (other !== number && stands?.is === 'sent' && stands.isOwed)
         wrong.push('its identifier is in flight')
       const isOwed = copy.received > 0
-      if (!isReplay && !copy.cameBySubscribe) {
+      if (!retain && !copy.cameBySubscribe) {
         const arrival = { number, qos, isOwed }
         const { leftAt, cameAt } = session
         if (isOutOfOrder(arrival, session.order, { leftAt, cameAt })) wrong.push('out of order')
         session.order.push(arrival)
       }
+      if (session.listener.held >= bounds.maxInFlight) wrong.push('too many in flight')
       packetIds.set(number, packetIds.get(number) ?? packetId)
       session.inFlight.set(packetId, number)
       if (!isReplay || !copy.cameBySubscribe) copy.cameBySubscribe = isReplay
+      if (isReplay) copy.isDueBesides ||= isPending
+      else if (!retain) copy.isDueBesides = false
       if (!isRepeated) copy.isDeliveredAtQos2 = qos === 2
       copy.standing = { is: 'sent', isOwed: true }
       copy.received++
@@ -424,18 +524,35 @@ function emptySession(name: string, listener: Listener): Session {
     ...{ name, listener, exists: false, isConnected: false, isStored: true, node: 0 },
     ...{ filters: new Map(), connection: 0, cameAt: 0, leftAt: 0, copies: [], brought: new Map() },
     ...{ released: new Set(), inFlight: new Map(), order: [], raced: new Set() },
+    ...{ isAfterCrash: false, dropped: { min: 0, max: 0 } },
   }
 }
 
 function newCopy(standing: Standing): Copy {
   const nothing = { received: 0, connection: -1, packetId: undefined, qos: 0 }
-  return { standing, ...nothing, cameBySubscribe: false, isDeliveredAtQos2: false }
+  return { standing, ...nothing, cameBySubscribe: false, isDueBesides: false, isDeliveredAtQos2: false }
 }
 
 function copyOf({ copies }: Session, number: number): Copy {
   const copy = copies[number]
   if (!copy) throw new Error(`no event ${number}`)
   return copy
+}
+
+function eventOf(events: readonly Event[], number: number): Event {
+  const event = events[number]
+  if (!event) throw new Error(`no event ${number}`)
+  return event
+}
+
+function isOwed(standing: Standing | undefined): boolean {
+  return standing?.is === 'sent' || standing?.is === 'waits'
+}
+
+function standingIn({ standings }: Limited, number: number): Standing {
+  const standing = standings[number]
+  if (!standing) throw new Error(`no event ${number}`)
+  return standing
 }
 
 function about({ number, topic, keep, qos }: Event): string {

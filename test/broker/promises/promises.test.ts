@@ -11,7 +11,7 @@ import { type Sequence, type Step, sequences } from './steps.ts'
  * `PROMISES_EXCEPT` is a pattern of problems that are let pass.
  * `PROMISES_SURVEY=1` tells in how many of the sequences which problems came first.
  */
-const runs = Number(process.env.PROMISES_RUNS ?? 300)
+const runs = Number(process.env.PROMISES_RUNS ?? 250)
 const seed = Number(process.env.PROMISES_SEED ?? 1)
 const path = process.env.PROMISES_PATH
 const except = process.env.PROMISES_EXCEPT ? new RegExp(process.env.PROMISES_EXCEPT) : undefined
@@ -79,6 +79,11 @@ function kindOf(problem: string): string {
     .replace(/\d+/g, 'N')
 }
 
-function shown({ nodes, steps }: Sequence, problems: readonly string[]): string {
-  return [`${nodes} nodes`, ...steps.map((step) => JSON.stringify(step)), ...problems].join('\n')
+function shown({ nodes, bounds, steps }: Sequence, problems: readonly string[]): string {
+  return [
+    `${nodes} nodes`,
+    JSON.stringify(bounds),
+    ...steps.map((step) => JSON.stringify(step)),
+    ...problems,
+  ].join('\n')
 }

@@ -16,6 +16,25 @@ export interface Event {
   qos: 1 | 2
   /** Perhaps: the node crashed before it answered. */
   accepted: 'yes' | 'not yet' | 'perhaps'
+  /** The rules of its stream have kept it so far. */
+  isKept: boolean
+  /** Nothing was trimmed since: whatever the rules of its stream say, it is there. */
+  isWhole: boolean
+}
+
+/** How much is kept, and how much a session may have of what it has not acknowledged. */
+export interface Bounds {
+  /** Bytes of the newest messages, whichever they are. */
+  windowBytes: number
+  /** Events of a stream. */
+  history: number
+  /** Valid control events of a stream, and what waits for a session and was never sent. */
+  queueLimit: number
+  /** All that a session may be owed. */
+  maxOwed: number
+  /** Unacknowledged messages: so many come at least, and at most. */
+  inFlightWindow: number
+  maxInFlight: number
 }
 
 export interface Filter {
@@ -27,21 +46,56 @@ export interface Filter {
 /** What a session has of a message, or still has to get. */
 export type Standing =
   | { is: 'never'; why: Reason }
-  /** Its session is away; this is what is chosen from when it comes back. */
-  | { is: 'waits'; choice: 'newest' | 'newest, perhaps all' | 'all' | 'perhaps' }
-  | { is: 'must' }
+  /** Its session is away; this is what is chosen from when it comes back. `isUnsent`: it was certainly never sent. */
+  | { is: 'waits'; choice: 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'; isUnsent?: boolean }
+  /**
+   * `isUnsent`: it was certainly never sent. `isBehind`: while it waited for acknowledgements, the journal was trimmed;
+   * then it is chosen as for a return. `before`: where it stands again if the connection ends first.
+   */
+  | { is: 'must'; isUnsent?: boolean; isBehind?: boolean; before?: Before }
   /** `isQos0`: only in this connection, and not above QoS 0. */
   | { is: 'may'; isQos0?: true }
-  /** Received, and not acknowledged; `isOwed`: it comes again with the next connection. */
-  | { is: 'sent'; isOwed: boolean }
+  /**
+   * Received, and not acknowledged; `isOwed`: it comes again with the next connection. `isRead`: after a crash, because
+   * the journal has it behind the last word of the node.
+   */
+  | { is: 'sent'; isOwed: boolean; isRead?: boolean }
   /** `isKnown`: the node has seen the acknowledgement. */
   | { is: 'acknowledged'; isKnown: boolean; at: number }
 
-type Reason = 'no filter' | 'filter removed' | 'QoS 0' | 'superseded' | 'expired' | 'acknowledged'
+type Before = Extract<Standing, { is: 'sent' | 'waits' }>
+
+type Reason =
+  | 'no filter'
+  | 'filter removed'
+  | 'QoS 0'
+  | 'superseded'
+  | 'expired'
+  | 'acknowledged'
+  | 'over the limit'
 
 export interface Moment {
   now: number
   events: readonly Event[]
+}
+
+/** The livestream that an event belongs to; undefined: it is a report, which is no event of a livestream. */
+export function streamOf({ topic, keep, expires }: Pick<Event, 'topic' | 'keep' | 'expires'>) {
+  return keep === 'every' && expires === undefined ? undefined : topic.split('/')[1]
+}
+
+/**
+ * Whether the rules of its stream keep an event when the journal is trimmed: a report, of the others the newest, the
+ * newest control events that are valid, and retained values.
+ */
+export function isKeptNow(event: Event, moment: Moment, { history, queueLimit }: KeepingBounds): boolean {
+  const stream = streamOf(event)
+  if (stream === undefined) return true
+  const newer = moment.events.filter((other) => streamOf(other) === stream && other.number > event.number)
+  if (newer.length < history) return true
+  if (event.keep === 'latest') return isNewest(event, moment) === 'yes'
+  const valid = newer.filter((other) => other.keep === 'every' && !isOver(other, moment.now))
+  return !isOver(event, moment.now) && valid.length < queueLimit
 }
 
 /** An event is accepted. A connected session gets all of them, also those with an old event time. */
@@ -55,13 +109,20 @@ export function whenAccepted(event: Event, filters: Filters, isConnected: boolea
 
 /** The connection ends. What was not received may have been on its way: then it is owed, superseded or not. */
 export function whenLeft(standing: Standing): Standing {
-  if (standing.is === 'must') return { is: 'waits', choice: 'newest, perhaps all' }
+  if (standing.is === 'must') {
+    if (standing.before) return standing.before
+    const isUnsent = standing.isUnsent ? { isUnsent: true } : {}
+    return { is: 'waits', choice: 'newest, perhaps all', ...isUnsent }
+  }
   if (standing.is !== 'may') return standing
   return standing.isQos0 ? { is: 'never', why: 'QoS 0' } : { is: 'waits', choice: 'perhaps' }
 }
 
-/** The session comes back: what is owed, and a choice from what waited. It is made once. */
-export function whenReturned(standing: Standing, event: Event, moment: Moment): Standing {
+/**
+ * The session comes back: what is owed, and a choice from what waited. It is made once. `wasQos2`: it was sent at QoS 2,
+ * and so does not depend on the journal.
+ */
+export function whenReturned(standing: Standing, event: Event, moment: Moment, wasQos2: boolean): Standing {
   if (standing.is === 'acknowledged') {
     return standing.isKnown ? { is: 'never', why: 'acknowledged' } : { is: 'may' }
   }
@@ -70,19 +131,108 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment): 
     const isSure = event.keep === 'every' ? event.qos === 1 || standing.is === 'waits' : isUnsent(standing)
     return isSure ? { is: 'never', why: 'expired' } : { is: 'may' }
   }
-  if (standing.is === 'sent') return { is: standing.isOwed ? 'must' : 'may' }
-  if (standing.choice === 'perhaps') return { is: 'may' }
-  const newest = event.keep === 'every' || standing.choice === 'all' ? 'yes' : isNewest(event, moment)
+  if (standing.is === 'sent') {
+    if (!standing.isOwed) return { is: 'may' }
+    if (wasQos2) return { is: 'must', before: standing }
+    // Of what the journal no longer has as a whole, only the newest comes again.
+    const isLeftOut = standing.isRead && !event.isWhole && !isAsked(event, moment)
+    return event.isKept && !isLeftOut ? { is: 'must', before: standing } : { is: 'may' }
+  }
+  if (standing.choice === 'perhaps' || !event.isKept) return { is: 'may' }
+  const isEach = event.keep === 'every' || (standing.choice === 'all' && event.isWhole)
+  const newest = isEach ? 'yes' : isNewest(event, moment)
   // Accepted after the log-in, it comes also where it is not the newest.
   if (event.accepted === 'perhaps') return { is: 'may' }
-  if (newest === 'yes') return { is: 'must' }
+  if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
+  if (newest === 'yes') return { is: 'must', ...(isUnsent(standing) && { isUnsent: true }) }
   if (newest === 'no' && standing.choice === 'newest') return { is: 'never', why: 'superseded' }
   return { is: 'may' }
 }
 
-/** Filters were removed or lowered to QoS 0: what was not begun ends. */
+/** What a session has of each event when it comes back, or leaves; `dropped`: how many it loses to the limit. */
+export interface Limited {
+  standings: Standing[]
+  dropped: { min: number; max: number }
+}
+
+/**
+ * More than may wait: the oldest that were never sent are dropped, and counted. Nothing that was sent is, as long as the
+ * journal is whole. `before`: where the events stood before `standings`.
+ */
+export function withinLimit(
+  before: readonly Standing[],
+  standings: readonly Standing[],
+  events: readonly Pick<Event, 'isWhole'>[],
+  { queueLimit, maxOwed }: Pick<Bounds, 'queueLimit' | 'maxOwed'>,
+): Limited {
+  const isPossible = (standing: Standing) =>
+    standing.is === 'may' ? !standing.isQos0 : ['must', 'waits', 'sent'].includes(standing.is)
+  const isCertain = (standing: Standing) =>
+    standing.is === 'must' || (standing.is === 'sent' && standing.isOwed)
+  const wasSent = (number: number) => {
+    const standing = before[number]
+    if (standing?.is === 'waits')
+      return isUnsent(standing) ? 'no' : standing.choice === 'all' ? 'yes' : 'perhaps'
+    if (standing?.is === 'must') {
+      if (standing.before) return 'yes'
+      return standing.isUnsent ? 'no' : 'perhaps'
+    }
+    return standing?.is === 'sent' || standing?.is === 'acknowledged' ? 'yes' : 'perhaps'
+  }
+  const all = standings.map((standing, number) => ({ standing, number, sent: wasSent(number) }))
+  const possible = all.filter(({ standing }) => isPossible(standing))
+  const certain = possible.filter(({ standing }) => isCertain(standing))
+  const waiting = possible.filter(({ sent }) => sent !== 'yes')
+  const certainlyWaiting = certain.filter(({ sent }) => sent === 'no')
+  const roomFor = (sent: number) => Math.max(0, Math.min(queueLimit, maxOwed - sent))
+  // At QoS 2 it is in flight until its PUBCOMP has come.
+  const completed = before.filter((standing) => standing.is === 'acknowledged' && standing.at === -Infinity)
+  const room = {
+    min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
+    max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
+  }
+  // After a crash there is more room: what does not fit is read when the rest is acknowledged.
+  const isAfterCrash = before.some(isSentAgain)
+  if (isAfterCrash) room.max = queueLimit
+  const isCrowded = possible.length > maxOwed
+  const behind = (number: number, those: typeof all) => those.filter((each) => each.number > number).length
+  return {
+    standings: all.map(({ standing, number, sent }) => {
+      const isInGap = isRead(before[number]) && !events[number]?.isWhole
+      if (standing.is === 'must' && isInGap && isCrowded) return { is: 'may' }
+      if (sent === 'yes' || !isPossible(standing) || behind(number, waiting) < room.min) return standing
+      // When it leaves: what it would have read from the journal is not dropped yet.
+      if (standing.is === 'waits') return { is: 'waits', choice: 'perhaps' }
+      const isDropped = sent === 'no' && behind(number, certainlyWaiting) >= room.max
+      if (isDropped) return { is: 'never', why: 'over the limit' }
+      return { is: 'may' }
+    }),
+    dropped: {
+      min: isAfterCrash ? 0 : Math.max(0, certainlyWaiting.length - room.max),
+      max: Math.max(0, waiting.length - room.min),
+    },
+  }
+}
+
+/**
+ * The journal is trimmed while the session is connected. What it has not got yet is chosen as for a return if it had to
+ * wait: of track and data topics the newest.
+ */
+export function whenTrimmed(standing: Standing): Standing {
+  if (standing.is !== 'must' || (standing.before && !isRead(standing.before))) return standing
+  return { ...standing, isBehind: true }
+}
+
+/** Whether a message must come now, if there is room for it in flight. */
+export function isDue(standing: Standing, event: Event, moment: Moment): boolean {
+  if (standing.is !== 'must' || isOver(event, moment.now) || !event.isKept) return false
+  return !standing.isBehind || isAsked(event, moment)
+}
+
+/** Filters were removed or lowered to QoS 0: what was not begun ends. After a crash it is not known what was. */
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
   if (standing.is !== 'must' || counts(event, filters)) return standing
+  if (standing.before) return isRead(standing.before) ? { is: 'may' } : standing
   return { is: 'never', why: 'filter removed' }
 }
 
@@ -94,13 +244,15 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 export function whenCrashed(
   standing: Standing,
   event: Event,
-  session: { filters: Filters; wasConnected: boolean; cameBySubscribe: boolean; wasQos2: boolean },
+  session: { filters: Filters; wasConnected: boolean; isAfterCrash: boolean },
   isRecent: (at: number) => boolean,
 ): Standing {
   const isCounted = counts(event, session.filters)
   switch (standing.is) {
     case 'must':
-      return isCounted ? { is: 'waits', choice: 'all' } : { is: 'waits', choice: 'perhaps' }
+      if (standing.before) return standing.before
+      if (!isCounted) return { is: 'waits', choice: 'perhaps' }
+      return { is: 'waits', choice: standing.isBehind ? 'newest, perhaps all' : 'all' }
     case 'may':
       return standing.isQos0 && !isCounted
         ? { is: 'never', why: 'QoS 0' }
@@ -110,16 +262,16 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all' }
     case 'sent':
-      // QoS 2 is stored before it is sent; at QoS 1 what SUBSCRIBE brought within the last second is not promised.
-      return {
-        is: 'sent',
-        isOwed: standing.isOwed && (session.wasQos2 || (isCounted && !session.cameBySubscribe)),
-      }
+      return { is: 'sent', isOwed: standing.isOwed, isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
     case 'never':
       // Its filter may have been raised since; whether that counts from before is not promised.
-      return standing.why === 'QoS 0' ? { is: 'waits', choice: 'perhaps' } : standing
+      if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
+      // A crash before had more to repeat than the node had room for: it may not have got to the choice behind that.
+      return session.isAfterCrash && ['superseded', 'over the limit'].includes(standing.why)
+        ? { is: 'waits', choice: 'perhaps' }
+        : standing
   }
 }
 
@@ -134,7 +286,7 @@ export function broughtBySubscribe(
   moment: Moment,
 ): 'must' | 'may' | 'never' {
   const qos = [...granted].filter(([filter]) => matches(filter, event.topic)).map(([, each]) => each)
-  if (qos.length === 0 || event.keep === 'every' || isOver(event, moment.now)) return 'never'
+  if (qos.length === 0 || event.keep === 'every') return 'never'
   const newest = isNewest(event, moment)
   if (newest === 'no') return 'never'
   if (qos.includes(0)) return 'may'
@@ -170,6 +322,8 @@ export function wrongWith(
     packetId: number | undefined
     packetIdElsewhere: number | undefined
     isBroughtBySubscribe: boolean
+    /** A SUBSCRIBE brought it while it was on its way all the same: it comes once more. */
+    isDueBesides: boolean
     /** It was accepted after the log-in of this connection. */
     isNew: boolean
     /** The application got it at QoS 2 before, and gets it now. */
@@ -185,6 +339,7 @@ export function wrongWith(
     wrong.push(`identifier ${packet.packetId}, ${whose} ${packetId ?? packetIdElsewhere}`)
   }
   if (known.isBroughtBySubscribe && packet.retain && !packet.dup) return wrong
+  if (known.isDueBesides && !packet.retain) return wrong
   if (known.isSecondAtQos2) wrong.push('QoS 2 twice')
   if (standing.is === 'never') wrong.push(`must not come: ${standing.why}`)
   if (standing.is === 'may' && standing.isQos0 && packet.qos > 0) wrong.push('more QoS than was granted')
@@ -222,6 +377,7 @@ export function isOutOfOrder(
 }
 
 type Filters = ReadonlyMap<string, Filter>
+type KeepingBounds = Pick<Bounds, 'history' | 'queueLimit'>
 
 /** Whether a filter above QoS 0 was granted before the event. */
 function counts(event: Event, filters: Filters): boolean {
@@ -231,12 +387,12 @@ function counts(event: Event, filters: Filters): boolean {
 }
 
 /** Whether it is the retained value of its topic. */
-function isNewest(event: Event, { now, events }: Moment): 'yes' | 'perhaps' | 'no' {
+function isNewest(event: Event, { events }: Pick<Moment, 'events'>): 'yes' | 'perhaps' | 'no' {
   const newer = events.filter(
     ({ topic, time, number }) =>
       topic === event.topic && (time > event.time || (time === event.time && number > event.number)),
   )
-  if (newer.some((other) => other.accepted === 'yes' && !isOver(other, now))) return 'no'
+  if (newer.some((other) => other.accepted === 'yes')) return 'no'
   return newer.length > 0 ? 'perhaps' : 'yes'
 }
 
@@ -246,7 +402,24 @@ function isOver({ expires }: Event, now: number): boolean {
 
 /** Whether it is certain that it was never on its way. */
 function isUnsent(standing: Standing): boolean {
-  return standing.is === 'waits' && standing.choice === 'newest'
+  return standing.is === 'waits' && (standing.choice === 'newest' || standing.isUnsent === true)
+}
+
+/** Whether it comes again, or may, because of a crash. */
+export function isSentAgain(standing: Standing): boolean {
+  return isRead(standing) || (standing.is === 'acknowledged' && !standing.isKnown)
+}
+
+/** Whether it comes after a crash because the journal has it behind the last word of the node. */
+function isRead(standing: Standing | undefined): boolean {
+  if (standing?.is === 'must') return isRead(standing.before)
+  if (standing?.is === 'waits') return standing.choice === 'all'
+  return standing?.is === 'sent' && standing.isRead === true
+}
+
+/** Whether a session that returns gets it: each control event and report, of other topics the newest. */
+function isAsked(event: Event, moment: Moment): boolean {
+  return event.keep === 'every' || isNewest(event, moment) === 'yes'
 }
 
 /** As MQTT has it [MQTT-4.7.1]. */

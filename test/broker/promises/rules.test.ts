@@ -4,6 +4,8 @@ import {
   type Event,
   eitherWay,
   type Filter,
+  isDue,
+  isKeptNow,
   isOutOfOrder,
   type Standing,
   whenAccepted,
@@ -11,12 +13,23 @@ import {
   whenFiltersChanged,
   whenLeft,
   whenReturned,
+  whenTrimmed,
+  withinLimit,
   wrongWith,
 } from './promises.ts'
 
 /* The rules that sessions are judged by, as tables: a judge that finds nothing wrong proves nothing. */
 
-const every: Event = { number: 5, topic: 'e/1', keep: 'every', time: 50, qos: 1, accepted: 'yes' }
+const every: Event = {
+  number: 5,
+  topic: 'e/1',
+  keep: 'every',
+  time: 50,
+  qos: 1,
+  accepted: 'yes',
+  isKept: true,
+  isWhole: true,
+}
 const latest: Event = { ...every, topic: 'l/1', keep: 'latest' }
 const qos1 = new Map<string, Filter>([['#', { qos: 1, since: 0 }]])
 const qos0 = new Map<string, Filter>([['#', { qos: 0, since: 0 }]])
@@ -24,6 +37,8 @@ const late = new Map<string, Filter>([['#', { qos: 1, since: 6 }]])
 const none = new Map<string, Filter>()
 const waits: Standing = { is: 'waits', choice: 'newest' }
 const sent: Standing = { is: 'sent', isOwed: true }
+const read: Standing = { is: 'sent', isOwed: true, isRead: true }
+const unconflated: Standing = { is: 'waits', choice: 'all' }
 const acknowledged: Standing = { is: 'acknowledged', isKnown: true, at: 100 }
 const short = (standing: Standing) =>
   [standing.is, 'why' in standing && standing.why, 'choice' in standing && standing.choice]
@@ -60,11 +75,95 @@ t.test('left, and come back', async (t) => {
     ['may', whenLeft({ is: 'must' }), latest, [newer]],
     ['must', whenLeft({ is: 'must' }), every, []],
     ['never: QoS 0', whenLeft({ is: 'may', isQos0: true }), every, []],
+    // Not kept, or after a crash not kept as a whole.
+    ['may', waits, { ...every, isKept: false }, []],
+    ['may', sent, { ...latest, isKept: false }, [newer]],
+    ['must', sent, { ...latest, isWhole: false }, [newer]],
+    ['must', read, latest, [newer]],
+    ['may', read, { ...latest, isWhole: false }, [newer]],
+    ['must', read, { ...latest, isWhole: false }, []],
+    ['must', read, { ...every, isWhole: false }, []],
+    ['must', unconflated, latest, [newer]],
+    ['may', unconflated, { ...latest, isWhole: false }, [newer]],
+    ['must', unconflated, { ...every, isWhole: false }, []],
   ]
   for (const [wanted, standing, event, others] of rows) {
-    const found = whenReturned(standing, event, { now: 90, events: [event, ...others] })
+    const found = whenReturned(standing, event, { now: 90, events: [event, ...others] }, false)
     t.equal(short(found), wanted, `${short(standing)} of ${JSON.stringify(event)}`)
   }
+})
+
+t.test('left before it came', async (t) => {
+  const moment = { now: 0, events: [every] }
+  for (const standing of [sent, read, unconflated]) {
+    t.same(whenLeft(whenReturned(standing, every, moment, false)), standing, 'it stands where it stood')
+  }
+  const unsent = { is: 'waits', choice: 'newest, perhaps all', isUnsent: true }
+  t.same(whenLeft({ is: 'must', isUnsent: true }), unsent)
+  t.equal(short(whenReturned(sent, { ...every, isKept: false }, moment, true)), 'must', 'at QoS 2')
+})
+
+t.test('kept', async (t) => {
+  const control: Event = { ...every, expires: 100 }
+  const others = (count: number, like: Event) =>
+    Array.from({ length: count }, (_, n) => ({ ...like, number: 6 + n, time: like.time + 1 + n }))
+  const kept = (event: Event, newer: Event[], now = 50) =>
+    isKeptNow(event, { now, events: [event, ...newer] }, { history: 2, queueLimit: 3 })
+  t.ok(kept(latest, others(1, latest)), 'as history')
+  t.notOk(kept(latest, others(2, latest)))
+  t.ok(kept(latest, others(2, { ...latest, time: 20 })), 'as the retained value')
+  t.ok(kept(latest, others(9, { ...latest, topic: 'l/2' })), 'others are in another stream')
+  t.ok(kept(control, others(2, control)), 'while it is valid')
+  t.notOk(kept(control, others(2, control), 100))
+  t.notOk(kept(control, others(3, control)), 'more are not kept')
+  t.ok(kept(control, others(3, { ...control, expires: 40 })), 'those that have expired do not count')
+  t.ok(kept(every, others(9, every)), 'reports')
+})
+
+t.test('over the limit', async (t) => {
+  const must: Standing = { is: 'must' }
+  const left = (
+    before: Standing[],
+    after: Standing[],
+    queueLimit: number,
+    maxOwed: number,
+    isWhole = true,
+  ) => {
+    const events = before.map(() => ({ isWhole }))
+    const { standings, dropped } = withinLimit(before, after, events, { queueLimit, maxOwed })
+    return [...standings.map(short), dropped.min, dropped.max]
+  }
+  const over = 'never: over the limit'
+  const three = [must, must, must]
+  t.same(left([waits, waits, waits], three, 3, 9), ['must', 'must', 'must', 0, 0])
+  t.same(left([waits, waits, waits], three, 2, 9), [over, 'must', 'must', 1, 1])
+  t.same(left([waits, waits, waits], three, 9, 2), [over, 'must', 'must', 1, 1])
+  t.same(
+    left([sent, waits, waits], three, 2, 9),
+    ['must', 'must', 'must', 0, 0],
+    'what was sent does not count',
+  )
+  t.same(left([sent, waits, waits], three, 9, 2), ['must', over, 'must', 1, 1], 'but with all')
+  t.same(left([sent, sent, sent], three, 1, 1), ['must', 'must', 'must', 0, 0], 'and is never dropped')
+  t.same(left([waits, waits, waits], [must, { is: 'may' }, must], 2, 9), ['may', 'may', 'must', 0, 1])
+  const again = [unconflated, unconflated, unconflated]
+  t.same(left(again, three, 1, 1), ['must', 'must', 'must', 0, 0], 'after a crash nothing is dropped')
+  t.same(left(again, three, 1, 1, false), ['may', 'may', 'may', 0, 0], 'as long as the journal is whole')
+})
+
+t.test('trimmed while the client holds back acknowledgements', async (t) => {
+  const behind = whenTrimmed({ is: 'must' })
+  const newer = { ...latest, number: 6, time: 60 }
+  const due = (standing: Standing, event: Event, others: Event[] = [], now = 50) =>
+    isDue(standing, event, { now, events: [event, ...others] })
+  t.ok(due({ is: 'must' }, latest, [newer]))
+  t.notOk(due(behind, latest, [newer]), 'only the newest comes')
+  t.ok(due(behind, latest))
+  t.ok(due(behind, every), 'and each control event')
+  t.notOk(due(behind, { ...every, expires: 50 }), 'but what has expired')
+  t.notOk(due({ is: 'must' }, { ...every, isKept: false }))
+  const inFlight = whenTrimmed({ is: 'must', before: { is: 'sent', isOwed: true } })
+  t.ok(due(inFlight, latest, [newer]), 'what was in flight at the log-in')
 })
 
 t.test('filters removed', async (t) => {
@@ -75,21 +174,21 @@ t.test('filters removed', async (t) => {
 })
 
 t.test('crashed', async (t) => {
-  const session = { filters: qos1, wasConnected: true, cameBySubscribe: false, wasQos2: false }
+  const session = { filters: qos1, wasConnected: true, isAfterCrash: false }
   const after = (standing: Standing, fields: Partial<typeof session> = {}, since = 0) =>
     whenCrashed(standing, latest, { ...session, ...fields }, (at) => at > since)
   t.equal(short(after({ is: 'must' })), 'waits: all')
-  t.same(after(sent), sent)
-  t.same(after(sent, { filters: none }), { is: 'sent', isOwed: false })
-  t.same(after(sent, { filters: none, wasQos2: true }), sent)
+  t.same(after(sent), read)
+  t.same(after(sent, { filters: none }), read)
+  t.same(after({ is: 'must', before: { is: 'sent', isOwed: true } }), sent)
+  t.equal(short(after({ is: 'never', why: 'superseded' })), 'never: superseded')
+  t.equal(short(after({ is: 'never', why: 'superseded' }, { isAfterCrash: true })), 'waits: perhaps')
   t.same(after(acknowledged), { ...acknowledged, isKnown: false }, 'within the last second')
   t.same(after(acknowledged, {}, 100), acknowledged, 'before')
   t.same(after(waits, { wasConnected: true }), waits)
   t.equal(short(after(waits, { wasConnected: false })), 'waits: newest, perhaps all')
-  const all = whenReturned({ is: 'waits', choice: 'all' }, latest, {
-    now: 0,
-    events: [latest, { ...latest, number: 6, time: 60 }],
-  })
+  const newer = { ...latest, number: 6, time: 60 }
+  const all = whenReturned({ is: 'waits', choice: 'all' }, latest, { now: 0, events: [latest, newer] }, false)
   t.equal(short(all), 'must', 'unconflated')
 })
 
@@ -102,7 +201,7 @@ t.test('brought by SUBSCRIBE', async (t) => {
   t.equal(brings(sent, latest, 0), 'may')
   t.equal(brings(acknowledged, every, 1, '#'), 'never')
   t.equal(brings(acknowledged, latest, 1, 'e/+'), 'never')
-  t.equal(brings(acknowledged, { ...latest, expires: 90 }), 'never')
+  t.equal(brings(acknowledged, { ...latest, expires: 90 }), 'must', 'however old it is')
 })
 
 t.test('at the same time as something else', async (t) => {
@@ -122,6 +221,7 @@ t.test('a PUBLISH', async (t) => {
     packetId: undefined,
     packetIdElsewhere: undefined,
     isBroughtBySubscribe: false,
+    isDueBesides: false,
     isNew: true,
     isSecondAtQos2: false,
   }
@@ -142,6 +242,7 @@ t.test('a PUBLISH', async (t) => {
     [['QoS 2 twice', 'QoS 2 of 1'], { qos: 2 }, { isSecondAtQos2: true }],
     [['retain, and no SUBSCRIBE'], { retain: true }, {}],
     [[], { retain: true }, { isBroughtBySubscribe: true, received: 1, standing: acknowledged }],
+    [[], {}, { isDueBesides: true, received: 1, receivedHere: true, standing: acknowledged }],
   ]
   for (const [wanted, sentAs, knownAs] of rows) {
     const found = wrongWith({ ...packet, ...sentAs }, every, { ...known, ...knownAs })

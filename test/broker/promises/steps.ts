@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import type { Bounds } from './promises.ts'
 
 export const filters = ['#', 'latest/+', 'latest/1', 'every/#', 'every/1', '+/1', '+/2'] as const
 export const topics = ['latest/1', 'latest/2', 'every/1', 'every/2'] as const
@@ -19,6 +20,8 @@ export type Step =
   /** After so many turns of the event loop. */
   | { act: 'crash'; node: number; turns: number }
   | { act: 'pass'; minutes: number }
+  /** What is no longer kept is removed, in so many pieces; the next step comes when that is done, or at once. */
+  | { act: 'trim'; times: number; waits: boolean }
   /** Longer than a node may forget. */
   | { act: 'pause' }
 
@@ -30,10 +33,11 @@ export interface Draft {
   qos: 1 | 2
 }
 
-/** What happens to so many sessions on so many nodes. */
+/** What happens to so many sessions on so many nodes, which keep so much. */
 export interface Sequence {
   nodes: number
   sessions: number
+  bounds: Bounds
   steps: Step[]
 }
 
@@ -71,21 +75,59 @@ const anything = fc.oneof(
   { weight: 1, arbitrary: step('unsubscribe', { who, filter }) },
   { weight: 4, arbitrary: leave },
   { weight: 5, arbitrary: comeBack },
-  { weight: 1, arbitrary: step('hold', { who }) },
+  { weight: 2, arbitrary: step('hold', { who }) },
   { weight: 2, arbitrary: step('acknowledge', { who, which }) },
   { weight: 1, arbitrary: step('end', { who, node }) },
   { weight: 2, arbitrary: step('crash', { node, turns: fc.nat(12) }) },
   { weight: 1, arbitrary: step('pass', { minutes: fc.integer({ min: 1, max: 2 }) }) },
+  {
+    weight: 3,
+    arbitrary: step('trim', {
+      times: fc.integer({ min: 1, max: 3 }),
+      waits: fc.constantFrom(true, true, false),
+    }),
+  },
 )
+
+const ample: Bounds = {
+  ...{ windowBytes: 64 * 1024 * 1024, history: 100, queueLimit: 1_000 },
+  ...{ maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 },
+}
+
+/** So little that a few messages reach it. */
+const little: fc.Arbitrary<Bounds> = fc
+  .record({
+    history: fc.constantFrom(0, 2, 100),
+    queueLimit: fc.constantFrom(2, 5, 1_000),
+    ofSessions: fc.constantFrom(
+      { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 },
+      { maxOwed: 8, inFlightWindow: 2, maxInFlight: 5 },
+      { maxOwed: 4, inFlightWindow: 1, maxInFlight: 2 },
+      { maxOwed: 4, inFlightWindow: 4, maxInFlight: 4 },
+    ),
+  })
+  .map(({ ofSessions, ...rest }) => ({ windowBytes: 1, ...rest, ...ofSessions }))
+
+const bounds = fc.oneof({ weight: 1, arbitrary: fc.constant(ample) }, { weight: 3, arbitrary: little })
 
 /** Sequences on one node or two. They begin with one session that has filters, or two. */
 export const sequences: fc.Arbitrary<Sequence> = fc
   .record({
     nodes: fc.constantFrom(1, 1, 2),
+    bounds,
     first: fc.array(fc.tuple(comeBack, subscribe), { minLength: 1, maxLength: 2 }),
     rest: fc.array(anything, { minLength: 3, maxLength: 24, size: 'max' }),
   })
-  .map(({ nodes, first, rest }) => {
+  .map(({ nodes, bounds, first, rest }) => {
+    // The hub publishes at QoS 1: what a session may be owed bounds no other.
+    const isAtQos1 = bounds.maxOwed < ample.maxOwed
+    const played = isAtQos1 ? rest.map(atQos1) : rest
     const visits = first.flatMap((visit, who) => visit.map((step): Step => ({ ...step, who }) as Step))
-    return { nodes, sessions: 2, steps: [...visits, ...rest] }
+    return { nodes, sessions: 2, bounds, steps: [...visits, ...played] }
   })
+
+function atQos1(step: Step): Step {
+  return step.act === 'publish'
+    ? { ...step, drafts: step.drafts.map((draft) => ({ ...draft, qos: 1 })) }
+    : step
+}

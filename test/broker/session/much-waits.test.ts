@@ -1,14 +1,23 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
 import type { Message } from '../../../event/message.ts'
-import { createOnlyNode } from '../../../store/nodes/nodes.ts'
 import type { Store } from '../../../store/store.ts'
-import { openBroker, type Peer, peer, publishes, subscriber } from '../../conformance/peers.ts'
-import { createSharedSpace } from '../../shared-store.ts'
+import { openBroker, peer, publishes, subscriber } from '../../conformance/peers.ts'
+import {
+  acknowledgeAll,
+  leave,
+  many,
+  message,
+  openHub,
+  persistent,
+  returning,
+  title,
+  withoutProgress,
+} from './crashing-hub.ts'
 
 /* What a session gets when much waits for it, or its messages are large. */
-
-const persistent = { clean: false }
 
 t.test('large messages reach a client that comes back, in one connection', async (t) => {
   const { start } = openHub(t)
@@ -22,6 +31,43 @@ t.test('large messages reach a client that comes back, in one connection', async
     publishes(client).map(({ topic }) => topic),
     Array.from({ length: 40 }, (_, n) => `e/${n}`),
   )
+})
+
+t.test('clients that come back to large events and read slowly do not fill the node', async (t) => {
+  const broker = await openBroker(t, { limits: { outgoingBuffer: 1024 * 1024 } })
+  const names = Array.from({ length: 6 }, (_, n) => `c${n}`)
+  for (const name of names) await leave(await subscriber(t, broker, name, { 'radio/#': 1 }, persistent))
+  const large = 'x'.repeat(400_000)
+  const livestreams = 50
+  for (let n = 0; n < livestreams; n++) {
+    await broker.broker.distribute([
+      { ...title(`${n} ${large}`, n), topic: `radio/${n}/track`, stream: `${n}` },
+    ])
+  }
+  const before = bytesInUse()
+  const waiting = []
+  for (const name of names) {
+    const client = await peer(t, broker, name, persistent)
+    client.socket.pause()
+    waiting.push(client)
+  }
+  let most = 0
+  for (const [index, client] of waiting.entries()) {
+    acknowledgeAll(client)
+    client.socket.resume()
+    await client.next('publish', livestreams - 1)
+    const received = publishes(client).map(({ topic, payload }) => [topic, payload.length])
+    t.same(
+      received,
+      Array.from({ length: livestreams }, (_, n) => [`radio/${n}/track`, `${n} ${large}`.length]),
+    )
+    client.packets.length = 0
+    if (index < waiting.length / 2) most = Math.max(most, bytesInUse() - before)
+    const { dropped } = (await broker.broker.session(`c${index}`)) ?? {}
+    t.equal(dropped, 0)
+  }
+  // All that waits for them would be 20 MB for each.
+  t.ok(most < 45 * 1024 * 1024, `${Math.round(most / 1024 / 1024)} MiB`)
 })
 
 t.test('after a crash with more than a session may be owed', async (t) => {
@@ -207,73 +253,16 @@ t.test('what a log-in loses is counted once, though it is tried again', async (t
   t.match(values, [{ value: 5, labels: { reason: 'queue-limit' } }])
 })
 
-/** A hub whose node can crash: another one goes on with what is stored. */
-function openHub(t: Test) {
-  const space = createSharedSpace()
-  const directory = t.testdir()
-  let cut = () => {}
-  let run = 0
-  return {
-    async start(options: Parameters<typeof openBroker>[1] = {}) {
-      const store = space.open()
-      cut = () => store.cut()
-      const node = { store, nodes: createOnlyNode(`run ${++run}`) }
-      return openBroker(t, { directory, node, ...options })
-    },
-    crash: () => cut(),
-  }
-}
-
-/** A client that logs in again, and acknowledges everything. */
-async function returning(t: Test, broker: Awaited<ReturnType<typeof openBroker>>, clientId: string) {
-  const client = await peer(t, broker, clientId, persistent)
-  acknowledgeAll(client)
-  return client
-}
-
-function acknowledgeAll(client: Peer): void {
-  let acknowledged = 0
-  const acknowledge = () => {
-    for (const { messageId = 0 } of publishes(client).slice(acknowledged)) {
-      client.send({ cmd: 'puback', messageId })
-      acknowledged++
-    }
-  }
-  acknowledge()
-  client.socket.on('data', acknowledge)
-}
-
-async function leave(client: Peer): Promise<void> {
-  client.send({ cmd: 'disconnect' })
-  await client.closed()
+/** Outside of the heap, where payloads are. */
+function bytesInUse(): number {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  return process.memoryUsage().arrayBuffers
 }
 
 async function hasAny(store: Store, prefix: string): Promise<boolean> {
   for await (const _entry of store.range(prefix)) return true
   return false
-}
-
-/** The value of the node is not stored: a crash forgets what was acknowledged since the log-in. */
-function withoutProgress(store: Store): Store {
-  const isProgress = (change: object) => 'put' in change && String(change.put).startsWith('progress/')
-  return {
-    ...store,
-    commit: (changes, underway) =>
-      changes.some(isProgress) ? Promise.reject(new Error('not now')) : store.commit(changes, underway),
-  }
-}
-
-function message(topic: string, payload: string): Message {
-  return { topic, payload: Buffer.from(payload), qos: 1, queue: { keep: 'every' } }
-}
-
-function many(count: number, topic: string): Message[] {
-  return Array.from({ length: count }, (_, n) => message(`${topic}/${n}`, `${n}`))
-}
-
-function title(payload: string, time: number): Message {
-  const rules = { retained: { slot: '', time }, queue: { keep: 'latest' as const, time } }
-  return { ...message('radio/x/track', payload), stream: 'x', ...rules }
 }
 
 function text(payload: string, time: number, expires: number): Message {
