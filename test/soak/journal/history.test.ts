@@ -145,36 +145,40 @@ onEachStore('one event is shown with its report, and where it went', async (t, s
     await t.rejects(hub.ask('events.show', { id: id === '1' ? '0' : id }), /there is no event/)
 })
 
-onEachStore('of a refused event the first 4,096 bytes are kept, and sent to nobody', async (t, store) => {
-  const { hub, studio } = await startStudio(t, store)
-  const bytes = Buffer.from([0xff, 0x00, 0x80, 0x7b])
-  const long = JSON.stringify({ title: `${'x'.repeat(4_085)}ä${'x'.repeat(2_000)}` })
-  for (const payload of [Buffer.from(long), bytes]) {
-    t.match(await studio.publish(payload), { outcome: 'invalid' })
-    const raw = studio.received.all.at(-1)?.payload.toString() ?? ''
-    t.equal(JSON.stringify(JSON.parse(raw)), raw, 'the feedback ends with the report')
-  }
-  const { events } = await list(hub, { institution: own })
-  const [second, first] = await Promise.all(
-    events.map(({ position }) => hub.ask<{ refused: unknown }>('events.show', { id: String(position) })),
-  )
-  t.same(second?.refused, { bytes: 4, isWhole: true, base64: bytes.toString('base64') })
-  t.same(first?.refused, {
-    bytes: Buffer.byteLength(long),
-    isWhole: false,
-    text: Buffer.from(long).subarray(0, 4_095).toString(),
-  })
+onStore(
+  'embedded',
+  'of a refused event the first 4,096 bytes are kept, and sent to nobody',
+  async (t, store) => {
+    const { hub, studio } = await startStudio(t, store)
+    const bytes = Buffer.from([0xff, 0x00, 0x80, 0x7b])
+    const long = JSON.stringify({ title: `${'x'.repeat(4_085)}ä${'x'.repeat(2_000)}` })
+    for (const payload of [Buffer.from(long), bytes]) {
+      t.match(await studio.publish(payload), { outcome: 'invalid' })
+      const raw = studio.received.all.at(-1)?.payload.toString() ?? ''
+      t.equal(JSON.stringify(JSON.parse(raw)), raw, 'the feedback ends with the report')
+    }
+    const { events } = await list(hub, { institution: own })
+    const [second, first] = await Promise.all(
+      events.map(({ position }) => hub.ask<{ refused: unknown }>('events.show', { id: String(position) })),
+    )
+    t.same(second?.refused, { bytes: 4, isWhole: true, base64: bytes.toString('base64') })
+    t.same(first?.refused, {
+      bytes: Buffer.byteLength(long),
+      isWhole: false,
+      text: Buffer.from(long).subarray(0, 4_095).toString(),
+    })
 
-  const away = await hub.publisher([own])
-  const reader = await connect(t, hub, away, { clientId: 'away', clean: false })
-  await reader.client.subscribeAsync(`feedback/${own}`, { qos: 1 })
-  await reader.client.endAsync()
-  await studio.publish(bytes)
-  const back = await connect(t, hub, away, { clientId: 'away', clean: false })
-  t.match((await back.received.until(() => true)).json, { outcome: 'invalid' })
-})
+    const away = await hub.publisher([own])
+    const reader = await connect(t, hub, away, { clientId: 'away', clean: false })
+    await reader.client.subscribeAsync(`feedback/${own}`, { qos: 1 })
+    await reader.client.endAsync()
+    await studio.publish(bytes)
+    const back = await connect(t, hub, away, { clientId: 'away', clean: false })
+    t.match((await back.received.until(() => true)).json, { outcome: 'invalid' })
+  },
+)
 
-onEachStore('a denied publish is kept for each institution of its publisher', async (t, store) => {
+onStore('embedded', 'a denied publish is kept for each institution of its publisher', async (t, store) => {
   const hub = await startTestHub(t, store)
   const { client } = await connect(t, hub, await hub.publisher([own, other]))
   await client.publishAsync('radio/nonsense', JSON.stringify(playing(livestream)), { qos: 1 })
@@ -222,7 +226,7 @@ onEachStore('events over HTTPS are in the history, with what was refused of them
   t.equal(studio.received.all.length, before + 1, 'nothing of it is sent as feedback')
 })
 
-onEachStore('without HUB_HISTORY, what is asked is what readers still need', async (t, store) => {
+onStore('embedded', 'without HUB_HISTORY, what is asked is what readers still need', async (t, store) => {
   const { hub, studio } = await startStudio(t, { ...store, HUB_HISTORY: '0' })
   const { id } = await studio.publish(playing(livestream, { title: 'One' }))
   t.same(titles(await list(hub, { livestream: livestream.id })), ['One'])
@@ -277,7 +281,7 @@ onEachStore('events are followed as they are decided', async (t, store) => {
   t.match(await elsewhere(), { title: 'Two' })
 })
 
-onEachStore('what is asked wrongly is named', async (t, store) => {
+onStore('embedded', 'what is asked wrongly is named', async (t, store) => {
   const { hub } = await startStudio(t, store)
   const wrong: [Record<string, unknown>, RegExp][] = [
     [{}, /livestream or institution must be given/],

@@ -4,24 +4,24 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { createTakeOver } from '../../broker/take-over.ts'
-import { formerWork } from '../../delivery/queue/former-work.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
-import type { Store } from '../../store/store.ts'
-import { formatKey } from '../../store/stored-value.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { control, stations } from '../events.ts'
+import { createTakeOver } from '../../../broker/take-over.ts'
+import { formerWork } from '../../../delivery/queue/former-work.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+import type { Store } from '../../../store/store.ts'
+import { formatKey } from '../../../store/stored-value.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { control, stations } from '../../events.ts'
 import {
   type FormerStore,
   fillDirectory,
   fillRedis,
   readFormerStore,
   withWorkFor,
-} from '../former-release.ts'
-import { rawClient } from '../raw-client.ts'
-import { pushing, startReceiver } from '../receiver.ts'
-import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
-import { onEachStore, openStoreOf, type StoreSettings } from '../stores.ts'
+} from '../../former-release.ts'
+import { rawClient } from '../../raw-client.ts'
+import { pushing, startReceiver } from '../../receiver.ts'
+import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore, openStoreOf, type StoreSettings } from '../../stores.ts'
 
 const waiting = ['waiting 0', 'waiting 1', 'waiting 2', 'track 2', ...Array(7).fill('shared later')]
 const owed = ['shared', 'sent 0', 'sent 1', 'sent 2', ...waiting, 'waiting 3', 'reported', 'once']
