@@ -6,7 +6,7 @@ import { connectPublisher } from '../clients.ts'
 import { control, institutions, playing, station } from '../events.ts'
 import { pushing, startReceiver } from '../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
-import { onEachStore } from '../stores.ts'
+import { onStore } from '../stores.ts'
 
 /*
  * `hubctl events show` says which webhook and which plugin target got an event, and which did not.
@@ -14,39 +14,43 @@ import { onEachStore } from '../stores.ts'
 const [own = ''] = institutions
 const livestream = station()
 
-onEachStore('an event is shown with what became of it at webhooks and plugin targets', async (t, store) => {
-  const home = await temporaryDirectory(t)
-  const receiver = await startReceiver(t, home)
-  receiver.behave(({ path }) => (path === '/broken' ? 500 : 201))
-  const plugins = [{ type: 'dts', autoEnable: true, url: receiver.url('/plugin') }]
-  const env = { ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { plugins }) }
-  const hub = await startTestHub(t, env, join(home, 'hub'))
-  const api = await openApi(t, hub)
-  const { token } = await addUser(hub, api, own)
-  const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
-  const before = await studio.publish(playing(livestream, { title: 'Makes the topic' }))
-  const subscribe = async (path: string) => {
-    const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
-    const sent = { token, body: { ...body, url: receiver.url(path) } }
-    return String((await api.call('POST', '/subscriptions', sent)).json.name)
-  }
-  const [good, broken] = [await subscribe('/hook'), await subscribe('/broken')]
-  const { id } = await studio.publish(playing(livestream, { title: 'One' }))
-  const later = await studio.publish(playing(livestream, { title: 'Two' }))
-  const traffic = await studio.publish(control(livestream))
+onStore(
+  'embedded',
+  'an event is shown with what became of it at webhooks and plugin targets',
+  async (t, store) => {
+    const home = await temporaryDirectory(t)
+    const receiver = await startReceiver(t, home)
+    receiver.behave(({ path }) => (path === '/broken' ? 500 : 201))
+    const plugins = [{ type: 'dts', autoEnable: true, url: receiver.url('/plugin') }]
+    const env = { ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { plugins }) }
+    const hub = await startTestHub(t, env, join(home, 'hub'))
+    const api = await openApi(t, hub)
+    const { token } = await addUser(hub, api, own)
+    const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    const before = await studio.publish(playing(livestream, { title: 'Makes the topic' }))
+    const subscribe = async (path: string) => {
+      const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
+      const sent = { token, body: { ...body, url: receiver.url(path) } }
+      return String((await api.call('POST', '/subscriptions', sent)).json.name)
+    }
+    const [good, broken] = [await subscribe('/hook'), await subscribe('/broken')]
+    const { id } = await studio.publish(playing(livestream, { title: 'One' }))
+    const later = await studio.publish(playing(livestream, { title: 'Two' }))
+    const traffic = await studio.publish(control(livestream))
 
-  const deliveries = async (asked: string | null) =>
-    (await hub.ask<{ deliveries: EventDelivery[] }>('events.show', { id: asked })).deliveries
-  const states = async (asked: string | null) =>
-    Object.fromEntries((await deliveries(asked)).map(({ queue, state }) => [queue, state]))
-  const expected = { [good]: 'delivered', [broken]: 'retrying', 'plugins.dts': 'delivered' }
-  await hub.until(async () => JSON.stringify(await states(id)) === JSON.stringify(expected))
-  t.match(
-    (await deliveries(id)).find(({ queue }) => queue === broken),
-    { target: receiver.url('/broken'), attempts: [{ messageId: id, status: 500, reason: String }] },
-  )
-  await hub.until(async () => (await states(later.id))[good] === 'delivered')
-  t.equal((await states(later.id))[broken], 'waiting', 'behind the one that is tried again')
-  t.same(await states(before.id), { 'plugins.dts': 'delivered' }, 'subscriptions of later do not count')
-  t.same(await states(traffic.id), {}, 'webhooks get track events only')
-})
+    const deliveries = async (asked: string | null) =>
+      (await hub.ask<{ deliveries: EventDelivery[] }>('events.show', { id: asked })).deliveries
+    const states = async (asked: string | null) =>
+      Object.fromEntries((await deliveries(asked)).map(({ queue, state }) => [queue, state]))
+    const expected = { [good]: 'delivered', [broken]: 'retrying', 'plugins.dts': 'delivered' }
+    await hub.until(async () => JSON.stringify(await states(id)) === JSON.stringify(expected))
+    t.match(
+      (await deliveries(id)).find(({ queue }) => queue === broken),
+      { target: receiver.url('/broken'), attempts: [{ messageId: id, status: 500, reason: String }] },
+    )
+    await hub.until(async () => (await states(later.id))[good] === 'delivered')
+    t.equal((await states(later.id))[broken], 'waiting', 'behind the one that is tried again')
+    t.same(await states(before.id), { 'plugins.dts': 'delivered' }, 'subscriptions of later do not count')
+    t.same(await states(traffic.id), {}, 'webhooks get track events only')
+  },
+)

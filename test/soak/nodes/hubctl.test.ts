@@ -191,9 +191,10 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
-    // Those are in pushes.test.ts, and test/nodes/history.test.ts.
+    // Those are in pushes, history and paused.test.ts, beside this file.
     const ofEvents = ['events.list', 'events.show', 'events.slow', 'events.tail']
-    const elsewhere = ['queues.dead-letters', 'queues.replay', ...ofEvents]
+    const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show'].map((one) => `subscriptions.${one}`)
+    const elsewhere = ['queues.dead-letters', 'queues.replay', ...ofEvents, ...ofSubscriptions]
     t.same([...asked, ...elsewhere].sort(), commands.map(({ asks }) => asks).sort(), 'no command is missing')
   })
 })

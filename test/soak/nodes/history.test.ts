@@ -1,13 +1,13 @@
 import t from 'tap'
-import type { EventRow } from '../../journal/history/event-row.ts'
-import type { Page } from '../../journal/history/history.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { institutions, playing, station } from '../events.ts'
-import { followEvents } from '../follow-events.ts'
-import { withoutRedis } from '../redis-server.ts'
-import { startTestHub } from '../start-hub.ts'
-import { onStore } from '../stores.ts'
-import { startFleet } from './fleet.ts'
+import type { EventRow } from '../../../journal/history/event-row.ts'
+import type { Page } from '../../../journal/history/history.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { followEvents } from '../../follow-events.ts'
+import { startFleet } from '../../nodes/fleet.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { onStore } from '../../stores.ts'
 
 /*
  * Whichever node is asked, it tells what became of the events of all, also of one that was killed.

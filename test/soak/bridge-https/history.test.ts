@@ -1,9 +1,9 @@
 import type { Test } from 'tap'
+import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, serviceOf, station } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
-import { onEachStore, type StoreSettings } from '../../stores.ts'
-import { addUser, openApi } from '../api.ts'
+import { onStore, type StoreSettings } from '../../stores.ts'
 
 /*
  * GET /livestreams/{id}/events and GET /events/{id} (design.md §9).
@@ -22,7 +22,7 @@ async function start(t: Test, store: StoreSettings) {
   return { hub, api, studio, stranger, get }
 }
 
-onEachStore('the events of a livestream are listed by page', async (t, store) => {
+onStore('embedded', 'the events of a livestream are listed by page', async (t, store) => {
   const { studio, stranger, get } = await start(t, store)
   const sent = [
     playing(livestream, { title: 'One' }),
@@ -49,7 +49,7 @@ onEachStore('the events of a livestream are listed by page', async (t, store) =>
   t.match((await get(eventsOf(station(0, 2).id))).json, { events: [], next: null }, 'nothing was published')
 })
 
-onEachStore('an institution asks what became of its events', async (t, store) => {
+onStore('embedded', 'an institution asks what became of its events', async (t, store) => {
   const { hub, api, studio, stranger, get } = await start(t, store)
   const report = await studio.publish(playing(livestream, { title: 'One' }))
   const { status, json } = await get(`/events/${report.id}`)
@@ -77,7 +77,7 @@ onEachStore('an institution asks what became of its events', async (t, store) =>
   )
 })
 
-onEachStore('who may ask, and for what', async (t, store) => {
+onStore('embedded', 'who may ask, and for what', async (t, store) => {
   const { hub, api, get } = await start(t, store)
   const publisher = await addUser(hub, api, own, { permissions: ['publish'] })
   const subscriber = await addUser(hub, api, own, { permissions: ['subscribe'] })
