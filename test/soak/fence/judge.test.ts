@@ -31,17 +31,14 @@ t.test('an event is owed where a filter was granted all the time until it was ac
   const { acknowledgedAt: _never, ...unacknowledged } = event('e', 100)
   const lost = ['s misses e of radio/x/control']
   t.same(missing(session([[50, 'granted']]), sent), lost)
-  t.same(
-    missing(
-      session([
-        [50, 'granted'],
-        [200, 'unknown'],
-        [210, 'removed'],
-      ]),
-      sent,
-    ),
-    lost,
-  )
+  const unsubscribed = (at: number) =>
+    session([
+      [50, 'granted'],
+      [at, 'unknown'],
+      [at + 10, 'removed'],
+    ])
+  t.same(missing(unsubscribed(31_000), sent), lost, 'it was begun before the UNSUBSCRIBE')
+  t.same(missing(unsubscribed(200), sent), [], 'an UNSUBSCRIBE ends what was not begun')
   t.same(missing(session([[50, 'granted']], [['e', 150]]), sent), [])
   t.same(missing(session([[105, 'granted']]), sent), [], 'granted too late')
   t.same(

@@ -43,6 +43,9 @@ export interface SessionRecord {
   received: { marker: string; at: number; isRetained: boolean; isDuplicate: boolean; connection: number }[]
 }
 
+/** So long after an event was acknowledged every connected session was sent it, milliseconds: also through faults. */
+const begunMs = 30_000
+
 /** Acknowledged events that a session should have got, and did not. */
 export function missing(session: SessionRecord, sent: readonly Sent[]): string[] {
   const got = new Set(session.received.map(({ marker }) => marker))
@@ -58,14 +61,21 @@ function due(sent: readonly Sent[]): Sent[] {
   return sent.filter((event) => event.kind === 'control' || newest.get(event.topic) === event)
 }
 
-/** Whether one filter was granted all the time while the event was published, and the session has not ended since. */
+/**
+ * Whether one filter was granted all the time while the event was published, and the session has not ended since. An
+ * UNSUBSCRIBE ends what was not begun (journal.md, "A return").
+ */
 function isOwed(session: SessionRecord, event: Sent): boolean {
   const { sentAt, acknowledgedAt } = event
   if (acknowledgedAt === undefined || session.endedAt.some((at) => at >= sentAt)) return false
   return filtersFor(session, event.topic).some((filter) => {
-    const states = session.filters.filter((state) => state.filter === filter && state.at <= acknowledgedAt)
-    const during = states.filter(({ at }) => at > sentAt)
-    return during.length === 0 && states.at(-1)?.state === 'granted'
+    const states = session.filters.filter((state) => state.filter === filter)
+    const before = states.findLast(({ at }) => at <= sentAt)
+    const isChanged = states.some(({ at }) => at > sentAt && at <= acknowledgedAt)
+    const isEnded = states.some(
+      ({ at, state }) => at > acknowledgedAt && at < acknowledgedAt + begunMs && state !== 'granted',
+    )
+    return before?.state === 'granted' && !isChanged && !isEnded
   })
 }
 
