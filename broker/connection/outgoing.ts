@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls'
 /** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more than this is on its way, bytes. */
-const maxPaceBytes = 128 * 1024
+const maxPaceBytes = 16 * 1024
 /** What a small packet costs beside its bytes: a million answers of two bytes are not two megabytes. */
 const writeCostBytes = 64
 

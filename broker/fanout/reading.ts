@@ -133,7 +133,9 @@ export function createReading(parts: {
     if (type !== packetType.pubrec) {
       session.inFlight.delete(packetId)
       if (typeof flight === 'object' && flight.qos === 2) outgoing.finished(session, flight.position)
-      if (!session.clean && !session.isLive) void read(session)
+      // Half a window at once: for each acknowledgement one message would be read.
+      const hasRoom = session.inFlight.size <= inFlightWindow / 2
+      if (!session.clean && !session.isLive && hasRoom) void read(session)
     } else if (typeof flight === 'object') void release(session, flight, packetId)
     else {
       session.inFlight.set(packetId, 'released')
