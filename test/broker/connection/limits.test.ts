@@ -213,5 +213,6 @@ t.test('of a client that may never publish nothing is kept that waits', async (t
     clients.some(({ isClosed }) => isClosed),
     'nothing has to give way',
   )
-  t.same(sizes, [0, 0, 0], 'it is decided without its payload, and at the rate of the credential')
+  t.same(new Set(sizes), new Set([0]), 'it is decided without its payload')
+  t.ok(sizes.length < 50, `at the rate of the credential: ${sizes.length} of 100`)
 })
