@@ -8,7 +8,7 @@ import type { Message } from '../../../event/message.ts'
 import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode } from '../../../store/nodes/nodes.ts'
 import { watched } from '../../../store/watched.ts'
-import { startPlainBroker } from '../../plain-broker.ts'
+import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 import { type Bounds, type Event, streamOf } from './promises.ts'
 import { createWire } from './wire.ts'
@@ -43,9 +43,8 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     /** Removes a piece of what is no longer kept. Never rejects. */
     async trim(): Promise<void> {
       for (const { broker } of [...nodes]) {
-        const trimmed = broker.retained.sweep().then(() => broker.trimming.sweep())
         // A node that has crashed does nothing any more.
-        await trimmed.catch(() => undefined)
+        await trimOn(broker).catch(() => undefined)
       }
     },
 
@@ -74,6 +73,13 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       await Promise.allSettled(abandoned)
       rmSync(directory, { recursive: true, force: true })
     },
+  }
+
+  /** The window moves on with what is accepted. Nobody subscribes to that. */
+  async function trimOn({ distribute, retained, trimming }: PlainBroker['broker']): Promise<void> {
+    await distribute([{ topic: '$behind', payload: Buffer.from(''), qos: 0, queue: { keep: 'every' } }])
+    await retained.sweep()
+    await trimming.sweep()
   }
 
   async function startAll() {

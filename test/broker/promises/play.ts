@@ -66,7 +66,7 @@ interface Session {
   /** Events in flight, by identifier. */
   inFlight: Map<number, number>
   order: Arrival[]
-  /** What was on its way at a SUBSCRIBE: by the old filters, by the new ones, or both. */
+  /** What was on its way at a SUBSCRIBE or UNSUBSCRIBE: by the old filters, by the new ones, or both. */
   raced: Set<number>
   /** It came back after a crash, when it came back last. */
   isAfterCrash: boolean
@@ -191,7 +191,9 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       )
       const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
       for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
-      if (before.some(({ is }) => is === 'must')) session.dropped.max = Infinity
+      // That it fell behind is counted, whether or not there was anything for it.
+      const isWaiting = before.some(({ is }) => is === 'must') || session.brought.size > 0
+      if (isWaiting || isFull(session)) session.dropped.max = Infinity
     }
   }
 
@@ -214,7 +216,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)
       session.dropped.min += limited.dropped.min
-      session.dropped.max += limited.dropped.max + returned.filter(isLostPerhaps).length
+      session.dropped.max +=
+        limited.dropped.max + returned.filter(isLostPerhaps).length + session.brought.size
       change(
         session,
         (_, { number }) => standingIn(limited, number),
@@ -259,7 +262,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     const before = session.copies.map(({ standing }) => standing)
     const limits = { queueLimit: Infinity, maxOwed: bounds.maxOwed }
     const left = withinLimit(before, before.map(whenLeft), events, limits)
-    session.dropped.max += left.dropped.max
+    session.dropped.max += left.dropped.max + session.brought.size
     change(
       session,
       (_, { number }) => standingIn(left, number),
@@ -304,10 +307,12 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         session.filters = filters
       },
     )
-    session.raced = new Set(
-      events.filter(({ accepted }) => accepted === 'not yet').map(({ number }) => number),
-    )
+    noteRaced(session)
     await session.listener.subscribe(granted)
+  }
+
+  function noteRaced({ raced }: Session): void {
+    for (const { accepted, number } of events) if (accepted === 'not yet') raced.add(number)
   }
 
   async function unsubscribe(session: Session, filter: string): Promise<void> {
@@ -319,6 +324,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         event.accepted === 'not yet' ? standing : whenFiltersChanged(standing, event, filters),
       () => void session.filters.delete(filter),
     )
+    noteRaced(session)
     await session.listener.unsubscribe(filter)
   }
 
@@ -342,8 +348,10 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const { filters, isConnected: wasConnected, isAfterCrash } = session
       change(
         session,
-        ({ standing }, event) =>
-          whenCrashed(standing, event, { filters, wasConnected, isAfterCrash }, (at) => at > since),
+        ({ standing }, event) => {
+          const known = { filters, wasConnected, isAfterCrash, isRaced: session.raced.has(event.number) }
+          return whenCrashed(standing, event, known, (at) => at > since)
+        },
         () => Object.assign(session, { isConnected: false, isStored: true }),
       )
       session.dropped = { min: 0, max: Infinity }

@@ -244,7 +244,7 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 export function whenCrashed(
   standing: Standing,
   event: Event,
-  session: { filters: Filters; wasConnected: boolean; isAfterCrash: boolean },
+  session: { filters: Filters; wasConnected: boolean; isAfterCrash: boolean; isRaced: boolean },
   isRecent: (at: number) => boolean,
 ): Standing {
   const isCounted = counts(event, session.filters)
@@ -262,7 +262,8 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all' }
     case 'sent':
-      return { is: 'sent', isOwed: standing.isOwed, isRead: true }
+      // What an UNSUBSCRIBE met on its way may have been sent after the end of its filter was written down.
+      return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
     case 'never':

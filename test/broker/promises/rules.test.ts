@@ -174,12 +174,13 @@ t.test('filters removed', async (t) => {
 })
 
 t.test('crashed', async (t) => {
-  const session = { filters: qos1, wasConnected: true, isAfterCrash: false }
+  const session = { filters: qos1, wasConnected: true, isAfterCrash: false, isRaced: false }
   const after = (standing: Standing, fields: Partial<typeof session> = {}, since = 0) =>
     whenCrashed(standing, latest, { ...session, ...fields }, (at) => at > since)
   t.equal(short(after({ is: 'must' })), 'waits: all')
   t.same(after(sent), read)
   t.same(after(sent, { filters: none }), read)
+  t.same(after(sent, { filters: none, isRaced: true }), { ...read, isOwed: false })
   t.same(after({ is: 'must', before: { is: 'sent', isOwed: true } }), sent)
   t.equal(short(after({ is: 'never', why: 'superseded' })), 'never: superseded')
   t.equal(short(after({ is: 'never', why: 'superseded' }, { isAfterCrash: true })), 'waits: perhaps')
