@@ -7,16 +7,17 @@ import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
+import type { Repetitions } from '../validator/repetitions.ts'
 import type { WorkPlanner } from '../validator/work.ts'
 import { createAttempts } from './attempts.ts'
 import { createEventDeliveries } from './event-deliveries.ts'
 import { createLeases } from './leases.ts'
-import type { CreateDriver, PluginItem } from './plugins/driver.ts'
+import type { CreateDriver } from './plugins/driver.ts'
 import { loadDriver } from './plugins/driver.ts'
 import { createPlugins } from './plugins/plugins.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import { createWebhookDriver } from './plugins/webhook-driver.ts'
+import { createPushedWork } from './pushed-work.ts'
 import { workLimits } from './queue/limits.ts'
 import type { Attempt } from './queue/work-item.ts'
 import { createWorkQueues } from './queue/work-queues.ts'
@@ -225,32 +226,7 @@ export async function createDeliveries(parts: {
     },
 
     /** Takes an item of plugin work that was pushed to the hub; false: there is no target for it. */
-    async work(messageId: string, item: PluginItem): Promise<boolean> {
-      const { action, event, plugin, institutionId } = item
-      const queue = plugins.queueOfAction(action)
-      if (queue === undefined) return false
-      const payload = Buffer.from(JSON.stringify(event))
-      // The same message for the same target.
-      const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
-      await decideAgain(async () => {
-        const repetition = repetitions(fingerprint, () => messageId)
-        const planned = queues.plan({
-          ...{ messageId, once: repetition.once },
-          groups: [
-            { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
-          ],
-        })
-        let first: number
-        try {
-          first = await store.commit([...planned, ...repetition.marks()])
-        } catch (error) {
-          repetition.failed()
-          throw error
-        }
-        repetition.stored(first)
-      })
-      return true
-    },
+    work: createPushedWork({ store, repetitions, queues, plugins }),
 
     /** Every queue as operators see it. */
     list: createQueueList({

@@ -1,0 +1,42 @@
+import type { Store } from '../store/store.ts'
+import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
+import type { PluginItem } from './plugins/driver.ts'
+import type { WorkQueues } from './queue/work-queues.ts'
+
+/** Takes items of plugin work that are pushed to the hub: each once, however often it is pushed. */
+export function createPushedWork(parts: {
+  store: Store
+  repetitions: Repetitions
+  queues: Pick<WorkQueues, 'plan'>
+  plugins: { queueOfAction(action: string): string | undefined }
+}) {
+  const { store, repetitions, queues, plugins } = parts
+
+  /** False: there is no target for it. */
+  return async (messageId: string, item: PluginItem): Promise<boolean> => {
+    const { action, event, plugin, institutionId } = item
+    const queue = plugins.queueOfAction(action)
+    if (queue === undefined) return false
+    const payload = Buffer.from(JSON.stringify(event))
+    // The same message for the same target.
+    const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
+    await decideAgain(async () => {
+      const repetition = repetitions(fingerprint, () => messageId)
+      const planned = queues.plan({
+        ...{ messageId, once: repetition.once },
+        groups: [
+          { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
+        ],
+      })
+      let first: number
+      try {
+        first = await store.commit([...planned, ...repetition.marks()])
+      } catch (error) {
+        repetition.failed()
+        throw error
+      }
+      repetition.stored(first)
+    })
+    return true
+  }
+}
