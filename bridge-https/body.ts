@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox'
 import type { ErrorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
+import { parseInstant } from '../event/timestamp.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
@@ -46,5 +47,5 @@ const ajv = new Ajv({
   ownProperties: true,
   strict: true,
   code: { optimize: false }, // half of the time to compile, and a check is no slower
-  formats: { email: emailPattern },
+  formats: { email: emailPattern, instant: (text: string) => parseInstant(text) !== undefined },
 })

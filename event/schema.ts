@@ -303,7 +303,8 @@ function oneOf<T extends string>(values: readonly T[], options: object = {}): TU
   return Type.Unsafe<T>({ type: 'string', enum: values, ...options })
 }
 
-function instant(description: string) {
+/** The schema of an instant: its format is checked by `parseInstant`. */
+export function instant(description: string) {
   return Type.String({
     format: 'instant',
     description: `${description}. ISO 8601 with UTC offset`,

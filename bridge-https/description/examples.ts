@@ -124,9 +124,19 @@ export const subscription = {
   reason: null,
 }
 
+export const subscribe = {
+  type: 'PUBSUB',
+  method: 'PUSH',
+  url: subscription.url,
+  contact: subscription.contact,
+  topic: livestreamId,
+}
+
 export const deleted = { valid: true, trace: null }
 
 export const replay = { subscription: subscriptionName }
+
+export const replaySince = { ...replay, since: '2026-01-31T10:00:00Z' }
 
 export const replayed = { replayed: 3, trace: null }
 

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
+import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
@@ -127,15 +128,7 @@ export const SubscribeBody = Type.Object(
     topic: Type.String({ maxLength: 500, description: 'the id of a topic' }),
   },
   {
-    examples: [
-      {
-        type: 'PUBSUB',
-        method: 'PUSH',
-        url: 'https://hooks.kuestenfunk.example/events',
-        contact: 'studio@kuestenfunk.example',
-        topic: 'urn:org:permanent-livestream:4638c4eac849c618',
-      },
-    ],
+    examples: [examples.subscribe],
   },
 )
 
@@ -176,8 +169,11 @@ export const ReplayBody = Type.Object(
     messageId: Type.Optional(
       Type.String({ maxLength: 200, description: 'one message; without it all that were given up' }),
     ),
+    since: Type.Optional(
+      givenInstant('also all events that were accepted from then on, delivered or not; not with messageId'),
+    ),
   },
-  { title: 'Replay', examples: [examples.replay] },
+  { title: 'Replay', examples: [examples.replay, examples.replaySince] },
 )
 
 export const ReplayAnswer = Type.Object(

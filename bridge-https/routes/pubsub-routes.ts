@@ -1,7 +1,8 @@
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
-import type { ErrorItem } from '../../event/error.ts'
+import { type ErrorItem, quote } from '../../event/error.ts'
+import { parseInstant } from '../../event/timestamp.ts'
 import { maxPayloadBytes } from '../../validator/decide.ts'
-import { refuse } from '../answer.ts'
+import { httpsError, refuse } from '../answer.ts'
 import { compileBody } from '../body.ts'
 import {
   PlainError,
@@ -22,6 +23,8 @@ export interface PubsubParts {
   deliveries: {
     /** Sends messages that were given up once more; how many. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
+    /** Sends once more what the journal has of the livestream from a time on, delivered or not; how many. */
+    replaySince(subscription: string, since: number): Promise<number>
     /** Takes one item of plugin work; false when there is no target for it. */
     work(messageId: string, item: PluginWork): Promise<boolean>
   }
@@ -38,7 +41,9 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       ...base,
       method: 'PUT',
       id: 'replay',
-      summary: 'Send messages again that could not be delivered',
+      summary: 'Send messages again that could not be delivered, and with `since` all from then on',
+      description:
+        'Dead letters are sent first. With `since` follow all events of the livestream that were accepted from then on, delivered or not, as far as the hub still has them; what waits already is not sent twice. At most as many are added as the queue has room for, the newest. Everything keeps its `messageId` and stands behind what waits.',
       permission: 'subscribe',
       body: [ReplayBody],
       answers: {
@@ -49,17 +54,27 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
           schema: PlainError,
         },
       },
-      async handle({ body }, { institutionId }) {
-        const { subscription, messageId } = body as ReplayBody
+      async handle({ body, at }, { institutionId }) {
+        const { subscription, messageId, since } = body as ReplayBody
+        const from = since === undefined ? undefined : parseInstant(since)
+        if (from !== undefined && messageId !== undefined) {
+          return refuse(400, [
+            httpsError('replay.since', 'leave out messageId, which is for one dead letter'),
+          ])
+        }
+        if (from !== undefined && from > at) {
+          return refuse(400, [
+            httpsError('replay.since', `got ${quote(since)}, expected an instant that has passed`),
+          ])
+        }
         const found = subscriptions.get(institutionId, subscription)
         if (!found) return refuse(404, undefined, 'Subscription not found')
         if (found.pausedAt !== undefined) {
           return refuse(409, undefined, 'The operator has paused the subscription')
         }
-        return {
-          status: 200,
-          body: { replayed: await deliveries.replay(subscription, messageId), trace: null },
-        }
+        const letters = await deliveries.replay(subscription, messageId)
+        const earlier = from === undefined ? 0 : await deliveries.replaySince(subscription, from)
+        return { status: 200, body: { replayed: letters + earlier, trace: null } }
       },
     },
     {

@@ -72,6 +72,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
       ...{ subscriptions, tokens, publicUrl: () => 'https://hub.example' },
       deliveries: {
         replay: async () => 2,
+        replaySince: async () => 0,
         work: async (messageId, item) =>
           item.action === 'plugins.dts.event' && worked.push({ messageId, item }) > 0,
       },

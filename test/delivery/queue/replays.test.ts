@@ -7,7 +7,7 @@ import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
-const [own = ''] = institutions
+const [own = '', foreign = ''] = institutions
 
 onEachStore('a webhook gets once more what was accepted since a time', async (t, settings) => {
   const home = await temporaryDirectory(t)
@@ -56,6 +56,20 @@ onEachStore('a webhook gets once more what was accepted since a time', async (t,
     'from before it was there, too',
   )
   await received(tried + 8)
+
+  await hub.ask('subscriptions.pause', { name })
+  const replay = { subscription: name, since: all }
+  t.equal((await api.call('PUT', '/pubsub', { token, body: replay })).status, 409)
+  await hub.ask('subscriptions.resume', { name })
+  const answer = await api.call('PUT', '/pubsub', { token, body: replay })
+  t.same(answer.json, { replayed: 5, trace: null }, 'its institution can do the same')
+  await received(tried + 13)
+  t.same(
+    receiver.received.slice(tried + 8).map(({ event }) => event.title),
+    ['before', 'one', 'two', 'three', 'waiting'],
+  )
+  const { token: stranger } = await addUser(hub, api, foreign)
+  t.equal((await api.call('PUT', '/pubsub', { token: stranger, body: replay })).status, 404)
   const audit = await hub.ask<{ action: string; detail: unknown }[]>('audit')
   t.match(
     audit.filter(({ action }) => action === 'queues.replay').map(({ detail }) => detail),
