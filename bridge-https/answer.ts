@@ -31,6 +31,7 @@ export const httpsErrors = {
     message: 'The link is not valid, has expired, or was used already',
   },
   'webhook.url': { path: '.body.url', message: 'Events cannot be sent to this URL' },
+  'subscription.from': { path: '.body.from', message: 'The subscription cannot begin then' },
   'replay.since': { path: '.body.since', message: 'Events since then cannot be sent again' },
   'subscription.limit': { path: '.body', message: 'The institution has too many subscriptions' },
   'request.type': { path: '.headers.content-type', message: 'The body must be application/json' },

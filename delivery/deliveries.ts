@@ -26,11 +26,12 @@ import { createRunner } from './runner.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import { watchStuckQueues } from './stuck-queues.ts'
 import { isClosed } from './target.ts'
+import { createBeginnings } from './webhook/beginnings.ts'
 import { createContacts, type TellContact } from './webhook/contacts.ts'
 import { createPush } from './webhook/push.ts'
 import type { Sockets } from './webhook/sockets.ts'
 import { createStandings } from './webhook/standing.ts'
-import { createPushSubscriptions } from './webhook/subscriptions.ts'
+import { createPushSubscriptions, type PushSubscription } from './webhook/subscriptions.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
@@ -115,6 +116,10 @@ export async function createDeliveries(parts: {
       runner.retryNow(queue)
     },
   })
+  const beginnings = createBeginnings({
+    ...{ store, journal, nodes, calls, subscriptions, queues, isOwn, whyClosed, log },
+    ...{ earlier: push.earlier, begun: runner.retryNow },
+  })
   const contacts = tellContact && createContacts({ ...nodes, subscriptions, isOwn, send: tellContact })
   // Wherever it is worked off.
   const retryNow = (queue: string) => {
@@ -132,10 +137,10 @@ export async function createDeliveries(parts: {
 
   const planner: WorkPlanner = {
     warnings: plugins.warnings,
-    plan: (accepted, once) =>
+    plan: (accepted, { once, isRepeated }) =>
       queues.plan({
         ...{ messageId: accepted.id, once },
-        groups: [...push.groupsFor(accepted), ...plugins.groupsFor(accepted)],
+        groups: [...push.groupsFor(accepted, isRepeated), ...plugins.groupsFor(accepted)],
       }),
   }
 
@@ -144,6 +149,12 @@ export async function createDeliveries(parts: {
 
     subscriptions: {
       ...subscriptions,
+      /** Adds a webhook; one with `from` begins with what was accepted from then on. Undefined: there are too many. */
+      async add(request: Parameters<typeof subscriptions.add>[0]): Promise<PushSubscription | undefined> {
+        const added = await subscriptions.add(request)
+        if (added) beginnings.look(added.name)
+        return added
+      },
       /** Removes a subscription with everything that was owed to it. */
       async remove(institutionId: string, name: string): Promise<boolean> {
         if (!subscriptions.get(institutionId, name)) return false
@@ -251,6 +262,7 @@ export async function createDeliveries(parts: {
       }
       await standings.tidy()
       runner.start()
+      beginnings.start()
       tellLeft(true)
       nodes.onChange(() => tellLeft(false))
     },
@@ -259,7 +271,7 @@ export async function createDeliveries(parts: {
     async stop(): Promise<void> {
       stopping.abort()
       stopWatching()
-      await runner.stop()
+      await Promise.all([beginnings.stop(), runner.stop()])
       await plugins.close()
       webhooks.close()
       targetsOfOperator.close()

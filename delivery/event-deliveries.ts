@@ -33,7 +33,7 @@ export function createEventDeliveries(parts: {
   push: {
     subscriptionsFor(
       event: AcceptedEvent,
-    ): readonly Pick<PushSubscription, 'name' | 'url' | 'contact' | 'createdAt'>[]
+    ): readonly Pick<PushSubscription, 'name' | 'url' | 'contact' | 'createdAt' | 'from'>[]
   }
   plugins: { queues: readonly { name: string; target: PluginTarget }[] }
   queues: {
@@ -47,7 +47,7 @@ export function createEventDeliveries(parts: {
   return async (event: AcceptedEvent): Promise<EventDelivery[]> => {
     const subscribed = push
       .subscriptionsFor(event)
-      .filter(({ createdAt }) => Date.parse(createdAt) <= event.at)
+      .filter(({ createdAt, from = createdAt }) => Date.parse(from) <= event.at)
     const toWebhooks = subscribed.map(({ name, url, contact }) =>
       deliveryTo(name, { target: url, contact }, event),
     )

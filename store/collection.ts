@@ -10,6 +10,8 @@ export interface Collection<T> {
   put(key: string, document: T, alongside?: readonly Change[]): Promise<void>
   /** False when there is no such document. */
   delete(key: string, alongside?: readonly Change[]): Promise<boolean>
+  /** A change that changes nothing: its commit applies only while the document is stored as `get` shows it now. */
+  unchanged(key: string): Change
   /** Calls back with what changed without a call of this node that says so; `get` shows it already. */
   onChanged(listener: ChangeListener<T>): void
 }
@@ -44,6 +46,11 @@ export async function createCollection<T>(store: Store, name: string): Promise<C
       if (!documents.has(key)) return false
       await store.commit([{ del: pathOf(key) }, ...alongside])
       return documents.delete(key)
+    },
+    unchanged(key) {
+      const document = documents.get(key)
+      const when = document === undefined ? 'absent' : { value: JSON.stringify(document) }
+      return { check: pathOf(key), when }
     },
     onChanged: (listener) => void listeners.push(listener),
   }

@@ -42,7 +42,7 @@ export function createStoring(parts: { topics: Topics; distribute: Distribute; w
       repetition?.stored(first)
     }
     try {
-      const planned = accepted && repetition ? work.plan(accepted, repetition.once) : []
+      const planned = accepted && repetition ? work.plan(accepted, repetition) : []
       const following = [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside]
       await distribute(repetition?.isRepeated ? messages.map(asRepetition) : messages, following, stored)
     } catch (error) {

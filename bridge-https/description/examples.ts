@@ -132,6 +132,8 @@ export const subscribe = {
   topic: livestreamId,
 }
 
+export const subscribeFrom = { ...subscribe, from: '2026-01-31T10:00:00Z' }
+
 export const deleted = { valid: true, trace: null }
 
 export const replay = { subscription: subscriptionName }

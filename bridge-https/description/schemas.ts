@@ -126,9 +126,14 @@ export const SubscribeBody = Type.Object(
     }),
     contact: email('an e-mail address for problems with the subscription'),
     topic: Type.String({ maxLength: 500, description: 'the id of a topic' }),
+    from: Type.Optional(
+      givenInstant(
+        'an earlier instant: the webhook begins with the events that were accepted from then on, as far as the hub still has them. Without it, with what is accepted from now on',
+      ),
+    ),
   },
   {
-    examples: [examples.subscribe],
+    examples: [examples.subscribe, examples.subscribeFrom],
   },
 )
 

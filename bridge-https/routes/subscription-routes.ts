@@ -1,5 +1,7 @@
 import type { Standings } from '../../delivery/webhook/standing.ts'
 import type { PushSubscription, PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { quote } from '../../event/error.ts'
+import { parseInstant } from '../../event/timestamp.ts'
 import { Type } from '../../event/type.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { httpsError, refuse } from '../answer.ts'
@@ -28,20 +30,30 @@ export function subscriptionRoutes(parts: {
       path: '/subscriptions',
       id: 'subscribe',
       summary: 'Subscribe a webhook to a topic',
+      description:
+        'With `from` the webhook begins with the events that were accepted from then on: each once, in their order, and before what is accepted afterwards. These are the ones that the hub still has, and at most as many as its queue holds, the newest.',
       body: [SubscribeBody],
       answers: {
         201: { description: 'Created', schema: Subscription },
         404: { description: 'There is no such topic', schema: PlainError },
         413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
       },
-      async handle({ body }, { institutionId, userId }) {
-        const { url, contact, topic } = body as SubscribeBody
+      async handle({ body, at }, { institutionId, userId }) {
+        const { url, contact, topic, from } = body as SubscribeBody
+        const begins = from === undefined ? undefined : parseInstant(from)
+        if (begins !== undefined && begins > at) {
+          return refuse(400, [
+            httpsError('subscription.from', `got ${quote(from)}, expected an instant that has passed`),
+          ])
+        }
         const wrong = await checkUrl(url)
         if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
         const { id: topicId } = topics.get(topic) ?? {}
         if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
-        const request = { topicId, url, contact, institutionId, createdBy: userId }
-        const created = await subscriptions.add(request)
+        const created = await subscriptions.add({
+          ...{ topicId, url, contact, institutionId, createdBy: userId },
+          ...(begins !== undefined && { from: new Date(begins).toISOString() }),
+        })
         if (!created) return refuse(400, [httpsError('subscription.limit')])
         return { status: 201, body: shown(created) }
       },

@@ -2,6 +2,7 @@ import type { Journal } from '../../journal/journal.ts'
 import { keyOf, type Store } from '../../store/store.ts'
 import {
   addLetterTo,
+  addTo,
   byGivingUp,
   currentOf,
   emptyQueue,
@@ -56,9 +57,7 @@ export async function createMirror(
   }
 
   function add(name: string, item: WorkItem): void {
-    const queue = queueOf(name)
-    if (item.asideUntil === undefined) queue.line.push(item)
-    else queue.aside.push(item)
+    addTo(queueOf(name), item)
     if (item.position > 0) named.add(item.position)
   }
 

@@ -37,6 +37,21 @@ export function isEmpty({ line, aside, dead }: Queue): boolean {
   return line.length + aside.length + dead.length === 0
 }
 
+/** An item that was accepted before its queue began: no clock makes so small a sequence, and no journal gets so far. */
+export function isFromBefore({ sequence }: Numbered): boolean {
+  return sequence < 1e15
+}
+
+/** Puts an item at the end of the line; one from before the queue began ahead of all that came since. */
+export function addTo({ line, aside }: Queue, item: WorkItem): void {
+  if (item.asideUntil !== undefined) aside.push(item)
+  else if (!isFromBefore(item)) line.push(item)
+  else {
+    const before = line.findLastIndex((other) => isFromBefore(other) && other.sequence < item.sequence)
+    line.splice(before + 1, 0, item)
+  }
+}
+
 /** Takes the items with these sequences out. */
 export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem[] {
   // Nearly always it is one near the front, and the line may be long.

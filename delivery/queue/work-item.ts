@@ -4,7 +4,10 @@ import type { Change } from '../../store/store.ts'
 export interface WorkItem {
   /** Where the message lies in the journal that has the payload; 0: the stored item has it itself. */
   position: number
-  /** Orders the items of a queue by acceptance. */
+  /**
+   * Orders the items of a queue by acceptance. What a new webhook begins with has its position in the journal for it,
+   * which is below all others: see `isFromBefore`.
+   */
   sequence: number
   /** Id of the event: receivers recognise repetitions by it. */
   messageId: string
@@ -12,7 +15,7 @@ export interface WorkItem {
   details: Details
   /** Milliseconds since the epoch. */
   enqueuedAt: number
-  /** When its event was accepted, milliseconds since the epoch; only of an item that was replayed. */
+  /** When its event was accepted, milliseconds since the epoch; only of an item that was put there later. */
   acceptedAt?: number
   /** Deliveries that were tried. */
   tries: number

@@ -4,6 +4,7 @@ import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { createBeginning } from './beginning.ts'
 import type { WorkLimits } from './limits.ts'
 import { createMirror } from './mirror.ts'
 import { inPortions } from './portions.ts'
@@ -68,10 +69,12 @@ export async function createWorkQueues(parts: {
   })
   const { queues, queueOf, take, takeLetters } = mirror
   const inTurn = createLocks().hold
-  const replays = createReplays({
-    ...{ store, journal, nodes, mirror, newItem, perQueue: limits.perQueue },
-    appended: (queue) => appended(queue),
-  })
+  const adding = {
+    ...{ store, journal, mirror, newItem, perQueue: limits.perQueue },
+    appended: (queue: string) => appended(queue),
+  }
+  const replays = createReplays({ ...adding, nodes })
+  const begin = createBeginning(adding)
   /** Of what another node may remove. */
   const stillThere = nodes.isShared ? 'present' : undefined
 
@@ -160,6 +163,10 @@ export async function createWorkQueues(parts: {
     /** Puts what was accepted earlier at the end of the line once more: see `replays.ts`. */
     repeat: (name: string, earlier: readonly EarlierMessage[]): Promise<number> =>
       inTurn(name, () => replays.earlier(name, earlier)),
+
+    /** Puts what it begins with in front of a queue from which nothing is sent yet: see `beginning.ts`. */
+    begin: (name: string, earlier: readonly EarlierMessage[], beginning: Change): Promise<void> =>
+      inTurn(name, () => begin(name, earlier, beginning)),
 
     /** Removes a queue with all it holds. `alongside` is stored with it. */
     drop: (name: string, alongside: readonly Change[] = []): Promise<void> =>

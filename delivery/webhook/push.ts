@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { timeOfEventId } from '../../event/id.ts'
 import { type EventKind, eventKinds, kindOf } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { Attempt, EarlierMessage, WorkGroup, WorkItem } from '../queue/work-item.ts'
@@ -6,6 +7,8 @@ import type { Outcome, TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
 import { isSubscriptionName, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
 import type { Post } from './webhook.ts'
+
+export type Push = ReturnType<typeof createPush>
 
 /** Name of the event in a test message: receivers filter by type (service.md §1), and no screen changes. */
 const testEvent = 'de.org.hub.v1.test'
@@ -26,16 +29,17 @@ export function createPush(parts: {
 
   return {
     /** The items that follow from an accepted event. */
-    groupsFor(accepted: {
-      kind: EventKind
-      institutionId: string
-      livestreamIds: readonly string[]
-    }): WorkGroup[] {
-      const { kind, institutionId, livestreamIds } = accepted
+    groupsFor(
+      accepted: { id: string; kind: EventKind; institutionId: string; livestreamIds: readonly string[] },
+      isRepeated: boolean,
+    ): WorkGroup[] {
+      const { id, kind, institutionId, livestreamIds } = accepted
       if (!pushed.includes(kind) || whyClosed() !== undefined) return []
       return livestreamIds.map((livestreamId, nth) => {
         const details = { event: kind.name, livestreamId, institutionId }
-        const items = subscriptions.ofTopic(livestreamId).map(({ name }) => ({ queue: name, details }))
+        const all = subscriptions.ofTopic(livestreamId)
+        const owed = isRepeated ? all.filter((subscription) => !beginsWith(subscription, id)) : all
+        const items = owed.map(({ name }) => ({ queue: name, details }))
         return { scope: livestreamId, content: { nth }, items }
       })
     },
@@ -55,13 +59,14 @@ export function createPush(parts: {
       })
     },
 
-    /** Where the items of a queue go. Undefined: it is none of ours, or its subscription is disabled or paused. */
+    /** Where the items of a queue go. Undefined: it is none of ours, or nothing is sent to it at the moment. */
     targetOf(queue: string): ReturnType<TargetOf> {
       const subscription = subscriptions.find(queue)
       if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
       const closed = whyClosed()
       if (closed !== undefined) return { closed }
-      if (subscription.disabledAt !== undefined || subscription.pausedAt !== undefined) return undefined
+      const { disabledAt, pausedAt, isBeginning } = subscription
+      if (disabledAt !== undefined || pausedAt !== undefined || isBeginning) return undefined
       return {
         endpoint: new URL(subscription.url).origin,
         owner: subscription.institutionId,
@@ -111,6 +116,11 @@ export function createPush(parts: {
       signal: message.signal,
     })
   }
+}
+
+/** Whether a subscription has got an event from the journal, should it have been there before the subscription. */
+function beginsWith({ from }: PushSubscription, eventId: string): boolean {
+  return from !== undefined && (timeOfEventId(eventId) ?? 0) >= Date.parse(from)
 }
 
 /** The same as when the event was accepted: its publisher is who the livestream belongs to. */

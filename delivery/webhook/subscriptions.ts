@@ -21,6 +21,10 @@ export interface PushSubscription {
   createdAt: string
   /** User id. */
   createdBy: string
+  /** Earlier than `createdAt`: it gets what was accepted from then on, ISO 8601. */
+  from?: string
+  /** Set: what it begins with is not in its queue yet, and nothing is sent before. */
+  isBeginning?: true
   /** Set: its endpoint wanted nothing more. What is queued for it waits until it is enabled again. */
   disabledAt?: string
   /** Set: an operator has paused it. What is queued for it waits until an operator resumes it. */
@@ -63,7 +67,7 @@ export async function createPushSubscriptions(parts: {
   return {
     /** Undefined: the institution has too many. */
     add: (
-      request: Pick<PushSubscription, 'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy'>,
+      request: Pick<PushSubscription, 'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from'>,
     ): Promise<PushSubscription | undefined> =>
       inTurn(async (held) => {
         if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
@@ -74,11 +78,26 @@ export async function createPushSubscriptions(parts: {
           ackDeadlineSeconds,
           retryPolicy: null,
           createdAt: new Date(clock()).toISOString(),
+          ...(request.from !== undefined && { isBeginning: true }),
         }
         await collection.put(subscription.name, subscription, held)
         index(subscription)
         return subscription
       }),
+
+    /** What it begins with is in its queue. `alongside` is stored with it. */
+    begun: (name: string, alongside: readonly Change[] = []): Promise<void> =>
+      inTurn(async (held) => {
+        const { isBeginning, ...subscription } = collection.get(name) ?? {}
+        if (!isBeginning || !('name' in subscription)) return
+        await collection.put(name, subscription, [...alongside, ...held])
+      }),
+
+    /** A change that changes nothing: its commit applies only while the subscription stays as it is now. */
+    unchanged: collection.unchanged,
+
+    /** Calls back with each that was made or changed without a call of this node that says so. */
+    onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
     /** Those of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
     ofInstitution,

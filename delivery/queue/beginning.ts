@@ -1,0 +1,68 @@
+import type { Journal } from '../../journal/journal.ts'
+import type { Change, Store } from '../../store/store.ts'
+import type { createMirror } from './mirror.ts'
+import { inPortions } from './portions.ts'
+import { currentOf, isFromBefore } from './queue.ts'
+import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
+import { itemChange, removal, workPrefix } from './work-records.ts'
+
+/**
+ * Puts in front of a queue what it begins with, in the order of the journal. Each item has its position for its sequence:
+ * whoever begins once more, or at the same time, puts the same items there. Called in the turn of the queue, from which
+ * nothing is sent yet.
+ */
+export function createBeginning(parts: {
+  store: Store
+  journal: Pick<Journal, 'get'>
+  mirror: Pick<Awaited<ReturnType<typeof createMirror>>, 'queueOf' | 'add' | 'take'>
+  newItem: (messageId: string, details: Details) => WorkItem
+  /** Items of one queue. */
+  perQueue: number
+  appended: (queue: string) => void
+}) {
+  const { store, journal, mirror, newItem, perQueue, appended } = parts
+
+  /** The newest of the messages, as many as there is room for. The commits apply only while `beginning` holds. */
+  return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
+    const { line } = mirror.queueOf(name)
+    const placed = line.filter(isFromBefore)
+    const isPlaced = new Set(placed.map(({ sequence }) => sequence))
+    const positions = new Set(messages.map(({ position }) => position))
+    // A node that had not heard of the queue may have accepted another message between these.
+    const unplaced = line.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
+    const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
+    const later = line.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))
+    const known = new Set([...placed, ...later].map(({ messageId }) => messageId))
+    const newest = messages.slice(Math.max(0, messages.length - Math.max(0, perQueue - later.length)))
+    const missing = newest.filter(({ position }) => !isPlaced.has(position))
+    for await (const portion of inPortions(missing, read)) {
+      const moved: WorkItem[] = []
+      const items: { item: WorkItem; payload?: Buffer }[] = []
+      for (const [{ position, at, describe }, payload] of portion) {
+        const waiting = waitingAt.get(position)
+        if (waiting) moved.push(waiting)
+        const { messageId, details } = waiting ?? (payload && describe(payload)) ?? {}
+        if (messageId === undefined || details === undefined || known.has(messageId)) continue
+        known.add(messageId)
+        if (waiting) items.push({ item: { ...waiting, sequence: position } })
+        else {
+          const item = { ...newItem(messageId, details), sequence: position, acceptedAt: at }
+          items.push({ item, ...(payload && { payload }) })
+        }
+      }
+      await store.commit([
+        beginning,
+        ...moved.map((item) => removal(workPrefix, name, item)),
+        ...items.map(({ item, payload }) => itemChange(name, item, payload)),
+      ])
+      mirror.take(name, moved)
+      // Another node may have begun at the same time.
+      for (const { item } of items) if (!currentOf(mirror.queueOf(name), item)) mirror.add(name, item)
+    }
+    appended(name)
+  }
+
+  async function read({ position }: EarlierMessage): Promise<Buffer | undefined> {
+    return (await journal.get(position))?.payload
+  }
+}

@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Calls } from '../../store/nodes/calls.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import { createRunningWork } from '../../store/running-work.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { WorkQueues } from '../queue/work-queues.ts'
+import type { Push } from './push.ts'
+import type { PushSubscription, PushSubscriptions } from './subscriptions.ts'
+
+/** Until a beginning that failed is tried again. */
+const retryMs = 1_000
+const question = 'knows-subscription'
+
+/**
+ * Puts into the queues of new webhooks what they begin with: the events that were accepted from an earlier time on.
+ *
+ * The subscription is stored first, and marked: events that are accepted from then on go into its queue, and nothing is
+ * sent. The node that looks after the queue waits until every node puts its events there, and then adds what the journal
+ * has up to that place, in its order. Then the mark goes. A crash leaves the mark, and the next start, or another node,
+ * begins again. That changes nothing about what is there: an item has its place in the journal for its sequence.
+ */
+export function createBeginnings(parts: {
+  store: Store
+  journal: {
+    /** The position of the last message that this node knows of. */
+    head(): number
+    /** The messages of a livestream since a time, in order. */
+    latestOf(livestreamId: string, since: number): Promise<Parameters<Push['earlier']>[1]>
+  }
+  nodes: Nodes
+  calls: Calls
+  subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'begun' | 'unchanged' | 'onHeard'>
+  queues: Pick<WorkQueues, 'begin'>
+  earlier: Push['earlier']
+  /** Whether this node looks after the queue of a subscription. */
+  isOwn: (name: string) => boolean
+  /** Why nothing is sent to webhooks any more, or undefined. */
+  whyClosed: () => string | undefined
+  /** Called when its queue has everything. */
+  begun: (name: string) => void
+  log: Log
+}) {
+  const { store, journal, nodes, calls, subscriptions, queues, earlier, isOwn, whyClosed } = parts
+  const { begun, log } = parts
+  const stopping = new AbortController()
+  const running = createRunningWork()
+  const beginning = new Set<string>()
+  calls.serve(question, (name) => subscriptions.find(String(name)) !== undefined)
+
+  return {
+    look,
+
+    start(): void {
+      subscriptions.onHeard(look)
+      nodes.onChange(lookAtAll)
+      lookAtAll()
+    },
+
+    async stop(): Promise<void> {
+      stopping.abort()
+      await running.ended()
+    },
+  }
+
+  function lookAtAll(): void {
+    for (const { name } of subscriptions.list()) look(name)
+  }
+
+  /** Begins with a subscription, if that is still to be done, and by this node. */
+  function look(name: string): void {
+    if (beginning.has(name) || !dueOf(name)) return
+    beginning.add(name)
+    running.add(untilBegun(name).finally(() => beginning.delete(name)))
+  }
+
+  function dueOf(name: string): PushSubscription | undefined {
+    const subscription = subscriptions.find(name)
+    if (stopping.signal.aborted || !subscription?.isBeginning || whyClosed() !== undefined) return undefined
+    return isOwn(name) ? subscription : undefined
+  }
+
+  async function untilBegun(name: string): Promise<void> {
+    for (let due = dueOf(name); due; due = dueOf(name)) {
+      try {
+        await begin(due)
+      } catch (err) {
+        // Where it was paused, removed, or begun by another node meanwhile, this one has heard of that.
+        if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
+        // Rejects when the hub stops, and then nothing is due.
+        await sleep(retryMs, undefined, { signal: stopping.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  async function begin({ name, topicId, from = '' }: PushSubscription): Promise<void> {
+    const asItIs = subscriptions.unchanged(name)
+    await untilKnown(name, asItIs)
+    const head = journal.head()
+    const messages = await journal.latestOf(topicId, Date.parse(from))
+    const missed = messages.filter(({ position }) => position <= head)
+    await queues.begin(name, earlier(topicId, missed), asItIs)
+    await subscriptions.begun(name, [{ tell: 'work-retry', value: name }])
+    begun(name)
+  }
+
+  /**
+   * Resolves when every node puts its events into the queue, and this one has been told of all events that came before.
+   * Nodes store in the order in which they decide: what one decided before it heard of the subscription is stored before
+   * its answer.
+   */
+  async function untilKnown(name: string, asItIs: Change): Promise<void> {
+    await store.commit([asItIs])
+    const knowing = new Map(await calls.askOthers(question, name))
+    const silent = nodes.living().find((node) => node !== nodes.self && knowing.get(node) !== true)
+    if (silent !== undefined) throw new Error(`${nodes.nameOf(silent)} does not know it yet`)
+  }
+}

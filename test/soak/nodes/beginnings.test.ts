@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { addUser, openApi, openClient } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { institutions, playing, serviceOf, station } from '../../events.ts'
+import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
+import { rawClient } from '../../raw-client.ts'
+import { pushing, type Receiver, startReceiver } from '../../receiver.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
+import { startNetwork } from '../../store/slow-network.ts'
+
+/*
+ * Webhooks that begin with earlier events, on several nodes: whichever node makes them, looks after their queues, or takes
+ * events meanwhile.
+ */
+const [own = ''] = institutions
+const from = '2000-01-01T00:00:00Z'
+const livestreams = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
+/** One event for all of them: a message each. */
+const forAll = (title: string) => playing(station(), { title, services: livestreams.map(serviceOf) })
+
+/** The titles that the webhook of each livestream got, in the order of their arrival. */
+function titlesOf({ received }: Receiver): string[][] {
+  return livestreams.map(({ id }) =>
+    received
+      .filter(({ body }) => body.message.attributes.livestreamId === id)
+      .map(({ event }) => String(event.title)),
+  )
+}
+
+function bodyFor(receiver: Receiver, topic: string) {
+  return { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', url: receiver.url(), topic, from }
+}
+
+async function startPushing(t: Test) {
+  const receiver = await startReceiver(t, await temporaryDirectory(t))
+  let network: Awaited<ReturnType<typeof startNetwork>> | undefined
+  const fleet = await startFleet(t, 2, {
+    env: pushing(receiver),
+    async through(index, port) {
+      if (index > 0) return `redis://127.0.0.1:${port}`
+      network = await startNetwork(t, port)
+      return network.url
+    },
+  })
+  if (!network) throw new Error('no network')
+  const { a, b } = fleet
+  const publisher = await b.publisher([own])
+  await a.knows(1)
+  const { token } = await addUser(b, await openApi(t, b), own)
+  const studioOf = (node: FleetNode) => connectPublisher(t, node, publisher, own)
+  return { receiver, network, a, b, publisher, token, studioOf }
+}
+
+t.test(
+  'while events come in at two nodes, none is lost and none comes twice',
+  { skip: withoutRedis },
+  async (t) => {
+    const { receiver, a, b, token, studioOf } = await startPushing(t)
+    const studios = [await studioOf(a), await studioOf(b)]
+    await studios[0]?.publish(forAll('0'))
+    const titles = ['0']
+    let isDone = false
+    const publishing = studios.map(async (studio, index) => {
+      for (let number = 1; !isDone; number++) {
+        const title = `${index} ${number}`
+        titles.push(title)
+        await studio.publish(forAll(title))
+      }
+    })
+    const apis = [await openApi(t, a), await openApi(t, b)]
+    const made = livestreams.map(({ id }, index) =>
+      apis[index % 2]?.call('POST', '/subscriptions', { token, body: bodyFor(receiver, id) }),
+    )
+    for (const answer of await Promise.all(made)) t.equal(answer?.status, 201)
+    isDone = true
+    await Promise.all(publishing)
+    await studios[1]?.publish(forAll('last'))
+    titles.push('last')
+    await receiver.until(({ length }) => length >= titles.length * livestreams.length)
+    for (const [index, livestream] of livestreams.entries()) {
+      const { json } =
+        (await apis[0]?.call('GET', `/livestreams/${livestream.id}/events?limit=200`, { token })) ?? {}
+      const events = (json?.events ?? []) as { event: { title: string } }[]
+      const accepted = events.map(({ event }) => event.title).reverse()
+      t.same(titlesOf(receiver)[index], accepted, `livestream ${index} in the order of acceptance`)
+      t.same([...accepted].sort(), [...titles].sort())
+    }
+  },
+)
+
+t.test(
+  'an event that a node decided before it heard of the webhook is not lost',
+  { skip: withoutRedis },
+  async (t) => {
+    const { receiver, network, a, b, publisher, token, studioOf } = await startPushing(t)
+    const studio = await studioOf(b)
+    await studio.publish(forAll('one'))
+    const late = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
+    const { username, password } = publisher
+    await late.connect({ username, password: Buffer.from(password), clientId: 'late' })
+    network.hold()
+    late.send({
+      ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, retain: false, dup: false },
+      payload: JSON.stringify(forAll('late')),
+    })
+    await late.settled()
+    const api = await openApi(t, b)
+    for (const { id } of livestreams) {
+      const { status } = await api.call('POST', '/subscriptions', { token, body: bodyFor(receiver, id) })
+      t.equal(status, 201)
+    }
+    await studio.publish(forAll('two'))
+    t.same(receiver.received, [], 'nothing is sent while a node may have accepted something else')
+    network.release()
+    await late.next('puback')
+    await studio.publish(forAll('three'))
+    await receiver.until(({ length }) => length >= 4 * livestreams.length)
+    for (const titles of titlesOf(receiver)) t.same(titles, ['one', 'two', 'late', 'three'])
+  },
+)
+
+t.test('where its node is killed, another one begins', { skip: withoutRedis }, async (t) => {
+  const { receiver, a, b, token, studioOf } = await startPushing(t)
+  const studio = await studioOf(b)
+  for (const title of ['one', 'two']) await studio.publish(forAll(title))
+  const post = openClient(t, a)
+  const asked = livestreams.map(({ id }) =>
+    post('POST', '/subscriptions', { token, body: bodyFor(receiver, id) }).then(
+      ({ status }) => status,
+      () => 'no answer',
+    ),
+  )
+  await Promise.race(asked)
+  await a.kill()
+  const answers = await Promise.all(asked)
+  await studio.publish(forAll('three'))
+  const made = await b.ask<{ livestream: { id: string } }[]>('subscriptions.list')
+  t.ok(made.length >= answers.filter((answer) => answer === 201).length, 'what was answered is there')
+  await receiver.until(({ length }) => length >= 3 * made.length)
+  for (const [index, titles] of titlesOf(receiver).entries()) {
+    const isMade = made.some(({ livestream }) => livestream.id === livestreams[index]?.id)
+    t.same(new Set(titles), new Set(isMade ? ['one', 'two', 'three'] : []), `livestream ${index}`)
+  }
+})
