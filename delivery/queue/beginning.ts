@@ -13,7 +13,7 @@ import { itemChange, removal, workPrefix } from './work-records.ts'
  */
 export function createBeginning(parts: {
   store: Store
-  journal: Pick<Journal, 'get'>
+  journal: Pick<Journal, 'get' | 'floor'>
   mirror: Pick<Awaited<ReturnType<typeof createMirror>>, 'queueOf' | 'add' | 'take'>
   newItem: (messageId: string, details: Details) => WorkItem
   /** Items of one queue. */
@@ -37,7 +37,7 @@ export function createBeginning(parts: {
     const missing = newest.filter(({ position }) => !isPlaced.has(position))
     for await (const portion of inPortions(missing, read)) {
       const moved: WorkItem[] = []
-      const items: { item: WorkItem; payload?: Buffer }[] = []
+      const items: { item: WorkItem; payload?: Buffer | undefined }[] = []
       for (const [{ position, at, describe }, payload] of portion) {
         const waiting = waitingAt.get(position)
         if (waiting) moved.push(waiting)
@@ -47,7 +47,7 @@ export function createBeginning(parts: {
         if (waiting) items.push({ item: { ...waiting, sequence: position } })
         else {
           const item = { ...newItem(messageId, details), sequence: position, acceptedAt: at }
-          items.push({ item, ...(payload && { payload }) })
+          items.push(position < journal.floor() ? { item, payload } : { item: { ...item, position } })
         }
       }
       await store.commit([

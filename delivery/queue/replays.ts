@@ -10,10 +10,13 @@ import { deadPrefix, itemChange, readPayload, removal } from './work-records.ts'
 /** For a replay while other nodes replay from the same queue. */
 const maxReplays = 3
 
-/** Puts at the end of the line what is to be sent again, with its payload. Called in the turn of the queue. */
+/**
+ * Puts at the end of the line what is to be sent again. It has its payload, unless the journal keeps all messages from
+ * there on and the item can name its own. Called in the turn of the queue.
+ */
 export function createReplays(parts: {
   store: Store
-  journal: Pick<Journal, 'get'>
+  journal: Pick<Journal, 'get' | 'floor'>
   nodes: Pick<Nodes, 'isShared'>
   mirror: Pick<Awaited<ReturnType<typeof createMirror>>, 'queues' | 'add' | 'takeLetters'>
   newItem: (messageId: string, details: Details) => WorkItem
@@ -37,15 +40,13 @@ export function createReplays(parts: {
       const newest = messages.slice(Math.max(0, messages.length - room))
       let repeated = 0
       for await (const portion of inPortions(newest, read)) {
-        const items: { item: WorkItem; payload: Buffer }[] = []
-        for (const [{ at, describe }, payload] of portion) {
+        const items: { item: WorkItem; payload?: Buffer | undefined }[] = []
+        for (const [{ position, at, describe }, payload] of portion) {
           const described = payload && describe(payload)
           if (!described || known.has(described.messageId)) continue
           known.add(described.messageId)
-          items.push({
-            item: { ...newItem(described.messageId, described.details), acceptedAt: at },
-            payload,
-          })
+          const item = { ...newItem(described.messageId, described.details), acceptedAt: at }
+          items.push(position < journal.floor() ? { item, payload } : { item: { ...item, position } })
         }
         await store.commit(items.map(({ item, payload }) => itemChange(name, item, payload)))
         show(name, items)

@@ -50,7 +50,7 @@ type IsBusy = (queue: string, item: WorkItem) => boolean
  */
 export async function createWorkQueues(parts: {
   store: Store
-  journal: Pick<Journal, 'get' | 'named'>
+  journal: Pick<Journal, 'get' | 'floor' | 'named'>
   nodes: Pick<Nodes, 'isShared' | 'slot'>
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean

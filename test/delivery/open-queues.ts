@@ -62,6 +62,7 @@ export async function openQueues(
 
   return {
     queues,
+    journal,
     memory,
     time,
     plan,
