@@ -1,7 +1,6 @@
 import { checkInstitution } from '../acl/permissions.ts'
-import { parseInstant } from '../event/timestamp.ts'
 import { type Command, type Input, usage } from './command.ts'
-import { parseDuration } from './duration.ts'
+import { instantForms, instantOf, passedInstantOf } from './instant.ts'
 import { type Printer, valueAt } from './print.ts'
 
 /** As the node has them. */
@@ -25,7 +24,7 @@ export const eventCommands: readonly Command[] = [
     summary: 'what became of the events of a livestream or institution, newest first',
     options: [
       ...whose,
-      { flags: '--since <time>', summary: 'decided since then: ISO 8601, or how long ago (90s, 2h, 7d)' },
+      { flags: '--since <time>', summary: `decided since then: ${instantForms}` },
       outcome,
       item,
       { flags: '--limit <n>', summary: `at most so many (50), up to ${maxLimit}` },
@@ -43,7 +42,7 @@ export const eventCommands: readonly Command[] = [
       const limit = input.optional('limit')
       return {
         ...{ ...asked, ...filterOf(input) },
-        ...(since !== undefined && { since: instantOf('--since', since) }),
+        ...(since !== undefined && { since: passedInstantOf('--since', since) }),
         ...(before !== undefined && {
           before: /^[0-9]{1,16}$/.test(before) ? Number(before) : instantOf('--before', before),
         }),
@@ -245,15 +244,6 @@ function filterOf(input: Input): Record<string, string> {
     throw usage(`"${outcome}" is not an outcome: expected one of ${outcomes.join(', ')}`)
   if (item === '') throw usage('--item must be a playlistItemId')
   return { ...(outcome !== undefined && { outcome }), ...(item !== undefined && { item }) }
-}
-
-/** An instant, or how long ago. */
-function instantOf(option: string, value: string): string {
-  const seconds = parseDuration(value)
-  if (seconds !== undefined) return new Date(Date.now() - seconds * 1000).toISOString()
-  if (parseInstant(value) === undefined)
-    throw usage(`${option} "${value}" is neither an instant (2026-03-01T18:02:00+01:00) nor a duration (2h)`)
-  return value
 }
 
 function limitOf(value: string): number {

@@ -1,6 +1,5 @@
-import { parseInstant } from '../event/timestamp.ts'
 import { type Command, usage } from './command.ts'
-import { parseDuration } from './duration.ts'
+import { instantForms, passedInstantOf } from './instant.ts'
 import { valueAt } from './print.ts'
 
 /** The queues of webhooks and plugin targets. */
@@ -29,12 +28,13 @@ export const queueCommands: readonly Command[] = [
   },
   {
     words: 'queues replay',
-    summary: 'send what was given up once more, all or one message; enables a disabled subscription',
+    summary:
+      'send once more what was given up, all or one message, or with --since all events of a webhook from then on; enables a disabled subscription',
     parameters: ['<name>', '[message-id]'],
     options: [
       {
         flags: '--since <time>',
-        summary: 'to a webhook all events since then, delivered or not: ISO 8601, or 90s, 30m, 24h, 7d ago',
+        summary: `all events of the webhook since then, delivered or not, also those from before it was subscribed: ${instantForms}`,
       },
     ],
     asks: 'queues.replay',
@@ -45,7 +45,7 @@ export const queueCommands: readonly Command[] = [
         return { name: input.text('name'), ...(messageId !== undefined && { messageId }) }
       }
       if (messageId !== undefined) throw usage('--since is for all events: leave out the message id')
-      return { name: input.text('name'), since: timeOf(since) }
+      return { name: input.text('name'), since: passedInstantOf('--since', since) }
     },
     print: (result, printer) =>
       valueAt(result, 'replayed') === 0
@@ -82,15 +82,3 @@ const deadLetterColumns = [
   ['TRIES', 'tries'],
   ['REASON', 'reason'],
 ] as const
-
-/** The moment that is meant, ISO 8601. */
-function timeOf(text: string): string {
-  const seconds = parseDuration(text)
-  const time = seconds === undefined ? parseInstant(text) : Date.now() - seconds * 1000
-  if (time === undefined) {
-    throw usage(
-      `--since must be a time such as 2026-01-31T18:00:00Z, or a duration such as 90s, 30m, 24h or 7d, not "${text}"`,
-    )
-  }
-  return new Date(time).toISOString()
-}

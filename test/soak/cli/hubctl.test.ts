@@ -241,7 +241,11 @@ t.test('wrong usage is refused before the node is asked', async (t) => {
     [['events', 'list'], /--livestream or --institution must be given/],
     [['events', 'list', '--livestream', 'l', '--institution', A], /cannot be given together/],
     [['events', 'list', '--institution', 'a'], /institution URN/],
-    [['events', 'list', '--livestream', 'l', '--since', '18:02'], /neither an instant .* nor a duration/],
+    [
+      ['events', 'list', '--livestream', 'l', '--since', '1802'],
+      /--since "1802" is no time: expected one such as/,
+    ],
+    [['queues', 'replay', 'q', '--since', '2999-01-01'], /--since "2999-01-01" has not come yet/],
     [['events', 'list', '--livestream', 'l', '--before', '-1'], /--before|unknown option/],
     [['events', 'list', '--livestream', 'l', '--limit', '1001'], /whole number from 1 to 1000/],
     [['events', 'tail', '--outcome', 'good'], /"good" is not an outcome: expected one of published,/],
