@@ -116,11 +116,12 @@ export function createSubscriptionCommands(
   }
 
   function shown(subscription: PushSubscription, queue: ShownQueue, attempts: readonly unknown[]) {
-    const { createdBy, serviceAccount, ackDeadlineSeconds, pausedAt, pausedBy, disabledAt } = subscription
+    const { from = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
+    const { pausedAt, pausedBy, disabledAt } = subscription
     const { aside, dropped, failures, nextTry, lastReason } = queue
     return {
       ...listed(subscription, queue),
-      ...{ createdBy, serviceAccount, ackDeadlineSeconds, aside, dropped },
+      ...{ from, createdBy, serviceAccount, ackDeadlineSeconds, aside, dropped },
       since: subscriptions.standing(subscription).since,
       ...{ failures, nextTry, lastReason },
       paused: pausedAt === undefined ? null : { at: pausedAt, by: pausedBy },

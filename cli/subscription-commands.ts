@@ -13,7 +13,7 @@ export const subscriptionCommands: readonly Command[] = [
       { flags: '--livestream <urn>', summary: 'only those of this livestream' },
       {
         flags: '--state <state>',
-        summary: 'only those that are idle, delivering, retrying, paused, disabled or closed',
+        summary: 'only those that are idle, beginning, delivering, retrying, paused, disabled or closed',
       },
       { flags: '--limit <number>', summary: 'at most so many' },
     ],

@@ -45,18 +45,18 @@ export function createEventDeliveries(parts: {
   const { push, plugins, queues } = parts
 
   return async (event: AcceptedEvent): Promise<EventDelivery[]> => {
-    const subscribed = push
-      .subscriptionsFor(event)
-      .filter(({ createdAt, from = createdAt }) => Date.parse(from) <= event.at)
-    const toWebhooks = subscribed.map(({ name, url, contact }) =>
-      deliveryTo(name, { target: url, contact }, event),
-    )
-    const targets = plugins.queues.map(({ name, target }) =>
-      deliveryTo(name, { target: target.url ?? target.driver ?? null, contact: null }, event),
-    )
-    // Only what is known of this very event says that it went to a target: perhaps it was for others.
-    const toTargets = (await Promise.all(targets)).filter(({ state }) => state !== 'settled')
-    return [...(await Promise.all(toWebhooks)), ...toTargets]
+    const toWebhooks = push.subscriptionsFor(event).map(async ({ name, url, contact, createdAt, from }) => ({
+      delivery: await deliveryTo(name, { target: url, contact }, event),
+      isOwed: Date.parse(from ?? createdAt) <= event.at,
+    }))
+    const toTargets = plugins.queues.map(async ({ name, target }) => ({
+      delivery: await deliveryTo(name, { target: target.url ?? target.driver ?? null, contact: null }, event),
+      isOwed: false,
+    }))
+    const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
+    // Where it was not owed, only what is known of this very event says that it went there: a webhook may have got it by
+    // a replay, and to a target it goes or not.
+    return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 
   async function deliveryTo(

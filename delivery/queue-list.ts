@@ -48,10 +48,11 @@ export function createQueueList(parts: {
 
   /** Why nothing is sent from a queue, whatever its runner says; the reason that only operators can end comes first. */
   function restingState(name: string, target: string | null) {
-    const { disabledAt, pausedAt } = subscriptions.find(name) ?? {}
+    const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}
     if (whyClosed(name) !== undefined) return 'closed' as const
     if (pausedAt !== undefined) return 'paused' as const
     if (disabledAt !== undefined) return 'disabled' as const
+    if (isBeginning) return 'beginning' as const
     return target === null ? ('no target' as const) : undefined
   }
 }

@@ -150,6 +150,7 @@ export const Subscription = Type.Object(
     url: Type.String(),
     contact: Type.String(),
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
+    from: Type.Optional(instant('When the events that it began with were accepted, as asked for')),
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
       description:
         'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator`: what arrives waits until the operator resumes it',

@@ -120,6 +120,7 @@ export function subscriptionRoutes(parts: {
       url,
       contact,
       institutionId: subscription.institutionId,
+      ...(subscription.from !== undefined && { from: subscription.from }),
       ...subscriptions.standing(subscription),
     }
   }

@@ -2,7 +2,7 @@ import { quote } from '../../event/error.ts'
 import { isInstitutionUrn, isLivestreamUrn } from '../../event/urn.ts'
 
 /** How the queue of a subscription can stand, as operators see it. */
-const states = ['idle', 'delivering', 'retrying', 'paused', 'disabled', 'closed'] as const
+const states = ['idle', 'beginning', 'delivering', 'retrying', 'paused', 'disabled', 'closed'] as const
 
 /** The subscriptions that an operator asks for. Absent: whatever it is. */
 interface Selection {

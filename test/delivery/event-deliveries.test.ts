@@ -51,6 +51,9 @@ onStore(
     await hub.until(async () => (await states(later.id))[good] === 'delivered')
     t.equal((await states(later.id))[broken], 'waiting', 'behind the one that is tried again')
     t.same(await states(before.id), { 'plugins.dts': 'delivered' }, 'subscriptions of later do not count')
+    await hub.ask('queues.replay', { name: good, since: '2000-01-01T00:00:00Z' })
+    await hub.until(async () => (await states(before.id))[good] === 'delivered')
+    t.equal((await states(before.id))[broken], undefined, 'unless it was replayed to them')
     t.same(await states(traffic.id), {}, 'webhooks get track events only')
   },
 )
