@@ -13,7 +13,8 @@ export interface QueueCommandParts {
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
-    replaySince(name: string, since: number): Promise<number>
+    /** `first` is told how many, before anything is changed. */
+    replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
     isWebhook(name: string): boolean
     /** Why nothing is sent from this queue any more, or undefined. */
     whyClosed(name: string): string | undefined
@@ -52,10 +53,11 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
     if (time === undefined) throw refusal(`since must be a time in ISO 8601, not ${JSON.stringify(since)}`)
     if (!queues.isWebhook(name))
       throw refusal(`${name} is not a webhook: since is for those, which have one livestream`)
-    const replayed = await audit.change(who, 'queues.replay', async (first) => {
-      await first(name, { since: new Date(time).toISOString() })
-      return queues.replaySince(name, time)
-    })
+    const replayed = await audit.change(who, 'queues.replay', (first) =>
+      queues.replaySince(name, time, (replayed) =>
+        first(name, { since: new Date(time).toISOString(), replayed }),
+      ),
+    )
     return { name, replayed }
   }
 

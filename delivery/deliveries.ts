@@ -19,7 +19,7 @@ import type { PluginTarget } from './plugins/targets.ts'
 import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { createPushedWork } from './pushed-work.ts'
 import { workLimits } from './queue/limits.ts'
-import type { Attempt } from './queue/work-item.ts'
+import type { Attempt, EarlierMessage } from './queue/work-item.ts'
 import { createWorkQueues } from './queue/work-queues.ts'
 import { createQueueList } from './queue-list.ts'
 import { createRunner } from './runner.ts'
@@ -117,8 +117,8 @@ export async function createDeliveries(parts: {
     },
   })
   const beginnings = createBeginnings({
-    ...{ store, journal, nodes, calls, subscriptions, queues, isOwn, whyClosed, log },
-    ...{ earlier: push.earlier, begun: runner.retryNow },
+    ...{ store, journal, earlierOf, nodes, calls, subscriptions, queues, isOwn, whyClosed, log },
+    begun: runner.retryNow,
   })
   const contacts = tellContact && createContacts({ ...nodes, subscriptions, isOwn, send: tellContact })
   // Wherever it is worked off.
@@ -137,10 +137,10 @@ export async function createDeliveries(parts: {
 
   const planner: WorkPlanner = {
     warnings: plugins.warnings,
-    plan: (accepted, { once, isRepeated }) =>
+    plan: (accepted, { once, isRepeatedWhole }) =>
       queues.plan({
         ...{ messageId: accepted.id, once },
-        groups: [...push.groupsFor(accepted, isRepeated), ...plugins.groupsFor(accepted)],
+        groups: [...push.groupsFor(accepted, isRepeatedWhole), ...plugins.groupsFor(accepted)],
       }),
   }
 
@@ -195,12 +195,21 @@ export async function createDeliveries(parts: {
 
     isWebhook: isKnown,
 
-    /** Sends to a webhook once more what the journal has of its livestream, from a time on; how many. */
-    async replaySince(queue: string, since: number): Promise<number> {
+    /**
+     * Sends to a webhook once more what the journal has of its livestream, from a time on; how many. `first` is told so
+     * before anything is changed.
+     */
+    async replaySince(
+      queue: string,
+      since: number,
+      first: (count: number) => Promise<void> = async () => undefined,
+    ): Promise<number> {
       const topicId = subscriptions.find(queue)?.topicId
       if (topicId === undefined || whyNotSent(queue) !== undefined) return 0
-      await enable(queue)
-      const count = await queues.repeat(queue, push.earlier(topicId, await journal.latestOf(topicId, since)))
+      const count = await queues.repeat(queue, await earlierOf(topicId, since), async (count) => {
+        await first(count)
+        await enable(queue)
+      })
       retryNow(queue)
       return count
     },
@@ -276,6 +285,12 @@ export async function createDeliveries(parts: {
       webhooks.close()
       targetsOfOperator.close()
     },
+  }
+
+  /** What the journal has for the webhooks of a livestream since a time: the newest, as many as a queue holds. */
+  async function earlierOf(livestreamId: string, since: number): Promise<EarlierMessage[]> {
+    const wanted = { topics: push.topicsOf(livestreamId), since, count: limits.perQueue }
+    return push.earlier(livestreamId, await journal.latestOf(livestreamId, wanted))
   }
 
   /** Why nothing is sent to webhooks any more (service.md §9). */

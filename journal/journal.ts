@@ -22,6 +22,8 @@ const maxRecentBytes = 8 * 1024 * 1024
 const pageBytes = 256 * 1024
 /** Messages that are read at the same time for one reader. */
 const readAtOnce = 10
+/** Entries of an index that are read together. */
+const indexPage = 500
 
 /**
  * What was accepted, once, in order. A message gets its position in the commit that accepts it. Readers keep a position;
@@ -87,14 +89,26 @@ export async function openJournal(store: Store) {
     /** What this node has removed is no longer there. */
     forget: recent.forget,
 
-    /** Where the messages of a stream lie that were accepted from a time on, in order; those of which the newest matters. */
-    async latestOf(stream: string, since: number): Promise<IndexEntry[]> {
+    /**
+     * Where the messages of a stream on some topics lie that were accepted from a time on, in order: at most `count`, the
+     * newest. Only of those of which the newest matters.
+     */
+    async latestOf(
+      stream: string,
+      wanted: { topics: readonly string[]; since: number; count: number },
+    ): Promise<IndexEntry[]> {
+      const { topics, since, count } = wanted
+      const prefix = `${latestPrefix}${encodeURIComponent(stream)}/`
       const found: IndexEntry[] = []
-      for await (const [key, value] of store.range(`${latestPrefix}${encodeURIComponent(stream)}/`)) {
-        const entry = readIndexEntry(key, value)
-        if (entry.at >= since) found.push(entry)
+      for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
+        const page = await store.last(prefix, indexPage, keyPart(before))
+        const entries = page.map(([key, value]) => readIndexEntry(key, value))
+        // A whole page of them: the clocks of nodes disagree, and a single older one says nothing.
+        if (!entries.some(({ at }) => at >= since)) break
+        found.push(...entries.filter(({ topic, at }) => at >= since && topics.includes(topic)))
+        before = entries.at(-1)?.position ?? 0
       }
-      return found
+      return found.slice(0, count).reverse()
     },
 
     /** The messages at these positions, undefined where no longer kept: the first of them, as many as make a page. */

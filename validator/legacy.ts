@@ -119,6 +119,7 @@ export function createLegacySubmit(parts: {
         const payload = Buffer.from(JSON.stringify(stored))
         const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
         const { statuses, errors } = verdictOf(event, judged)
+        if (errors.length > 0) repetition?.inPart()
         const unpublished = errors.some(({ errorCode }) => errorCode !== 'topic.created')
           ? 'blocked'
           : 'failed'

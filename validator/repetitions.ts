@@ -13,6 +13,8 @@ const forgottenAtOnce = 2
 /** Decisions about one event whose marks change meanwhile, through other nodes or an earlier repetition. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
+/** No livestream is called so. */
+const inPart = 'in part'
 
 /** What is to be stored, and done when it is. */
 export interface Work {
@@ -30,6 +32,10 @@ export interface Repetition {
   id: string
   /** An earlier one was stored, or is about to be. */
   isRepeated: boolean
+  /** The same, and none was published in part only: each of its livestreams has had it. */
+  isRepeatedWhole: boolean
+  /** Remembers that not all of it is published this time: a repetition may publish the rest. */
+  inPart(): void
   /** What must be stored so that this work is done once for the event: nothing when it has been done. */
   once(scope: string, make: () => Work): readonly Change[]
   /** What must be stored so that the event is recognised. */
@@ -84,6 +90,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return {
       id,
       isRepeated: earlier !== undefined,
+      isRepeatedWhole: earlier !== undefined && !isKnown(`${fingerprint}/${inPart}`, id),
+      inPart: () => void claim(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
       once: (scope, make) => claim(`${fingerprint}/${scope}`, make),
       marks() {
         forgotten = forget(own.length * forgottenAtOnce, fingerprint)
@@ -121,6 +129,10 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
       own.push(claim)
       return changes
     }
+  }
+
+  function isKnown(key: string, id: string): boolean {
+    return remembered(key)?.id === id || claims.get(key)?.mark.id === id
   }
 
   function release(claim: Claim): void {

@@ -22,5 +22,5 @@ export interface WorkPlanner {
   /** What of it cannot be done, for the report. */
   warnings(event: HubEvent): ErrorItem[]
   /** The changes that put it into every queue it belongs to, once. They go into the commit of the event. */
-  plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeated'>): readonly Change[]
+  plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
 }

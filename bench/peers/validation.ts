@@ -24,6 +24,8 @@ export function createValidation(feedPath: string, publish: (message: Message) =
     repetitions: (_fingerprint, newId) => ({
       id: newId(),
       isRepeated: false,
+      isRepeatedWhole: false,
+      inPart() {},
       once: () => [],
       marks: () => [],
       stored() {},

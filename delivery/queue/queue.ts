@@ -9,6 +9,8 @@ export interface Queue {
   /** In the order in which they were given up. */
   dead: DeadLetter[]
   dropped: number
+  /** The highest sequence that it ever had: of items from before the queue began, and of those since. */
+  highest: { before: number; since: number }
 }
 
 /** No item steps aside for longer, milliseconds: a time further ahead comes from a clock that was set back. */
@@ -30,7 +32,7 @@ export interface QueueLength {
 }
 
 export function emptyQueue(): Queue {
-  return { line: [], aside: [], dead: [], dropped: 0 }
+  return { line: [], aside: [], dead: [], dropped: 0, highest: { before: 0, since: 0 } }
 }
 
 export function isEmpty({ line, aside, dead }: Queue): boolean {
@@ -43,7 +45,9 @@ export function isFromBefore({ sequence }: Numbered): boolean {
 }
 
 /** Puts an item at the end of the line; one from before the queue began ahead of all that came since. */
-export function addTo({ line, aside }: Queue, item: WorkItem): void {
+export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
+  const age = isFromBefore(item) ? 'before' : 'since'
+  highest[age] = Math.max(highest[age], item.sequence)
   if (item.asideUntil !== undefined) aside.push(item)
   else if (!isFromBefore(item)) line.push(item)
   else {
@@ -74,7 +78,9 @@ export function itemsIn({ line, aside }: Queue, sequences: ReadonlySet<number>):
 }
 
 /** An item as it is now; undefined when it waits no more. */
-export function currentOf({ line, aside }: Queue, item: WorkItem): WorkItem | undefined {
+export function currentOf({ line, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
+  // Most that are asked for are new, and the queue may be long.
+  if (item.sequence > highest[isFromBefore(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
   return line.find(isIt) ?? aside.find(isIt)
 }

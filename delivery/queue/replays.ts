@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Journal } from '../../journal/journal.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { ConditionFailed, type Store } from '../../store/store.ts'
@@ -32,21 +33,27 @@ export function createReplays(parts: {
     /** Dead letters, all or one; how many. */
     letters: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxReplays),
 
-    /** What was accepted earlier and does not wait already: the newest, as many as there is room for. How many. */
-    async earlier(name: string, messages: readonly EarlierMessage[]): Promise<number> {
-      const { line, aside } = mirror.queues.get(name) ?? emptyQueue()
-      const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
-      const room = Math.max(0, perQueue - line.length - aside.length)
-      const newest = messages.slice(Math.max(0, messages.length - room))
+    /**
+     * What was accepted earlier and does not wait already: the newest, as many as there is room for. How many. `first` is
+     * told so before anything is changed.
+     */
+    async earlier(
+      name: string,
+      messages: readonly EarlierMessage[],
+      first: (count: number) => Promise<void>,
+    ): Promise<number> {
+      const owed = await missing(name, messages)
+      await first(owed.length)
       let repeated = 0
-      for await (const portion of inPortions(newest, read)) {
-        const items: { item: WorkItem; payload?: Buffer | undefined }[] = []
-        for (const [{ position, at, describe }, payload] of portion) {
-          const described = payload && describe(payload)
-          if (!described || known.has(described.messageId)) continue
-          known.add(described.messageId)
-          const item = { ...newItem(described.messageId, described.details), acceptedAt: at }
-          items.push(position < journal.floor() ? { item, payload } : { item: { ...item, position } })
+      for await (const portion of inPortions(owed, copyOf)) {
+        const items: { item: WorkItem; payload?: Buffer }[] = []
+        for (const [message, copied] of portion) {
+          const { position, at, messageId, details } = message
+          const payload = copied ?? (await copyOf(message))
+          // Removed meanwhile.
+          if (!payload && position < journal.floor()) continue
+          const item = { ...newItem(messageId, details), acceptedAt: at }
+          items.push(payload ? { item, payload } : { item: { ...item, position } })
         }
         await store.commit(items.map(({ item, payload }) => itemChange(name, item, payload)))
         show(name, items)
@@ -83,12 +90,38 @@ export function createReplays(parts: {
     }
   }
 
+  /** Those of the messages that do not wait, without their payloads. */
+  async function missing(name: string, messages: readonly EarlierMessage[]) {
+    const { line, aside } = mirror.queues.get(name) ?? emptyQueue()
+    const waiting = [...line, ...aside]
+    const known = new Set(waiting.map(({ messageId }) => messageId))
+    const positions = new Set(waiting.map(({ position }) => position))
+    const others = messages.filter(({ position }) => !positions.has(position))
+    const room = Math.max(0, perQueue - waiting.length)
+    const found: ({ position: number; at: number } & Pick<WorkItem, 'messageId' | 'details'>)[] = []
+    for await (const portion of inPortions(others.slice(Math.max(0, others.length - room)), read)) {
+      for (const [{ position, at, describe }, payload] of portion) {
+        const described = payload && describe(payload)
+        if (!described || known.has(described.messageId)) continue
+        known.add(described.messageId)
+        found.push({ position, at, ...described })
+      }
+      await nextTurn()
+    }
+    return found
+  }
+
+  /** The payload of a message that the journal may let go of. */
+  async function copyOf(message: { position: number }): Promise<Buffer | undefined> {
+    return message.position < journal.floor() ? read(message) : undefined
+  }
+
   function show(name: string, items: readonly { item: WorkItem }[]): void {
     for (const { item } of items) mirror.add(name, item)
     appended(name)
   }
 
-  async function read({ position }: EarlierMessage): Promise<Buffer | undefined> {
+  async function read({ position }: { position: number }): Promise<Buffer | undefined> {
     return (await journal.get(position))?.payload
   }
 }

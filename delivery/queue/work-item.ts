@@ -55,8 +55,8 @@ export interface EarlierMessage {
   position: number
   /** Milliseconds since the epoch. */
   at: number
-  /** What a queue is to do with it. */
-  describe: (payload: Buffer) => Pick<WorkItem, 'messageId' | 'details'>
+  /** What a queue is to do with it; undefined: nothing. */
+  describe: (payload: Buffer) => Pick<WorkItem, 'messageId' | 'details'> | undefined
 }
 
 /** New work that follows from one event. */

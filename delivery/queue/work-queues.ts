@@ -161,8 +161,11 @@ export async function createWorkQueues(parts: {
       inTurn(name, () => replays.letters(name, messageId)),
 
     /** Puts what was accepted earlier at the end of the line once more: see `replays.ts`. */
-    repeat: (name: string, earlier: readonly EarlierMessage[]): Promise<number> =>
-      inTurn(name, () => replays.earlier(name, earlier)),
+    repeat: (
+      name: string,
+      earlier: readonly EarlierMessage[],
+      first: (count: number) => Promise<void>,
+    ): Promise<number> => inTurn(name, () => replays.earlier(name, earlier, first)),
 
     /** Puts what it begins with in front of a queue from which nothing is sent yet: see `beginning.ts`. */
     begin: (name: string, earlier: readonly EarlierMessage[], beginning: Change): Promise<void> =>

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createRunningWork } from '../../store/running-work.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { EarlierMessage } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
-import type { Push } from './push.ts'
-import type { PushSubscription, PushSubscriptions } from './subscriptions.ts'
+import { isOfBeginning, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
 
 /** Until a beginning that failed is tried again. */
 const retryMs = 1_000
@@ -25,14 +26,13 @@ export function createBeginnings(parts: {
   journal: {
     /** The position of the last message that this node knows of. */
     head(): number
-    /** The messages of a livestream since a time, in order. */
-    latestOf(livestreamId: string, since: number): Promise<Parameters<Push['earlier']>[1]>
   }
+  /** The newest events of a livestream that the journal has since a time, in order. */
+  earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
   nodes: Nodes
   calls: Calls
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'begun' | 'unchanged' | 'onHeard'>
   queues: Pick<WorkQueues, 'begin'>
-  earlier: Push['earlier']
   /** Whether this node looks after the queue of a subscription. */
   isOwn: (name: string) => boolean
   /** Why nothing is sent to webhooks any more, or undefined. */
@@ -41,8 +41,9 @@ export function createBeginnings(parts: {
   begun: (name: string) => void
   log: Log
 }) {
-  const { store, journal, nodes, calls, subscriptions, queues, earlier, isOwn, whyClosed } = parts
+  const { store, journal, earlierOf, nodes, calls, subscriptions, queues, isOwn, whyClosed } = parts
   const { begun, log } = parts
+  const oneByOne = createLocks()
   const stopping = new AbortController()
   const running = createRunningWork()
   const beginning = new Set<string>()
@@ -81,9 +82,13 @@ export function createBeginnings(parts: {
   }
 
   async function untilBegun(name: string): Promise<void> {
-    for (let due = dueOf(name); due; due = dueOf(name)) {
+    while (dueOf(name)) {
       try {
-        await begin(due)
+        // An institution may make hundreds at once: in memory are the events of one.
+        await oneByOne.hold('', async () => {
+          const due = dueOf(name)
+          if (due) await begin(due)
+        })
       } catch (err) {
         // Where it was paused, removed, or begun by another node meanwhile, this one has heard of that.
         if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
@@ -93,13 +98,21 @@ export function createBeginnings(parts: {
     }
   }
 
-  async function begin({ name, topicId, from = '' }: PushSubscription): Promise<void> {
+  async function begin(subscription: PushSubscription): Promise<void> {
+    const { name, topicId, from = '' } = subscription
     const asItIs = subscriptions.unchanged(name)
     await untilKnown(name, asItIs)
     const head = journal.head()
-    const messages = await journal.latestOf(topicId, Date.parse(from))
-    const missed = messages.filter(({ position }) => position <= head)
-    await queues.begin(name, earlier(topicId, missed), asItIs)
+    const earlier = await earlierOf(topicId, Date.parse(from))
+    const missed = earlier.filter(({ position }) => position <= head)
+    const described = missed.map((message) => ({
+      ...message,
+      describe(payload: Buffer) {
+        const about = message.describe(payload)
+        return about && isOfBeginning(subscription, about.messageId) ? about : undefined
+      },
+    }))
+    await queues.begin(name, described, asItIs)
     await subscriptions.begun(name, [{ tell: 'work-retry', value: name }])
     begun(name)
   }

@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { timeOfEventId } from '../../event/id.ts'
 import { type EventKind, eventKinds, kindOf } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { Attempt, EarlierMessage, WorkGroup, WorkItem } from '../queue/work-item.ts'
 import type { Outcome, TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
-import { isSubscriptionName, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
+import {
+  isOfBeginning,
+  isSubscriptionName,
+  type PushSubscription,
+  type PushSubscriptions,
+} from './subscriptions.ts'
 import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
@@ -38,7 +42,7 @@ export function createPush(parts: {
       return livestreamIds.map((livestreamId, nth) => {
         const details = { event: kind.name, livestreamId, institutionId }
         const all = subscriptions.ofTopic(livestreamId)
-        const owed = isRepeated ? all.filter((subscription) => !beginsWith(subscription, id)) : all
+        const owed = isRepeated ? all.filter((subscription) => !isOfBeginning(subscription, id)) : all
         const items = owed.map(({ name }) => ({ queue: name, details }))
         return { scope: livestreamId, content: { nth }, items }
       })
@@ -48,13 +52,17 @@ export function createPush(parts: {
     subscriptionsFor: (of: { event: string; livestreamIds: readonly string[] }): PushSubscription[] =>
       kindOf(of.event)?.class === 'track' ? of.livestreamIds.flatMap(subscriptions.ofTopic) : [],
 
-    /** What the webhooks of a livestream get of messages that the journal has of it. */
+    /** Where the journal has what the webhooks of a livestream get. */
+    topicsOf: (livestreamId: string): string[] => pushed.map((kind) => radioTopic(livestreamId, kind)),
+
+    /** What they get of messages that the journal has of it. */
     earlier(
       livestreamId: string,
       messages: readonly { topic: string; position: number; at: number }[],
     ): EarlierMessage[] {
+      const kinds = new Map(pushed.map((kind) => [radioTopic(livestreamId, kind), kind]))
       return messages.flatMap(({ topic, position, at }) => {
-        const kind = pushed.find((kind) => radioTopic(livestreamId, kind) === topic)
+        const kind = kinds.get(topic)
         return kind ? [{ position, at, describe: (payload) => describe(kind, livestreamId, payload) }] : []
       })
     },
@@ -116,11 +124,6 @@ export function createPush(parts: {
       signal: message.signal,
     })
   }
-}
-
-/** Whether a subscription has got an event from the journal, should it have been there before the subscription. */
-function beginsWith({ from }: PushSubscription, eventId: string): boolean {
-  return from !== undefined && (timeOfEventId(eventId) ?? 0) >= Date.parse(from)
 }
 
 /** The same as when the event was accepted: its publisher is who the livestream belongs to. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { timeOfEventId } from '../../event/id.ts'
 import { createCollection } from '../../store/collection.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
@@ -40,6 +41,18 @@ const namePrefix = 'de.org.hub.subscription.'
 /** Whether it is, or was, the name of a subscription. */
 export function isSubscriptionName(text: string): boolean {
   return text.startsWith(namePrefix)
+}
+
+/** An event gets its id before it is stored: this much earlier at most, milliseconds. */
+const maxStoringMs = 1_000
+
+/**
+ * Whether an event was accepted since the time that a subscription begins with. One that was not is none of its
+ * beginning, also where its publisher repeated it afterwards.
+ */
+export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId: string): boolean {
+  const acceptedAt = timeOfEventId(eventId) ?? Number.POSITIVE_INFINITY
+  return from !== undefined && acceptedAt >= Date.parse(from) - maxStoringMs
 }
 
 const ackDeadlineSeconds = 20

@@ -1,5 +1,5 @@
 import { workLimits } from '../../delivery/queue/limits.ts'
-import type { Attempt, DeadLetter, WorkItem } from '../../delivery/queue/work-item.ts'
+import type { Attempt, DeadLetter, EarlierMessage, WorkItem } from '../../delivery/queue/work-item.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
 import type { Message } from '../../event/message.ts'
 import { appendChanges, positionIn } from '../../journal/entry.ts'
@@ -127,6 +127,12 @@ export async function openQueues(
       }
     },
   }
+}
+
+/** The messages at these positions, as their queue gets them that begins with them, or repeats them. */
+export function messagesAt(...positions: number[]): EarlierMessage[] {
+  const describe = (payload: Buffer) => ({ messageId: String(payload).split(' ').at(-1) ?? '', details: {} })
+  return positions.map((position) => ({ position, at: 0, describe }))
 }
 
 function messageOf(id: string): Message {

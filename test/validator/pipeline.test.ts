@@ -32,6 +32,8 @@ const everyTopicExists: Topics = {
 const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
   id: newId(),
   isRepeated: false,
+  isRepeatedWhole: false,
+  inPart() {},
   once: () => [],
   marks: () => [],
   stored() {},

@@ -1,15 +1,8 @@
 import t from 'tap'
-import type { EarlierMessage } from '../../../delivery/queue/work-item.ts'
 import { ConditionFailed } from '../../../store/store.ts'
-import { openQueues } from '../open-queues.ts'
+import { messagesAt, openQueues } from '../open-queues.ts'
 
 const unmarked = { check: 'mark', when: 'absent' } as const
-
-/** The messages at these positions, as their queue gets them. */
-function messagesAt(...positions: number[]): EarlierMessage[] {
-  const describe = (payload: Buffer) => ({ messageId: String(payload).split(' ').at(-1) ?? '', details: {} })
-  return positions.map((position) => ({ position, at: 0, describe }))
-}
 
 /** Messages 1 to 5 of a journal. Number 3 and 5 wait in the queue `a`, the others are elsewhere. */
 async function start(perQueue = 1_000) {

@@ -1,11 +1,34 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { test } from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
+import { messagesAt, openQueues } from '../open-queues.ts'
+
+test('what waits takes no room from what does not', async (t) => {
+  const { queues, journal, append, memory, drain } = await openQueues({ perQueue: 4 })
+  for (const id of ['1', '2', '3', '4', '5']) await append(id, id === '3' || id === '5' ? 'a' : 'b')
+  journal.raiseFloor(3)
+  const stored = memory.keys('work/a/').length
+  const count = await queues.repeat('a', messagesAt(1, 2, 3, 4, 5), async (count) => {
+    t.equal(count, 2)
+    t.equal(memory.keys('work/a/').length, stored, 'known before anything is changed')
+  })
+  t.equal(count, 2)
+  t.same(await drain('a'), ['3', '5', '2', '4'], 'the newest, one copied and one in the journal')
+})
+
+test('where the first step fails nothing is repeated', async (t) => {
+  const { queues, append, view } = await openQueues()
+  await append('1', 'b')
+  const failing = queues.repeat('a', messagesAt(1), () => Promise.reject(new Error('no audit')))
+  await t.rejects(failing, { message: 'no audit' })
+  t.equal(view('a').pending, 0)
+})
 
 const [own = '', foreign = ''] = institutions
 
@@ -73,7 +96,10 @@ onEachStore('a webhook gets once more what was accepted since a time', async (t,
   const audit = await hub.ask<{ action: string; detail: unknown }[]>('audit')
   t.match(
     audit.filter(({ action }) => action === 'queues.replay').map(({ detail }) => detail),
-    [{ since: new Date(since).toISOString() }, { since: all }],
+    [
+      { since: new Date(since).toISOString(), replayed: 2 },
+      { since: all, replayed: 5 },
+    ],
   )
   await t.rejects(hub.ask('queues.replay', { name, since: 'yesterday' }), { message: /since must be a time/ })
   await t.rejects(hub.ask('queues.replay', { name: 'plugins.dts', since }), { message: /is not a webhook/ })

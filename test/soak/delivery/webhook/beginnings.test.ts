@@ -1,13 +1,14 @@
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { itemChange, readWork } from '../../../delivery/queue/work-records.ts'
-import { openJournal } from '../../../journal/journal.ts'
-import { addUser, openApi } from '../../bridge-https/api.ts'
-import { connectPublisher } from '../../clients.ts'
-import { institutions, playing, station } from '../../events.ts'
-import { pushing, type Receiver, startReceiver } from '../../receiver.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
-import { onEachStore, openStoreOf, type StoreSettings } from '../../stores.ts'
+import { itemChange, readWork } from '../../../../delivery/queue/work-records.ts'
+import { openJournal } from '../../../../journal/journal.ts'
+import { addUser, openApi } from '../../../bridge-https/api.ts'
+import { connectPublisher } from '../../../clients.ts'
+import { institutions, playing, station } from '../../../events.ts'
+import { pushing, type Receiver, startReceiver } from '../../../receiver.ts'
+import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
+import { onEachStore, onStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
 
 /*
  * A webhook that is subscribed `from` an earlier time gets what was accepted from then on: each event once, in order.
@@ -64,7 +65,7 @@ function titlesAt({ received }: Pick<Receiver, 'received'>, path: string): strin
 }
 
 onEachStore('a new webhook begins with what was accepted from a time on', async (t, store) => {
-  const { receiver, publish, subscribe, accepted, ask } = await start(t, store)
+  const { receiver, publish, subscribe, accepted, call, ask } = await start(t, store)
   const { id } = await publish('one')
   for (const title of ['two', 'three', 'four']) await publish(title)
   const events = await accepted()
@@ -77,6 +78,13 @@ onEachStore('a new webhook begins with what was accepted from a time on', async 
   await receiver.until(({ length }) => length >= expected.length + 1 + 1 + 5)
   t.same(titlesAt(receiver, '/from'), [...expected, 'five'])
   t.same(titlesAt(receiver, '/new'), ['five'], 'without it as ever')
+  const shown = (await call('GET', '/subscriptions')).json as unknown as { name: string; from?: string }[]
+  t.same(
+    shown.map((subscription) => subscription.from),
+    [from, undefined, '2000-01-01T00:00:00.000Z'],
+    'and each says since when',
+  )
+  t.match(await ask('subscriptions.show', { name }), { from: '2000-01-01T00:00:00.000Z', state: 'idle' })
   t.same(titlesAt(receiver, '/all'), ['one', 'two', 'three', 'four', 'five'])
   const earlier = receiver.received.find(({ path }) => path === '/from')
   t.equal(earlier?.body.message.publishTime, from, 'as it would have come then')
@@ -155,6 +163,33 @@ onEachStore('it begins with as many as its queue holds, the newest', async (t, s
   await publish('six')
   await receiver.until(({ length }) => length >= 4)
   t.same(titlesAt(receiver, '/hook'), ['three', 'four', 'five', 'six'])
+})
+
+onStore('embedded', 'a repetition makes no event newer than it is', async (t, store) => {
+  const { receiver, publish, subscribe } = await start(t, store)
+  const same = { start: new Date().toISOString() }
+  await publish('old', same)
+  // The hub takes an id for up to a second older than its event.
+  await setTimeout(1_100)
+  const from = new Date().toISOString()
+  for (const title of ['old', 'new']) await publish(title, same)
+  await subscribe('/hook', { from })
+  for (const title of ['new', 'last']) await publish(title, same)
+  await receiver.until(({ length }) => length >= 2)
+  t.same(titlesAt(receiver, '/hook'), ['new', 'last'])
+})
+
+onStore('embedded', 'what its first try did not publish is none of the beginning', async (t, store) => {
+  const { receiver, call, subscribe } = await start(t, store)
+  const event = playing(station(), { title: 'one', start: new Date().toISOString() })
+  const post = async (body: object) => (await call('POST', `/events/${event.event}`, body)).json.statuses
+  t.match(await post(event), { published: 0, failed: 1 }, 'its topic is created')
+  await subscribe('/hook', { from: long })
+  t.match(await post(event), { published: 1, failed: 0 }, 'and now it is published')
+  await post(event)
+  await post({ ...event, title: 'two' })
+  await receiver.until(({ length }) => length >= 2)
+  t.same(titlesAt(receiver, '/hook'), ['one', 'two'])
 })
 
 onEachStore('an event that is repeated comes once, before or after the beginning', async (t, store) => {
