@@ -146,7 +146,7 @@ export function nextPacketId(session: Session): number {
 
 /** The packet identifier of a message to a persistent session: the same after a crash and on another node. */
 export function packetIdOf(position: number): number {
-  return 1 + (position % 65_535)
+  return 1 + ((position - 1) % 65_535)
 }
 
 /** Another node has let somebody in under this client id who has other permissions. */
