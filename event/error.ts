@@ -89,11 +89,65 @@ export function quote(value: unknown): string {
   return printable(String(value), maxQuoted)
 }
 
-/** The path of a place in an event. Property names are made printable; they come from the publisher. */
+/** The path of a place in an event. Property names are made printable; they come from the publisher. A long path is cut. */
 export function pathOf(...segments: readonly (string | number)[]): string {
-  return `.${segments.map((segment) => printable(String(segment), maxQuoted)).join('.')}`
+  let path = '.'
+  for (const [index, segment] of segments.entries()) {
+    path += `${index > 0 ? '.' : ''}${printable(String(segment), maxQuoted)}`
+    if (path.length > maxPath) return `${path.slice(0, maxPath - 1)}…`
+  }
+  return path
 }
 
+export type ErrorList = ReturnType<typeof createErrorList>
+
+/**
+ * Errors of an event, one by one up to a number and up to a size, then a last item that counts the rest: what is kept and
+ * sent of an event must not be much larger than the event.
+ */
+export function createErrorList() {
+  const listed: ErrorItem[] = []
+  /** Of the first one that there was no room for. */
+  let omittedCode: string | undefined
+  let bytes = 0
+  let count = 0
+  return {
+    count: () => count,
+    isFull: () => omittedCode !== undefined,
+    /** Takes a maker, because a hostile event has more errors than anyone wants built. */
+    add(make: () => ErrorItem): void {
+      count++
+      if (omittedCode !== undefined) return
+      const item = make()
+      bytes += Buffer.byteLength(JSON.stringify(item))
+      if (listed.length < maxErrors && bytes <= maxErrorBytes) listed.push(item)
+      else omittedCode = item.errorCode
+    },
+    /** Counts an error that `isFull` left no room for. */
+    omit(): void {
+      count++
+    },
+    items(): ErrorItem[] {
+      if (omittedCode === undefined) return listed
+      const message = `Not listed: at least ${count - listed.length} more errors`
+      return [...listed, { path: '.', message, errorCode: omittedCode }]
+    },
+  }
+}
+
+/** Errors as they are listed. */
+export function listed(errors: readonly ErrorItem[]): ErrorItem[] {
+  const list = createErrorList()
+  for (const error of errors) list.add(() => error)
+  return list.items()
+}
+
+/** Errors that are listed one by one. Building one costs as much as deciding. */
+export const maxErrors = 100
+/** Bytes of them as JSON. */
+const maxErrorBytes = 16 * 1024
+/** A deep place has sixty names. */
+const maxPath = 300
 const maxQuoted = 80
 /** Room for two quoted identifiers and the words around them. */
 const maxDetail = 400

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+import { createErrorList, type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 import { jsonFault } from './json-fault.ts'
 
 /** Deepest nesting of objects and arrays; the event itself is level 1. */
@@ -11,9 +11,6 @@ const maxNesting = 64
  * reading one long text.
  */
 const maxValues = 10_000
-
-/** More items help nobody, and an answer must not be larger than the question. */
-const maxErrors = 100
 
 /**
  * Reads a payload as one JSON object, stricter than JSON.parse: what two readers could understand
@@ -57,11 +54,11 @@ interface Level {
 
 /**
  * Looks through JSON text for what JSON.parse hides. What it finds in text that is no JSON is of no account.
- * One pass with its own stack: linear, whatever the input. It stops, incomplete, at `maxNesting`, `maxValues` and
- * `maxErrors`.
+ * One pass with its own stack: linear, whatever the input. It stops, incomplete, at `maxNesting`, `maxValues` and when
+ * no more errors are listed.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
-  const errors: ErrorItem[] = []
+  const errors = createErrorList()
   const levels: Level[] = []
   let values = 0
   /** No more than there are values, unless it is no JSON. */
@@ -75,7 +72,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
       case '[':
         if (levels.length >= maxNesting) {
           report(`nested deeper than ${maxNesting} levels`)
-          return { errors, isComplete: false }
+          return { errors: errors.items(), isComplete: false }
         }
         levels.push(character === '{' ? { keys: createKeys(), at: '' } : { keys: undefined, at: 0 })
         values++
@@ -117,13 +114,13 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
         values++
         index = word.lastIndex
     }
-    if (errors.length >= maxErrors) return { errors, isComplete: false }
+    if (errors.isFull()) return { errors: errors.items(), isComplete: false }
     if (Math.max(values, keys) > maxValues) {
-      const error = errorItem('payload.json', '.', `more than ${maxValues} values`)
-      return { errors: [...errors, error], isComplete: false }
+      errors.add(() => errorItem('payload.json', '.', `more than ${maxValues} values`))
+      return { errors: errors.items(), isComplete: false }
     }
   }
-  return { errors, isComplete: true }
+  return { errors: errors.items(), isComplete: true }
 
   function checkKey(key: string, keys: Keys): void {
     if (key === '__proto__') report('the key __proto__ is not allowed')
@@ -141,7 +138,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 
   function report(detail: string): void {
-    errors.push(errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
+    errors.add(() => errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
   }
 }
 

@@ -1,7 +1,15 @@
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { TObject } from 'typebox'
-import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+import {
+  createErrorList,
+  type ErrorItem,
+  type ErrorList,
+  errorItem,
+  maxErrors,
+  pathOf,
+  quote,
+} from './error.ts'
 import { isRecord } from './json.ts'
 import { type EventClass, type EventKind, eventKinds, kindOf } from './kind.ts'
 import {
@@ -39,7 +47,7 @@ export interface ShapeOptions {
 
 /**
  * Checks the shape of an event: name, schema, number of livestreams, identifiers, expiry. Reports all errors at
- * once, at most a hundred one by one. An event that came without its `event` field gets it, and `services[].topic`
+ * once, as many as are listed one by one. An event that came without its `event` field gets it, and `services[].topic`
  * is dropped: only the hub says what became of a service.
  */
 export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
@@ -72,39 +80,6 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
 export function tooManyLivestreams(count: number): ErrorItem {
   const detail = `${count} livestreams, expected at most ${maxLivestreams}`
   return errorItem('maxItems.openapi.validation', '.services', detail)
-}
-
-/** Errors one by one up to this number, then a last item that counts the rest. Building one costs as much as deciding. */
-const maxErrors = 100
-
-type ErrorList = ReturnType<typeof createErrorList>
-
-function createErrorList() {
-  const listed: ErrorItem[] = []
-  let firstOmitted: ErrorItem | undefined
-  let count = 0
-  return {
-    count: () => count,
-    isFull: () => firstOmitted !== undefined,
-    /** Takes a maker, because a hostile event has more errors than anyone wants built. */
-    add(make: () => ErrorItem): void {
-      count++
-      if (count <= maxErrors) listed.push(make())
-      else firstOmitted ??= make()
-    },
-    /** Counts an error that `isFull` left no room for. */
-    omit(): void {
-      count++
-    },
-    items(): ErrorItem[] {
-      if (firstOmitted === undefined) return listed
-      const { errorCode } = firstOmitted
-      return [
-        ...listed,
-        { path: '.', message: `Not listed: at least ${count - maxErrors} more errors`, errorCode },
-      ]
-    },
-  }
 }
 
 /** The kind of an event, by its URL if it has one (service.md §4.1 rule 1), else by its own word. */

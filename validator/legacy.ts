@@ -1,4 +1,4 @@
-import { type ErrorItem, errorItem } from '../event/error.ts'
+import { type ErrorItem, errorItem, listed } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { HubEvent, Service } from '../event/schema.ts'
 import { checkShape } from '../event/shape.ts'
@@ -68,12 +68,12 @@ export function createLegacySubmit(parts: {
     const now = clock()
     const way = metrics.stages.begin(arrival.started)
     const shape = readEvent(source, eventName, now)
-    const listed = feed()
+    const current = feed()
     const refuse = async (outcome: 'invalid' | 'blocked', errors: ErrorItem[], value: unknown) => {
       refused(outcome, errors, dryRun)
       if (!dryRun) await keepReport(describe({ outcome, value, errors }))
     }
-    if ('errors' in shape || !listed) {
+    if ('errors' in shape || !current) {
       arrival.decided?.(0)
       if ('errors' in shape) {
         await refuse('invalid', shape.errors, shape.value)
@@ -83,7 +83,7 @@ export function createLegacySubmit(parts: {
       return { outcome: 'unavailable' }
     }
     const { event, kind, time } = shape
-    const by: Ownership = { feed: listed, former, ownerOf: topics.ownerOf }
+    const by: Ownership = { feed: current, former, ownerOf: topics.ownerOf }
     const misnamed = checkNames(event.services, by)
     if (misnamed.length > 0) {
       arrival.decided?.(0)
@@ -125,7 +125,7 @@ export function createLegacySubmit(parts: {
           : 'failed'
         const outcome = published.length > 0 ? 'published' : unpublished
         const of = published.length > 0 ? { livestreams: [...published] } : {}
-        const report = { ...describe({ outcome, value: event, errors, id, ...of }), statuses }
+        const report = { ...describe({ outcome, value: event, errors: listed(errors), id, ...of }), statuses }
         return {
           messages: [
             ...radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),

@@ -1,11 +1,11 @@
-import { type ErrorItem, errorItem } from '../event/error.ts'
+import { createErrorList, type ErrorItem, errorItem } from '../event/error.ts'
 import type { Service } from '../event/schema.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 
 /**
  * Who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only
  * claims. Every service must resolve to a livestream of `institutionId`, the institution of the inbox
- * topic. All disagreements are reported; one blocks the event as a whole.
+ * topic. Disagreements are reported, as many as are listed; one blocks the event as a whole.
  */
 export function checkOwnership(
   services: readonly Service[],
@@ -13,22 +13,24 @@ export function checkOwnership(
   feed: Feed,
 ): { livestreams: Livestream[] } | { errors: ErrorItem[] } {
   const livestreams: Livestream[] = []
-  const errors: ErrorItem[] = []
+  const errors = createErrorList()
   for (const [index, service] of services.entries()) {
     const path = `.services.${index}`
     const resolved = resolveLivestream(service, path, institutionId, feed)
     if ('error' in resolved) {
-      errors.push(resolved.error)
+      const { error } = resolved
+      errors.add(() => error)
     } else {
       livestreams.push(resolved.livestream)
-      errors.push(...checkOwner(service, resolved.livestream, institutionId, path))
+      for (const error of checkOwner(service, resolved.livestream, institutionId, path))
+        errors.add(() => error)
     }
     if (service.institutionId !== undefined && service.institutionId !== institutionId) {
       const detail = `${service.institutionId}, expected the institution of the topic, ${institutionId}`
-      errors.push(errorItem('service.institution.claim', `${path}.institutionId`, detail))
+      errors.add(() => errorItem('service.institution.claim', `${path}.institutionId`, detail))
     }
   }
-  return errors.length > 0 ? { errors } : { livestreams }
+  return errors.count() > 0 ? { errors: errors.items() } : { livestreams }
 }
 
 /** The one livestream a service names by `id`, else by `externalId`; both must agree. */

@@ -1,4 +1,4 @@
-import { type ErrorItem, errorItem, quote } from '../event/error.ts'
+import { type ErrorItem, errorItem, listed, quote } from '../event/error.ts'
 import type { Service } from '../event/schema.ts'
 import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/urn.ts'
 import { isCrid } from './feed/external-id.ts'
@@ -36,9 +36,9 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.institution.claim', `${path}.institutionId`, detail) }
   }
 
-  const listed = by.feed.byExternalId(externalId)
-  if (listed.length > 0) {
-    const own = listed.filter(isOwn)
+  const known = by.feed.byExternalId(externalId)
+  if (known.length > 0) {
+    const own = known.filter(isOwn)
     const named = own.filter(({ publisher }) => publisher.id === publisherId)
     // Several may carry one external id; then only the id tells them apart (design.md §6).
     const [first] = [...named.filter(({ id }) => id === service.id), ...named]
@@ -94,10 +94,11 @@ export function judgeService(service: Service, path: string, institutionId: stri
 
 /** Livestreams that no feed named must have a proper name (service.md §2.3). */
 export function checkNames(services: readonly Service[], { feed, former }: Ownership): ErrorItem[] {
-  return services.flatMap(({ externalId }, index) => {
+  const errors = services.flatMap(({ externalId }, index) => {
     const isKnown = feed.byExternalId(externalId).length > 0 || former.byExternalId(externalId).length > 0
     if (isKnown || isCrid(externalId)) return []
     const detail = `${quote(externalId)}, expected crid://<authority>/<id>`
     return [errorItem('pattern.openapi.validation', `.services.${index}.externalId`, detail)]
   })
+  return listed(errors)
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { errorItem, errorTable, outcomeOf, pathOf, quote } from '../../event/error.ts'
+import { createErrorList, errorItem, errorTable, listed, outcomeOf, pathOf, quote } from '../../event/error.ts'
 
 t.test('the error codes are those of design.md §7, with their outcomes', async (t) => {
   const outcomes = Object.fromEntries(Object.entries(errorTable).map(([code, kind]) => [code, kind.outcome]))
@@ -69,4 +69,27 @@ t.test('a path starts at the event', async (t) => {
   t.equal(pathOf('start'), '.start')
   t.equal(pathOf('services', 0, 'id'), '.services.0.id')
   t.equal(pathOf('\n'), '.\\u{a}')
+})
+
+t.test('a path is bounded, however deep the place', async (t) => {
+  t.equal(pathOf(...Array(64).fill('abc')), `.${Array(64).fill('abc').join('.')}`)
+  const long = pathOf(...Array(64).fill('x'.repeat(80)))
+  t.equal(long.length, 300)
+  t.match(long, /^\.x{80}\.x{80}\.x+.*…$/)
+})
+
+t.test('errors are listed up to 16 KiB, then one counts the rest', async (t) => {
+  const item = errorItem('service.unknown', '.services.0', '語'.repeat(400))
+  const many = createErrorList()
+  for (let nth = 0; nth < 60; nth++) many.add(() => item)
+  many.omit()
+  const items = many.items()
+  const rest = 61 - (items.length - 1)
+  t.strictSame(items.at(-1), {
+    ...{ path: '.', errorCode: 'service.unknown' },
+    message: `Not listed: at least ${rest} more errors`,
+  })
+  t.ok(items.length > 5 && JSON.stringify(items.slice(0, -1)).length <= 16 * 1024)
+  t.strictSame(listed(Array(60).fill(item)).length, items.length)
+  t.strictSame(listed([item]), [item])
 })

@@ -102,9 +102,19 @@ t.test('values are never repeated: any of them may be a password', async (t) => 
   }
 })
 
-t.test('at most 100 errors are listed', async (t) => {
+t.test('at most 100 errors are listed, and a last one says that there are more', async (t) => {
   const result = parseJson(Buffer.from(`{"a":[${'1e999,'.repeat(5000)}1]}`))
-  t.equal('errors' in result && result.errors.length, 100)
+  const errors = 'errors' in result ? result.errors : []
+  t.equal(errors.length, 101)
+  t.match(errors.at(-1), { path: '.', message: 'Not listed: at least 1 more errors' })
+})
+
+t.test('long names of deep places do not make many bytes of errors', async (t) => {
+  const twice = Array.from({ length: 100 }, (_, nth) => `"語${nth}":1,"語${nth}":2`).join(',')
+  const deep = `{"x":${`{"${'語'.repeat(79)}":`.repeat(61)}{${twice}}${'}'.repeat(62)}`
+  const result = parseJson(Buffer.from(deep))
+  const bytes = Buffer.byteLength(JSON.stringify('errors' in result ? result.errors : []))
+  t.ok(bytes > 5_000 && bytes < 17_000, `${bytes} bytes for an event of ${Buffer.byteLength(deep)}`)
 })
 
 t.test('places and values in messages are printable and short', async (t) => {
