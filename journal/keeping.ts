@@ -22,6 +22,8 @@ const defaultWindowBytes = 64 * 1024 * 1024
 export const maxAgeMs = 7 * 24 * 3600 * 1000
 /** Reports per stream, at least. */
 export const minReports = 1_000
+/** So many bytes of them, on average. An ordinary one has one kilobyte, and four more of what was refused. */
+const reportBytes = 8 * 1024
 /** The window begins at one of so many places, and moves from one to the next. */
 const windowParts = 64
 /** A part of the window spans no more time than this, milliseconds. */
@@ -63,7 +65,10 @@ export function unkept(
 ): IndexEntry[] {
   const { history, queueLimit } = limits
   const { window, historyFrom, now } = reach
+  const most = Math.max(minReports, queueLimit)
   let { events, others } = inWindow
+  /** Behind the window. */
+  let otherBytes = 0
   let controls = 0
   return newestFirst.filter((entry) => {
     const isControl = isControlEvent(entry)
@@ -71,7 +76,9 @@ export function unkept(
     if (entry.position >= window) return false
     const isEvent = isHistory(entry)
     const isRecent = isEvent && ++events <= history && entry.position >= historyFrom
-    const isAsked = !isEvent && !isControl && ++others <= Math.max(minReports, queueLimit)
+    const isOther = !isEvent && !isControl
+    if (isOther) otherBytes += entry.bytes
+    const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked)
   })
 }

@@ -1,5 +1,13 @@
 import t from 'tap'
-import { createErrorList, errorItem, errorTable, listed, outcomeOf, pathOf, quote } from '../../event/error.ts'
+import {
+  createErrorList,
+  errorItem,
+  errorTable,
+  listed,
+  outcomeOf,
+  pathOf,
+  quote,
+} from '../../event/error.ts'
 
 t.test('the error codes are those of design.md §7, with their outcomes', async (t) => {
   const outcomes = Object.fromEntries(Object.entries(errorTable).map(([code, kind]) => [code, kind.outcome]))

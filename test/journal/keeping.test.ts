@@ -61,6 +61,11 @@ const cases: [
   ['the newest valid control events', many('control', 5), [1, 2]],
   ['a valid control event that is no history', [entry('control', 1)], [], { historyFrom: 2 }],
   ['the newest thousand reports', many('report', 1_002), [1, 2]],
+  [
+    'of large reports the newest eight megabytes',
+    many('report', 40).map((each) => ({ ...each, bytes: 256 * 1024 })),
+    [1, 2, 3, 4, 5, 6, 7, 8, 9],
+  ],
   ['reports are no history', many('report', 5), [], { historyFrom: 10 }],
   ['the newest thousand of a topic without a livestream', many('plain', 1_001), [1]],
   [
