@@ -24,6 +24,10 @@ export const maxAgeMs = 7 * 24 * 3600 * 1000
 export const minReports = 1_000
 /** So many bytes of them, on average. An ordinary one has one kilobyte, and four more of what was refused. */
 const reportBytes = 8 * 1024
+/** A livestream is not shortened for others below its share of so many. */
+const minShares = 256
+/** The rest is for what comes before livestreams are shortened. */
+const sharedPart = 15 / 16
 /** The window begins at one of so many places, and moves from one to the next. */
 const windowParts = 64
 /** A part of the window spans no more time than this, milliseconds. */
@@ -50,6 +54,8 @@ export interface Reach {
   window: number
   /** Older events than this position are no history: there was no room for them. */
   historyFrom: number
+  /** A livestream has no more bytes of history than this. */
+  streamBytes: number
   now: number
 }
 
@@ -64,10 +70,11 @@ export function unkept(
   reach: Reach,
 ): IndexEntry[] {
   const { history, queueLimit } = limits
-  const { window, historyFrom, now } = reach
+  const { window, historyFrom, streamBytes, now } = reach
   const most = Math.max(minReports, queueLimit)
   let { events, others } = inWindow
   /** Behind the window. */
+  let eventBytes = 0
   let otherBytes = 0
   let controls = 0
   return newestFirst.filter((entry) => {
@@ -75,12 +82,22 @@ export function unkept(
     const isDue = isControl && (entry.expires ?? now) > now && ++controls <= queueLimit
     if (entry.position >= window) return false
     const isEvent = isHistory(entry)
-    const isRecent = isEvent && ++events <= history && entry.position >= historyFrom
+    if (isEvent) eventBytes += entry.bytes
+    const isRecent =
+      isEvent && ++events <= history && entry.position >= historyFrom && eventBytes <= streamBytes
     const isOther = !isEvent && !isControl
     if (isOther) otherBytes += entry.bytes
     const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked)
   })
+}
+
+/**
+ * How much history a livestream may have: twice what is free. So those with the most are shortened first, and what the
+ * others have stays. One livestream takes less than two thirds of it all.
+ */
+export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
+  return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))
 }
 
 /** Whether it belongs to the history of a livestream: whatever has a stream of its own, and is no report. */

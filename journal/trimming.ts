@@ -11,7 +11,7 @@ import {
   readEntry,
 } from './entry.ts'
 import type { Journal } from './journal.ts'
-import { isHistory, type KeepingLimits, moveWindow, type WindowPart } from './keeping.ts'
+import { isHistory, type KeepingLimits, moveWindow, streamBytesOf, type WindowPart } from './keeping.ts'
 import { createRemoving } from './removing.ts'
 import type { RetainedMessages } from './retained.ts'
 import type { Returnable } from './returnable.ts'
@@ -20,6 +20,9 @@ export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
 /** Messages that have left the window, and whose streams are looked at together. */
 const pageSize = 10_000
+/** They have no more bytes of history than this part of all, and this. */
+const pagesOfHistory = 128
+const minPageBytes = 16 * 1024
 /** Messages that are counted in one sweep. */
 const maxCounted = 200_000
 /** In one sweep: messages that have left the window, or are too many bytes. */
@@ -49,8 +52,8 @@ interface State {
  * Removes from the journal what is no longer kept. One node does it, a bounded piece at a time, and remembers in the store
  * how far it has got: nothing is read at the start, and the memory has two numbers for each stream.
  *
- * A sweep has three steps. It follows the window, and looks at the streams of messages that have left it. It removes the
- * oldest history while there is too much. It visits some other streams, where messages expire though nothing new comes.
+ * A sweep has three steps. It follows the window, and looks at the streams of messages that have left it; those with the most
+ * history are shortened for the others. It removes the oldest history while there is too much all the same. It visits some other streams, where messages expire though nothing new comes.
  * The window begins at the floor, which all nodes have heard before anything below it is removed.
  */
 export async function openTrimming(parts: {
@@ -107,7 +110,7 @@ export async function openTrimming(parts: {
     let state = before
     // What was heard at its place among the commits: this node knows what others retained since.
     const floor = Math.min(state.floor, journal.floor())
-    for (let count = 0; state.passed < floor && count < maxPassed && !isClosed; count += pageSize) {
+    while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await follow(state, floor)
       await write(state)
     }
@@ -124,7 +127,9 @@ export async function openTrimming(parts: {
 
   /** Looks at the streams of a page of what has left the window. */
   async function follow(state: State, floor: number): Promise<State> {
-    const { entries, isWhole } = await read(state.passed, floor)
+    // Few enough bytes that what a livestream may have is right for each page.
+    const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
+    const { entries, isWhole } = await read(state.passed, floor, most)
     const passed = isWhole ? floor : (entries.at(-1)?.position ?? 0) + 1
     counting.left(entries, passed)
     const { added, removed } = await look(streamsOf(entries), { ...state, passed }, state.passed)
@@ -169,8 +174,13 @@ export async function openTrimming(parts: {
   }
 
   /** Removes what these streams need not keep up to `passed`; `before`: what was behind the window already. */
-  async function look(streams: Iterable<string>, { passed, historyFrom }: State, before: number) {
-    return removing.look(streams, { window: passed, historyFrom, now: clock() }, before)
+  async function look(
+    streams: Iterable<string>,
+    { passed, historyFrom, historyBytes }: State,
+    before: number,
+  ) {
+    const streamBytes = streamBytesOf(limits, historyBytes)
+    return removing.look(streams, { window: passed, historyFrom, streamBytes, now: clock() }, before)
   }
 
   /** The messages from a position up to before another one, without payload: at most a page, or so many bytes of history. */

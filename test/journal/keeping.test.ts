@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { IndexEntry } from '../../journal/entry.ts'
-import { maxAgeMs, moveWindow, unkept } from '../../journal/keeping.ts'
+import { maxAgeMs, moveWindow, streamBytesOf, unkept } from '../../journal/keeping.ts'
 
 const now = Date.parse('2026-01-31T12:00:00Z')
 const base = { at: now, bytes: 100, qos: 1 as const }
@@ -31,7 +31,7 @@ const cases: [
   what: string,
   entries: IndexEntry[],
   gone: number[],
-  reach?: { historyFrom?: number; window?: number },
+  reach?: { historyFrom?: number; window?: number; streamBytes?: number },
 ][] = [
   ['the newest events of a livestream', many('track', 4), [1, 2]],
   [
@@ -43,6 +43,7 @@ const cases: [
   ['what is in the window stays', many('track', 5, window), []],
   ['in the window its age does not matter', [entry('track', window, old)], []],
   ['older events than the history has room for', many('track', 2), [1], { historyFrom: 2 }],
+  ['no more bytes than a livestream may have', many('track', 2), [1], { streamBytes: 199 }],
   [
     'valid control events, however many events came since',
     [entry('control', 1), ...many('track', 3, 2)],
@@ -80,10 +81,27 @@ for (const [what, entries, gone, reach] of cases) {
   t.test(`kept: ${what}`, async (t) => {
     const newestFirst = [...entries].reverse()
     const inWindow = { events: entries.filter(({ position }) => position >= window).length, others: 0 }
-    const over = unkept(newestFirst, inWindow, limits, { window, historyFrom: 0, now, ...reach })
+    const over = unkept(newestFirst, inWindow, limits, {
+      window,
+      historyFrom: 0,
+      streamBytes: Infinity,
+      now,
+      ...reach,
+    })
     t.same(over.map(({ position }) => position).reverse(), gone)
   })
 }
+
+t.test('a livestream may have twice what is free, and a small share in any case', async (t) => {
+  const cases: [used: number, expected: number][] = [
+    [0, 1_920_000],
+    [896_000, 128_000],
+    [957_000, 6_000],
+    [960_000, 4_000],
+    [2_000_000, 4_000],
+  ]
+  for (const [used, expected] of cases) t.equal(streamBytesOf({ historyBytes: 1_024_000 }, used), expected)
+})
 
 t.test('without history, control events and reports are kept as before', async (t) => {
   const entries = [entry('report', 4), entry('control', 3), entry('track', 2), entry('state', 1)]
@@ -91,7 +109,7 @@ t.test('without history, control events and reports are kept as before', async (
     entries,
     { events: 0, others: 0 },
     { ...limits, history: 0 },
-    { window, historyFrom: 0, now },
+    { window, historyFrom: 0, streamBytes: Infinity, now },
   )
   t.same(
     over.map(({ position }) => position),
