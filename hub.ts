@@ -191,7 +191,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     distribute: broker.distribute,
     work: deliveries.planner,
     announce: broker.announce,
-    nextEventId: createEventIds(clock),
+    nextEventId: createEventIds(() => broker.journal.timeOf(clock())),
     clock,
     log,
     metrics,

@@ -18,6 +18,8 @@ export type Journal = Awaited<ReturnType<typeof openJournal>>
 /** Messages that are read again within moments stay in memory. */
 const maxRecent = 2_000
 const maxRecentBytes = 8 * 1024 * 1024
+/** A clock that is set back by more was wrong before, milliseconds. */
+const maxBackMs = 24 * 3600 * 1000
 /** Payloads that are read together for one reader; a single message may have more. */
 const pageBytes = 256 * 1024
 /** Messages that are read at the same time for one reader. */
@@ -36,6 +38,8 @@ export async function openJournal(store: Store) {
   /** This node has seen all positions up to here that it will ever see. */
   let head = await store.lastNumber()
   let floor = 1
+  /** When the newest message was accepted. */
+  let newestAt = await lastAt(store)
   store.watch?.(journalPrefix, (change) => {
     if ('tell' in change) return
     if ('del' in change) return recent.forget(positionIn(change.del))
@@ -48,6 +52,15 @@ export async function openJournal(store: Store) {
   })
 
   return {
+    /**
+     * When something happens by a clock: never before the newest message was accepted. So times rise with positions, also
+     * where the clock of a node is set back; unless by so much that it was wrong before, and everything would be.
+     */
+    timeOf(now: number): number {
+      newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
+      return newestAt
+    },
+
     append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
 
     /** What this node has appended is stored, from the position `first` on. */
@@ -156,6 +169,7 @@ export async function openJournal(store: Store) {
 
   function take(entry: Entry): void {
     head = Math.max(head, entry.position)
+    newestAt = Math.max(newestAt, entry.at)
     recent.keep(entry)
     for (const follower of followers) follower(entry)
   }
@@ -172,6 +186,11 @@ export async function openJournal(store: Store) {
     if (sharedWith === undefined) return entry
     return withPayloadOf(entry, await get(position - sharedWith))
   }
+}
+
+async function lastAt(store: Store): Promise<number> {
+  const [last] = await store.last(journalPrefix, 1)
+  return last ? readEntry(positionIn(last[0]), last[1]).entry.at : 0
 }
 
 function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {

@@ -68,7 +68,8 @@ export function createDistribution(parts: {
       stored: (first: number) => void = () => undefined,
     ): Promise<void> {
       const now = clock()
-      const changes = [...alongside, ...journal.append(messages, now), ...retained.changes(messages, now)]
+      const at = journal.timeOf(now)
+      const changes = [...alongside, ...journal.append(messages, at), ...retained.changes(messages, now)]
       const batch = messages.map(toDelivery)
       const underway = (first: number) => {
         const [foremost] = held
@@ -92,7 +93,7 @@ export function createDistribution(parts: {
         held.delete(batch)
       }
       stored(first)
-      await deliverRest(batch, journal.appended(messages, first, now), now)
+      await deliverRest(batch, journal.appended(messages, first, at), now)
     },
 
     /** Delivers to open connections only; for what need not, or cannot, be stored. */

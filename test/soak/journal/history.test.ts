@@ -226,6 +226,27 @@ onEachStore('events over HTTPS are in the history, with what was refused of them
   t.equal(studio.received.all.length, before + 1, 'nothing of it is sent as feedback')
 })
 
+onStore('embedded', 'events are found and listed though the clock was set back', async (t, store) => {
+  const real = Date.now
+  let back = 0
+  t.intercept(Date, 'now', { value: () => real() - back })
+  const home = await temporaryDirectory(t)
+  const begin = new Date(real()).toISOString()
+  const ids: (string | null)[] = []
+  for (const seconds of [0, 120, 7_200]) {
+    back = seconds * 1_000
+    const { hub, studio } = await startStudio(t, store, home)
+    for (const more of [0, 60]) {
+      back += more * 1_000
+      for (let nth = 0; nth < 5; nth++) ids.push((await studio.publish(playing(livestream))).id)
+    }
+    for (const id of ids) t.match(await hub.ask('events.show', { id }), { id })
+    const { events } = await list(hub, { institution: own, since: begin })
+    t.same(events.map(({ id }) => id).reverse(), ids)
+    await hub.close()
+  }
+})
+
 onStore('embedded', 'without HUB_HISTORY, what is asked is what readers still need', async (t, store) => {
   const { hub, studio } = await startStudio(t, { ...store, HUB_HISTORY: '0' })
   const { id } = await studio.publish(playing(livestream, { title: 'One' }))
