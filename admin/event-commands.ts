@@ -56,9 +56,12 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
     'events.show': async (args) => {
       const id = text(args, 'id')
       const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
-      const found = isPosition ? await history.find.at(Number(id)) : await history.find.byId(id)
-      if (!found) throw unknown('event that is still kept with', id)
-      return shown(found)
+      const { found, isWhole } = isPosition
+        ? { found: await history.find.at(Number(id)), isWhole: true }
+        : await history.find.byId(id)
+      if (found) return shown(found)
+      if (isWhole) throw unknown('event that is still kept with', id)
+      throw refusal(`there were too many events around the time of ${id}: show it by its position in a list`)
     },
 
     'events.tail': async (args) => {

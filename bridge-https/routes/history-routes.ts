@@ -81,12 +81,15 @@ export function historyRoutes({ history, topics, feed }: HistoryParts): GuardedR
       },
       async handle({ params }, { institutionId }) {
         const { eventName: id = '' } = params
-        const found = isInstitutionUrn(institutionId)
+        const { found, isWhole } = isInstitutionUrn(institutionId)
           ? await history.find.ofInstitution(id, institutionId)
-          : undefined
-        return found?.report
-          ? { status: 200, body: shown(found.report, found) }
-          : refuse(404, undefined, 'Event not found')
+          : { isWhole: true }
+        if (found?.report) return { status: 200, body: shown(found.report, found) }
+        return refuse(
+          404,
+          undefined,
+          isWhole ? 'Event not found' : 'Event not found: too many around its time',
+        )
       },
     },
   ]

@@ -7,14 +7,16 @@ import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
 import { positionAt } from './newest.ts'
 
-/** Clocks of nodes differ by no more than this, milliseconds. */
+/** An entry may stand this much before those of its time, because nodes append at once and clocks differ, milliseconds. */
 const clockToleranceMs = 30_000
 /** A publisher that repeats an event within this time gets the same id again, milliseconds. */
 const repeatedMs = 3_600_000
-/** Messages that are looked at for one id. */
-const maxScanned = 10_000
+/** For one id: messages that are looked at, and bytes of them. */
+const maxScanned = { entries: 10_000, bytes: 64 * 1024 * 1024 }
 /** Reports of one institution that are. */
 const maxReports = 500
+/** Their positions are collected so many at a time. */
+const positionsAtOnce = 50
 /** Between the last message of an event and its report there may be a few of other kinds. */
 const maxBetween = 20
 
@@ -25,48 +27,94 @@ export interface Found {
   messages: Entry[]
 }
 
+/** What a search comes to. */
+export interface Search {
+  found?: Found | undefined
+  /** Nothing was left out. Otherwise there were too many messages around the time of the event to look at all of them. */
+  isWhole: boolean
+}
+
+/** Messages to be looked at, in order; without `entry` there is nothing to be seen in it. */
+type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
+
 /** Finds single events: by the time in their id, or by a position. */
 export function createFind({ store, journal }: { store: Store; journal: Journal }) {
   return {
     /** An event by its id; where it was sent several times, the first time that it was published. */
-    async byId(id: string): Promise<Found | undefined> {
-      const at = timeOfEventId(id)
-      if (at === undefined) return undefined
-      const from = await positionAt(store, journal.head(), at - clockToleranceMs)
-      let scanned = 0
-      let refused: Found | undefined
-      for await (const [key, value] of store.range(journalPrefix, padded(from))) {
-        const { entry, sharedWith } = readEntry(positionIn(key), value)
-        if (entry.at > at + repeatedMs || ++scanned > maxScanned) break
-        if (sharedWith !== undefined || !isAbout(entry, id)) continue
-        const found = await around(entry.position)
-        if (found && found.messages.length > 0) return found
-        refused ??= found
-      }
-      return refused
-    },
+    byId: (id: string): Promise<Search> => search(id, everything, maxScanned),
 
     /** The same, where an institution published it: looks at its reports only. */
-    async ofInstitution(id: string, institutionId: string): Promise<Found | undefined> {
-      const at = timeOfEventId(id)
-      if (at === undefined) return undefined
-      const from = await positionAt(store, journal.head(), at - clockToleranceMs)
+    ofInstitution(id: string, institutionId: string): Promise<Search> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
-      let scanned = 0
-      let refused: Found | undefined
-      for await (const [key] of store.range(prefix, padded(from))) {
-        const report = await journal.get(positionIn(key))
-        if (report && (report.at > at + repeatedMs || ++scanned > maxReports)) break
-        if (!report || !isAbout(report, id)) continue
-        const found = await around(report.position)
-        if (found && found.messages.length > 0) return found
-        refused ??= found
-      }
-      return refused
+      const most = { ...maxScanned, entries: maxReports }
+      return search(id, (from, end) => reports(prefix, from, end), most)
     },
 
     /** The event of a message or report at a position. */
     at: around,
+  }
+
+  async function search(
+    id: string,
+    candidates: (from: number, end: number) => Candidates,
+    most: typeof maxScanned,
+  ): Promise<Search> {
+    const at = timeOfEventId(id)
+    if (at === undefined) return { isWhole: true }
+    let { entries, bytes } = most
+    let refused: Found | undefined
+    for await (const { from, end } of stretches(at)) {
+      for await (const { entry, bytes: size } of candidates(from, end)) {
+        bytes -= size
+        if (entry) entries--
+        if (entries < 0 || bytes < 0) return { found: refused, isWhole: false }
+        if (!entry || !isAbout(entry, id)) continue
+        const found = await around(entry.position)
+        if (found && found.messages.length > 0) return { found, isWhole: true }
+        refused ??= found
+      }
+    }
+    return { found: refused, isWhole: true }
+  }
+
+  /** Where an event may be that got its id at an instant: mostly right there, then close by, then where it was repeated. */
+  async function* stretches(at: number): AsyncGenerator<{ from: number; end: number }> {
+    const placeOf = (instant: number) => positionAt(store, journal.head(), instant)
+    const from = await placeOf(at)
+    const end = await placeOf(at + clockToleranceMs)
+    yield { from, end }
+    yield { from: await placeOf(at - clockToleranceMs), end: from }
+    yield { from: end, end: await placeOf(at + repeatedMs) }
+  }
+
+  async function* everything(from: number, end: number): Candidates {
+    for await (const [key, value] of store.range(journalPrefix, padded(from))) {
+      const position = positionIn(key)
+      if (position >= end) return
+      const { entry, sharedWith } = readEntry(position, value)
+      // The message that has the payload of this one was looked at.
+      yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
+    }
+  }
+
+  async function* reports(prefix: string, from: number, end: number): Candidates {
+    let positions: number[] = []
+    for await (const [key] of store.range(prefix, padded(from))) {
+      if (positionIn(key) >= end) break
+      positions.push(positionIn(key))
+      if (positions.length < positionsAtOnce) continue
+      yield* entriesAt(positions)
+      positions = []
+    }
+    yield* entriesAt(positions)
+  }
+
+  async function* entriesAt(positions: readonly number[]): Candidates {
+    for (let next = 0; next < positions.length; ) {
+      const entries = await journal.getFirst(positions.slice(next))
+      for (const entry of entries) yield { entry, bytes: entry?.payload.length ?? 0 }
+      next += entries.length
+    }
   }
 
   async function around(position: number): Promise<Found | undefined> {

@@ -226,6 +226,29 @@ onEachStore('events over HTTPS are in the history, with what was refused of them
   t.equal(studio.received.all.length, before + 1, 'nothing of it is sent as feedback')
 })
 
+onStore('embedded', 'an event is found among hundreds of the same seconds', async (t, store) => {
+  const { hub, studio } = await startStudio(t, { ...store, HUB_PUBLISH_RATE: '0' })
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own, { permissions: ['publish'] })
+  const sent = Array.from({ length: 700 }, (_, nth) =>
+    studio.client.publishAsync(`inbox/${own}`, JSON.stringify(playing(livestream, { title: `${nth}` })), {
+      qos: 1,
+    }),
+  )
+  await Promise.all(sent)
+  const { events } = await list(hub, { institution: own, limit: 1_000 })
+  t.equal(events.length, 700)
+  for (const { id, title } of [...events.slice(0, 3), ...events.slice(-3)]) {
+    t.match(await hub.ask('events.show', { id }), { id, title })
+    t.match((await api.call('GET', `/events/${id}`, { token })).json, { event: { id, title } })
+  }
+  const unknown = BigInt(events.at(-1)?.id ?? '') + 7n
+  await t.rejects(hub.ask('events.show', { id: `${unknown}` }), /there is no event/, 'all were looked at')
+  t.match(await api.call('GET', `/events/${unknown}`, { token }), {
+    ...{ status: 404, json: { message: 'Event not found: too many around its time' } },
+  })
+})
+
 onStore('embedded', 'events are found and listed though the clock was set back', async (t, store) => {
   const real = Date.now
   let back = 0
