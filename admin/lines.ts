@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 
 /** What a command tells as it happens. */
@@ -11,7 +10,15 @@ export function isLines(result: unknown): result is Lines {
 
 /** Sends one JSON value per line, no faster than the client reads, until the client goes or `closing` aborts. */
 export async function sendLines(response: ServerResponse, lines: Lines, closing: AbortSignal): Promise<void> {
-  const end = () => void lines.return?.()
+  let isOver = false
+  let goOn = () => {}
+  const end = () => {
+    isOver = true
+    void lines.return?.()
+    goOn()
+  }
+  // Once for all lines: with listeners of its own, each wait would leave some behind.
+  response.on('drain', () => goOn())
   response.once('close', end)
   closing.addEventListener('abort', end, { once: true })
   if (closing.aborted || response.closed) end()
@@ -19,8 +26,10 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
   response.flushHeaders()
   try {
     for await (const line of lines) {
-      if (response.write(`${JSON.stringify(line)}\n`)) continue
-      await Promise.race([once(response, 'drain'), once(response, 'close'), once(closing, 'abort')])
+      if (response.write(`${JSON.stringify(line)}\n`) || isOver) continue
+      await new Promise<void>((resolve) => {
+        goOn = resolve
+      })
     }
   } finally {
     closing.removeEventListener('abort', end)

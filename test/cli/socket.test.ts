@@ -228,6 +228,25 @@ t.test(
   },
 )
 
+t.test('a client that often reads too slowly leaves no listeners behind', async (t) => {
+  const warnings: string[] = []
+  const warned = ({ message }: Error) => warnings.push(message)
+  process.on('warning', warned)
+  t.teardown(() => process.off('warning', warned))
+  async function* lines() {
+    for (let nth = 0; nth < 40; nth++) yield 'x'.repeat(1_000_000)
+  }
+  const { path } = await start(t, { tail: async () => lines() })
+  const sending = request({ socketPath: path, path: '/tail', method: 'POST', agent: false })
+  sending.end(JSON.stringify({ who: 'kim' }))
+  const [response] = await once(sending, 'response')
+  let bytes = 0
+  for await (const chunk of response) bytes += chunk.length
+  t.equal(bytes, 40 * 1_000_003)
+  await new Promise((resolve) => setImmediate(resolve))
+  t.same(warnings, [])
+})
+
 t.test('so many follow at the same time, and no more', async (t) => {
   const tail = createTail(() => () => undefined)
   const all = Array.from({ length: 20 }, () => tail(() => true))
