@@ -1,13 +1,17 @@
 import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
 import { isInstitutionUrn } from '../../event/urn.ts'
+import type { Entry } from '../../journal/entry.ts'
 import { readObject } from '../../journal/history/event-row.ts'
 import type { Found } from '../../journal/history/find.ts'
 import type { History } from '../../journal/history/history.ts'
+import { costOf } from '../../validator/cost.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
-import { refuse } from '../answer.ts'
+import { type Answer, jsonText, refuse, refuseUntil } from '../answer.ts'
 import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
 import { ErrorWithItems, PlainError } from '../description/schemas.ts'
+import type { User } from '../users/user.ts'
+import type { EventRate } from './event-routes.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
 
 /** What stands behind the routes. */
@@ -15,6 +19,8 @@ export interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
   topics: Pick<Topics, 'get'>
   feed: () => Feed | undefined
+  /** What a user may publish: what is read counts the same. */
+  rate: EventRate
 }
 
 const defaultLimit = 50
@@ -28,7 +34,8 @@ const query = {
 } satisfies Record<string, QueryParameter>
 
 /** What became of events (design.md §9): those of a livestream, and what the institution of the user published. */
-export function historyRoutes({ history, topics, feed }: HistoryParts): GuardedRoute[] {
+export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
+  const inTurn = createTurnsOfUsers(rate)
   return [
     {
       method: 'GET',
@@ -45,8 +52,9 @@ export function historyRoutes({ history, topics, feed }: HistoryParts): GuardedR
         200: { description: 'A page of events', schema: LivestreamEvents },
         400: { description: 'Invalid parameter', schema: ErrorWithItems },
         404: { description: 'There is no such livestream', schema: PlainError },
+        429: tooManyQuestions,
       },
-      async handle({ params, query: given }) {
+      async handle({ params, query: given }, user) {
         const { livestreamId = '' } = params
         const wrong = Object.entries(query).flatMap(([name, range]) => checkNumber(name, given[name], range))
         if (wrong.length > 0) return refuse(400, wrong)
@@ -54,11 +62,11 @@ export function historyRoutes({ history, topics, feed }: HistoryParts): GuardedR
           return refuse(404, undefined, 'Livestream not found')
         const limit = given.limit === undefined ? defaultLimit : Number(given.limit)
         const before = given.before === undefined ? undefined : Number(given.before)
-        const { messages, next } = await history.messages(livestreamId, { limit, before })
-        const events = messages.map(({ position, at, payload }) => ({
-          ...{ position, acceptedAt: new Date(at).toISOString(), event: readObject(payload) },
-        }))
-        return { status: 200, body: { events, next, trace: null } }
+        return inTurn(user, async () => {
+          const { messages, next } = await history.messages(livestreamId, { limit, before })
+          const bytes = messages.reduce((sum, { payload }) => sum + payload.length, 0)
+          return { answer: jsonText(pageOf(messages, next)), bytes }
+        })
       },
     },
     {
@@ -78,21 +86,61 @@ export function historyRoutes({ history, topics, feed }: HistoryParts): GuardedR
           description: 'The institution published no such event, or it is not kept any more',
           schema: PlainError,
         },
+        429: tooManyQuestions,
       },
-      async handle({ params }, { institutionId }) {
+      async handle({ params }, user) {
         const { eventName: id = '' } = params
-        const { found, isWhole } = isInstitutionUrn(institutionId)
-          ? await history.find.ofInstitution(id, institutionId)
-          : { isWhole: true }
-        if (found?.report) return { status: 200, body: shown(found.report, found) }
-        return refuse(
-          404,
-          undefined,
-          isWhole ? 'Event not found' : 'Event not found: too many around its time',
-        )
+        return inTurn(user, async () => {
+          const { institutionId } = user
+          const { found, isWhole } = isInstitutionUrn(institutionId)
+            ? await history.find.ofInstitution(id, institutionId)
+            : { isWhole: true }
+          const entries = [found?.report, found?.messages[0]]
+          const bytes = entries.reduce((sum, entry) => sum + (entry?.payload.length ?? 0), 0)
+          if (found?.report) return { answer: { status: 200, body: shown(found.report, found) }, bytes }
+          const message = isWhole ? 'Event not found' : 'Event not found: too many around its time'
+          return { answer: refuse(404, undefined, message), bytes }
+        })
       },
     },
   ]
+}
+
+const tooManyQuestions = {
+  description: 'Too much at once; the header Retry-After says when to go on',
+  schema: PlainError,
+}
+
+/**
+ * Lets a user ask one question at a time, whatever the number of its connections, and charges what was read like what is
+ * published: nobody may hold up publishers by asking.
+ */
+function createTurnsOfUsers(rate: EventRate) {
+  const last = new Map<string, Promise<unknown>>()
+
+  return ({ userId }: User, ask: () => Promise<{ answer: Answer; bytes: number }>): Promise<Answer> => {
+    const mine = (last.get(userId) ?? Promise.resolve()).then(async () => {
+      const waitMs = rate.take(userId, performance.now())
+      if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
+      const { answer, bytes } = await ask()
+      rate.charge(userId, costOf(bytes, 1) - 1, performance.now())
+      return answer
+    })
+    const ended: Promise<unknown> = mine
+      .catch(() => undefined)
+      .then(() => last.get(userId) === ended && last.delete(userId))
+    last.set(userId, ended)
+    return mine
+  }
+}
+
+/** Stored events are JSON: they are not read to be written again. */
+function pageOf(messages: readonly Entry[], next: number | null): string {
+  const events = messages.map(({ position, at, payload }) => {
+    const acceptedAt = new Date(at).toISOString()
+    return `{"position":${position},"acceptedAt":"${acceptedAt}","event":${payload.toString()}}`
+  })
+  return `{"events":[${events.join()}],"next":${next},"trace":null}`
 }
 
 function shown(report: NonNullable<Found['report']>, { messages: [message] }: Found) {

@@ -34,17 +34,21 @@ export interface Page {
   next: number | null
 }
 
-/** For one page: messages that are looked at, and bytes of them. */
+/** For one page: messages that are looked at, and bytes of what is read for them, their events included. */
 const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
-/** Bytes of one page of whole events. */
-const maxPageBytes = 4 * 1024 * 1024
+/** Bytes of one page of whole events; a single one may have more. */
+const maxPageBytes = 256 * 1024
 /** Messages that are read at once. */
-const readAtOnce = 50
+const readAtOnce = 10
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
 /** What became of events: read from the journal when somebody asks, so that nothing is stored for it. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
+  const listeners = new Set<(row: EventRow) => void>()
+  /** Of the journal, while somebody listens. */
+  let unfollow = () => {}
+
   return {
     find: createFind({ store, journal }),
 
@@ -57,9 +61,14 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       const events: EventRow[] = []
       let scanned = 0
       let bytes = 0
+      const get = async (position: number) => {
+        const entry = await journal.get(position)
+        bytes += entry?.payload.length ?? 0
+        return entry
+      }
       for (;;) {
         const { entries, isLast } = await take(newest, since - clockToleranceMs)
-        for (const row of await Promise.all(entries.map((entry) => rowAt(entry, livestream)))) {
+        for (const row of await Promise.all(entries.map((entry) => rowAt(entry, livestream, get)))) {
           if (!row || Date.parse(row.at) < since || !isAsked(row, query)) continue
           if (events.push(row) === limit) {
             const isWhole = isLast && row.position <= (entries.at(-1)?.position ?? 0)
@@ -68,7 +77,6 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         }
         if (isLast) return { events, next: null }
         scanned += entries.length
-        for (const entry of entries) bytes += entry.bytes
         const isTooMuch = scanned >= maxScanned.entries || bytes >= maxScanned.bytes
         if (isTooMuch) return { events, next: entries.at(-1)?.position ?? null }
       }
@@ -87,12 +95,12 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         Math.min(before, journal.head() + 1),
       )) {
         const last = messages.at(-1)?.position
-        if (last !== undefined && (messages.length === limit || bytes >= maxPageBytes))
-          return { messages, next: last }
+        if (last !== undefined && messages.length === limit) return { messages, next: last }
         const message = await journal.get(position)
         if (!message) continue
-        messages.push(message)
         bytes += message.payload.length
+        if (last !== undefined && bytes > maxPageBytes) return { messages, next: last }
+        messages.push(message)
       }
       return { messages, next: null }
     },
@@ -102,17 +110,27 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
 
     /** Calls back with each event as it is decided, on whichever node. Returns how to end that. */
     follow(listener: (row: EventRow) => void): () => void {
-      return journal.follow((entry) => {
-        if (entry.isReport) listener(rowOfReport(entry, eventOf(entry, journal.recent)))
-      })
+      if (listeners.size === 0) unfollow = journal.follow(tell)
+      listeners.add(listener)
+      return () => {
+        if (listeners.delete(listener) && listeners.size === 0) unfollow()
+      }
     },
+  }
+
+  /** Publishers wait meanwhile: the row is made once, however many listen. */
+  function tell(entry: Entry): void {
+    if (!entry.isReport) return
+    const row = rowOfReport(entry, eventOf(entry, journal.recent))
+    for (const listener of listeners) listener(row)
   }
 
   async function rowAt(
     { position, isReport }: IndexEntry,
     livestream: Named | undefined,
+    get: Journal['get'],
   ): Promise<EventRow | undefined> {
-    const entry = await journal.get(position)
+    const entry = await get(position)
     if (!entry) return undefined
     if (!isReport) return rowOfMessage(entry)
     const { errors, services } = readObject(entry.payload)
@@ -127,7 +145,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       return row.outcome === 'published' && !row.dryRun ? undefined : row
     }
     const first = firstMessageOf(entry)
-    const message = first === undefined ? undefined : await journal.get(first)
+    const message = first === undefined ? undefined : await get(first)
     return rowOfReport(
       entry,
       eventOf(entry, () => message),

@@ -108,3 +108,27 @@ onStore('embedded', 'who may ask, and for what', async (t, store) => {
   const both = await get(`${eventsOf(livestream.id)}?limit=0&before=x`)
   t.equal((both.json.errors as unknown[]).length, 2, 'all that is wrong is named')
 })
+
+onStore('embedded', 'a page has 256 KiB, and what is read costs what publishing costs', async (t, store) => {
+  const { studio, get } = await start(t, { ...store, HUB_PUBLISH_RATE: '5' })
+  for (let nth = 0; nth < 4; nth++)
+    await studio.publish(playing(livestream, { title: `${nth}`, mpn: 'x'.repeat(100_000) }))
+  const path = `${eventsOf(livestream.id)}?limit=200`
+  const first = await get(path)
+  t.same(
+    (first.json.events as { event: { title: string } }[]).map(({ event }) => event.title),
+    ['3', '2'],
+  )
+  const rest = await get(`${path}&before=${first.json.next}`)
+  t.same(
+    (rest.json.events as { event: { title: string } }[]).map(({ event }) => event.title),
+    ['1', '0'],
+  )
+  t.equal(rest.json.next, null)
+
+  const answers = await Promise.all(Array.from({ length: 10 }, () => get(path)))
+  const refused = answers.filter(({ status }) => status === 429)
+  t.ok(refused.length >= 6, `${refused.length} of 10`)
+  for (const { headers } of refused) t.match(headers['retry-after'], /^[1-9]$/)
+  t.ok(answers.every(({ status }) => status === 200 || status === 429))
+})

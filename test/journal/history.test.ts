@@ -1,0 +1,44 @@
+import t from 'tap'
+import type { Message } from '../../event/message.ts'
+import type { EventRow } from '../../journal/history/event-row.ts'
+import { openBroker } from '../conformance/peers.ts'
+
+const institutionId = 'urn:org:institution:1'
+const report: Message = {
+  ...{ topic: `feedback/${institutionId}`, qos: 1, queue: { keep: 'every' }, isReport: true },
+  payload: Buffer.from(JSON.stringify({ id: '1', outcome: 'published', services: ['one'], errors: [] })),
+}
+const event = (bytes: number): Message => ({
+  ...{ topic: 'radio/one/track', stream: 'one', qos: 1, queue: { keep: 'latest' } },
+  payload: Buffer.from(JSON.stringify({ id: '1', title: 'x'.repeat(bytes) })),
+})
+
+t.test('whoever follows gets the same row, which is made once', async (t) => {
+  const { broker } = await openBroker(t)
+  const rows: Record<string, EventRow[]> = { one: [], two: [] }
+  const ends = ['one', 'two'].map((name) => broker.history.follow((row) => rows[name]?.push(row)))
+  await broker.distribute([event(1), report])
+  t.equal(rows.one?.length, 1)
+  t.equal(rows.one?.[0], rows.two?.[0])
+  ends[0]?.()
+  ends[0]?.()
+  await broker.distribute([event(1), report])
+  t.same([rows.one?.length, rows.two?.length], [1, 2])
+  ends[1]?.()
+  await broker.distribute([event(1), report])
+  t.same([rows.one?.length, rows.two?.length], [1, 2])
+})
+
+t.test('a page ends where its reports and their events are too many bytes', async (t) => {
+  const { broker } = await openBroker(t)
+  const count = 100
+  for (let nth = 0; nth < count; nth++) await broker.distribute([event(400_000), report])
+  const first = await broker.history.list({ institutionId, limit: 1_000 })
+  t.ok(first.events.length >= 80 && first.events.length < count, `${first.events.length} of ${count}`)
+  const { events, next } = await broker.history.list({
+    ...{ institutionId, limit: 1_000 },
+    before: first.next ?? undefined,
+  })
+  t.equal(first.events.length + events.length, count)
+  t.equal(next, null)
+})
