@@ -6,6 +6,8 @@ export interface Message {
   topic: string
   /** What its history is kept by: a livestream. Absent: the topic. */
   stream?: string
+  /** Who published an event: its payload need not say so. */
+  institutionId?: string
   payload: Buffer
   /** Delivery is at most this QoS, lower where a subscription asks for less. */
   qos: 0 | 1 | 2

@@ -128,7 +128,7 @@ export function createLegacySubmit(parts: {
         const report = { ...describe({ outcome, value: event, errors: listed(errors), id, ...of }), statuses }
         return {
           messages: [
-            ...radioMessages(stored, payload, { kind, time, livestreamIds: published, now }),
+            ...radioMessages(stored, payload, { kind, time, institutionId, livestreamIds: published, now }),
             answeredMessage(institutionId, report, source),
           ],
           topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),

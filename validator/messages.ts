@@ -17,6 +17,8 @@ export function radioMessages(
     time: number
     /** End of a control state, milliseconds since the epoch. */
     expires?: number
+    /** Who publishes it. */
+    institutionId: string
     livestreamIds: readonly string[]
     now: number
   },
@@ -25,6 +27,7 @@ export function radioMessages(
   return of.livestreamIds.map((id) => ({
     topic: radioTopic(id, of.kind),
     stream: id,
+    institutionId: of.institutionId,
     payload,
     qos: 1,
     ...rules,

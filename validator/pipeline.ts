@@ -139,7 +139,9 @@ export function createPipeline(parts: {
     const warnings = work.warnings(event)
     return {
       report: describeOutcome('published', event, { ...received, id, livestreams: livestreamIds, warnings }),
-      messages: radioMessages(event, payload, { ...decision, livestreamIds, now: arrival.at }),
+      messages: radioMessages(event, payload, {
+        ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
+      }),
       accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
     }
   }

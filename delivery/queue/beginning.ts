@@ -35,19 +35,23 @@ export function createBeginning(parts: {
     const known = new Set([...placed, ...later].map(({ messageId }) => messageId))
     const newest = messages.slice(Math.max(0, messages.length - Math.max(0, perQueue - later.length)))
     const missing = newest.filter(({ position }) => !isPlaced.has(position))
-    for await (const portion of inPortions(missing, read)) {
+    for await (const portion of inPortions(missing, ({ position }) => journal.get(position))) {
       const moved: WorkItem[] = []
       const items: { item: WorkItem; payload?: Buffer | undefined }[] = []
-      for (const [{ position, at, describe }, payload] of portion) {
+      for (const [{ position, at, describe }, message] of portion) {
         const waiting = waitingAt.get(position)
         if (waiting) moved.push(waiting)
-        const { messageId, details } = waiting ?? (payload && describe(payload)) ?? {}
+        const { messageId, details } = waiting ?? (message && describe(message)) ?? {}
         if (messageId === undefined || details === undefined || known.has(messageId)) continue
         known.add(messageId)
         if (waiting) items.push({ item: { ...waiting, sequence: position } })
         else {
           const item = { ...newItem(messageId, details), sequence: position, acceptedAt: at }
-          items.push(position < journal.floor() ? { item, payload } : { item: { ...item, position } })
+          items.push(
+            position < journal.floor()
+              ? { item, payload: message?.payload }
+              : { item: { ...item, position } },
+          )
         }
       }
       await store.commit([
@@ -60,9 +64,5 @@ export function createBeginning(parts: {
       for (const { item } of items) if (!currentOf(mirror.queueOf(name), item)) mirror.add(name, item)
     }
     appended(name)
-  }
-
-  async function read({ position }: EarlierMessage): Promise<Buffer | undefined> {
-    return (await journal.get(position))?.payload
   }
 }

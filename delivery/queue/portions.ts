@@ -1,21 +1,25 @@
 /** What one commit changes of a long queue: others wait for it. */
-const portion = { items: 500, bytes: 1024 * 1024 }
+const most = { items: 500, bytes: 1024 * 1024 }
 
-/** Reads payloads, as many as one commit takes. */
-export async function* inPortions<Of>(
+/** Reads payloads, or messages with theirs, as many as one commit takes. */
+export async function* inPortions<Of, Found extends Buffer | { payload: Buffer }>(
   all: readonly Of[],
-  read: (of: Of) => Promise<Buffer | undefined>,
-): AsyncGenerator<readonly [of: Of, payload: Buffer | undefined][]> {
-  let payloads: [Of, Buffer | undefined][] = []
+  read: (of: Of) => Promise<Found | undefined>,
+): AsyncGenerator<readonly [of: Of, found: Found | undefined][]> {
+  let portion: [Of, Found | undefined][] = []
   let bytes = 0
   for (const of of all) {
-    const payload = await read(of)
-    payloads.push([of, payload])
-    bytes += payload?.length ?? 0
-    if (payloads.length < portion.items && bytes < portion.bytes) continue
-    yield payloads
-    payloads = []
+    const found = await read(of)
+    portion.push([of, found])
+    bytes += payloadOf(found)?.length ?? 0
+    if (portion.length < most.items && bytes < most.bytes) continue
+    yield portion
+    portion = []
     bytes = 0
   }
-  if (payloads.length > 0) yield payloads
+  if (portion.length > 0) yield portion
+}
+
+function payloadOf(found: Buffer | { payload: Buffer } | undefined): Buffer | undefined {
+  return found && 'payload' in found ? found.payload : found
 }

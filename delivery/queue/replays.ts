@@ -98,10 +98,11 @@ export function createReplays(parts: {
     const positions = new Set(waiting.map(({ position }) => position))
     const others = messages.filter(({ position }) => !positions.has(position))
     const room = Math.max(0, perQueue - waiting.length)
+    const newest = others.slice(Math.max(0, others.length - room))
     const found: ({ position: number; at: number } & Pick<WorkItem, 'messageId' | 'details'>)[] = []
-    for await (const portion of inPortions(others.slice(Math.max(0, others.length - room)), read)) {
-      for (const [{ position, at, describe }, payload] of portion) {
-        const described = payload && describe(payload)
+    for await (const portion of inPortions(newest, ({ position }) => journal.get(position))) {
+      for (const [{ position, at, describe }, message] of portion) {
+        const described = message && describe(message)
         if (!described || known.has(described.messageId)) continue
         known.add(described.messageId)
         found.push({ position, at, ...described })
@@ -112,16 +113,12 @@ export function createReplays(parts: {
   }
 
   /** The payload of a message that the journal may let go of. */
-  async function copyOf(message: { position: number }): Promise<Buffer | undefined> {
-    return message.position < journal.floor() ? read(message) : undefined
+  async function copyOf({ position }: { position: number }): Promise<Buffer | undefined> {
+    return position < journal.floor() ? (await journal.get(position))?.payload : undefined
   }
 
   function show(name: string, items: readonly { item: WorkItem }[]): void {
     for (const { item } of items) mirror.add(name, item)
     appended(name)
-  }
-
-  async function read({ position }: { position: number }): Promise<Buffer | undefined> {
-    return (await journal.get(position))?.payload
   }
 }

@@ -1,3 +1,4 @@
+import type { Entry } from '../../journal/entry.ts'
 import type { Change } from '../../store/store.ts'
 
 /** One delivery that is owed. It stays in its queue until it is acknowledged or given up. */
@@ -56,7 +57,9 @@ export interface EarlierMessage {
   /** Milliseconds since the epoch. */
   at: number
   /** What a queue is to do with it; undefined: nothing. */
-  describe: (payload: Buffer) => Pick<WorkItem, 'messageId' | 'details'> | undefined
+  describe: (
+    message: Pick<Entry, 'payload' | 'institutionId'>,
+  ) => Pick<WorkItem, 'messageId' | 'details'> | undefined
 }
 
 /** New work that follows from one event. */

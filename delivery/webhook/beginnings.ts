@@ -107,8 +107,8 @@ export function createBeginnings(parts: {
     const missed = earlier.filter(({ position }) => position <= head)
     const described = missed.map((message) => ({
       ...message,
-      describe(payload: Buffer) {
-        const about = message.describe(payload)
+      describe(of: Parameters<typeof message.describe>[0]) {
+        const about = message.describe(of)
         return about && isOfBeginning(subscription, about.messageId) ? about : undefined
       },
     }))

@@ -63,7 +63,7 @@ export function createPush(parts: {
       const kinds = new Map(pushed.map((kind) => [radioTopic(livestreamId, kind), kind]))
       return messages.flatMap(({ topic, position, at }) => {
         const kind = kinds.get(topic)
-        return kind ? [{ position, at, describe: (payload) => describe(kind, livestreamId, payload) }] : []
+        return kind ? [{ position, at, describe: (message) => describe(kind, livestreamId, message) }] : []
       })
     },
 
@@ -126,9 +126,15 @@ export function createPush(parts: {
   }
 }
 
-/** The same as when the event was accepted: its publisher is who the livestream belongs to. */
-function describe({ name }: EventKind, livestreamId: string, payload: Buffer) {
+/** The same as when the event was accepted. Of a message of the former release only the event may say who published it. */
+function describe(
+  { name }: EventKind,
+  livestreamId: string,
+  { payload, institutionId }: Parameters<EarlierMessage['describe']>[0],
+) {
   const { id, services } = JSON.parse(payload.toString())
-  const { institutionId } = services.find((service: { id?: unknown }) => service.id === livestreamId) ?? {}
-  return { messageId: String(id), details: { event: name, livestreamId, institutionId } }
+  const { institutionId: named } =
+    services.find((service: { id?: unknown }) => service.id === livestreamId) ?? {}
+  const details = { event: name, livestreamId, institutionId: institutionId ?? named }
+  return { messageId: String(id), details }
 }

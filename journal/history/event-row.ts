@@ -39,14 +39,18 @@ export function readObject(payload: Buffer): Record<string, unknown> {
 }
 
 /** The event that a message of a livestream carries. */
-export function rowOfMessage({ position, at, payload, isRepetition }: Entry): EventRow {
+export function rowOfMessage({ position, at, institutionId, payload, isRepetition }: Entry): EventRow {
   const event = readObject(payload)
   const services = Array.isArray(event.services) ? event.services.filter(isRecord) : []
   const name = textOf(event.event)
   return {
     ...{ position, at: new Date(at).toISOString(), outcome: 'published' },
     ...(isRepetition && { isRepetition }),
-    ...{ id: textOf(event.id), event: name, institutionId: textOf(services[0]?.institutionId) },
+    ...{
+      id: textOf(event.id),
+      event: name,
+      institutionId: institutionId ?? textOf(services[0]?.institutionId),
+    },
     services: [...new Set(services.flatMap(({ id }) => textOf(id) ?? []))],
     playlistItemId: textOf(event.playlistItemId),
     name: textOf(event.name),

@@ -131,7 +131,10 @@ export async function openQueues(
 
 /** The messages at these positions, as their queue gets them that begins with them, or repeats them. */
 export function messagesAt(...positions: number[]): EarlierMessage[] {
-  const describe = (payload: Buffer) => ({ messageId: String(payload).split(' ').at(-1) ?? '', details: {} })
+  const describe = ({ payload }: { payload: Buffer }) => ({
+    messageId: String(payload).split(' ').at(-1) ?? '',
+    details: {},
+  })
   return positions.map((position) => ({ position, at: 0, describe }))
 }
 

@@ -174,7 +174,7 @@ t.test('what is kept of an event, by class', async (t) => {
     const { submit, distributed } = startPipeline()
     await submit(event)
     const { payload, ...rules } = distributed[0]?.messages[0] ?? {}
-    t.strictSame(rules, { qos: 1, stream: one.id, ...expected }, name)
+    t.strictSame(rules, { qos: 1, stream: one.id, institutionId, ...expected }, name)
     t.ok(payload, name)
   }
 })

@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
+import type { Page } from '../../../journal/history/history.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connectPublisher } from '../../clients.ts'
-import { control, institutions, playing, station } from '../../events.ts'
+import { control, institutions, playing, serviceOf, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
@@ -103,4 +104,30 @@ onEachStore('a webhook gets once more what was accepted since a time', async (t,
   )
   await t.rejects(hub.ask('queues.replay', { name, since: 'yesterday' }), { message: /since must be a time/ })
   await t.rejects(hub.ask('queues.replay', { name: 'plugins.dts', since }), { message: /is not a webhook/ })
+})
+
+onEachStore('an event over HTTPS comes again as it came first', async (t, settings) => {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  const hub = await startTestHub(t, { ...settings, ...pushing(receiver) }, home)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  // Its services need not say which institution they belong to.
+  const { institutionId: _, ...service } = serviceOf(station())
+  const publish = (title: string) => {
+    const body = playing(station(), { title, services: [service] })
+    return api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { token, body })
+  }
+  await publish('makes the topic')
+  const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: station().id }
+  const { json } = await api.call('POST', '/subscriptions', { token, body: { ...body, url: receiver.url() } })
+  await publish('One')
+  await receiver.until((all) => all.length === 1)
+  await hub.ask('queues.replay', { name: String(json.name), since: '2000-01-01T00:00:00.000Z' })
+  await receiver.until((all) => all.length === 2)
+  const [first, again] = receiver.received
+  t.equal(first?.body.message.attributes.institutionId, own)
+  t.same({ ...again?.body.message, publishTime: '' }, { ...first?.body.message, publishTime: '' })
+  const { events } = await hub.ask<Page>('events.list', { livestream: station().id })
+  t.match(events, [{ title: 'One', institutionId: own }])
 })
