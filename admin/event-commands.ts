@@ -5,6 +5,7 @@ import type { Excerpt } from '../event/message.ts'
 import { parseInstant } from '../event/timestamp.ts'
 import {
   isAsked,
+  isOf,
   type Outcome,
   outcomes,
   readObject,
@@ -71,7 +72,7 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
         (row) =>
           isAsked(row, filter) &&
           (institutionId === undefined || row.institutionId === institutionId) &&
-          (livestream === undefined || row.services.some((one) => isNamed(one, livestream))),
+          (livestream === undefined || isOf(row, livestream, filter.outcome)),
       )
     },
 
@@ -115,8 +116,7 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
   async function shown({ report, messages }: Found) {
     const [message] = messages
     const event = message ? readObject(message.payload) : undefined
-    const kept = event ?? readObject(report?.refused?.head ?? Buffer.alloc(0))
-    const row = report ? rowOfReport(report, kept) : message && rowOfMessage(message)
+    const row = report ? rowOfReport(report, event) : message && rowOfMessage(message)
     if (!row) throw new Error('an event was found without a report and without a message')
     const positions = messages.map(({ position }) => position)
     const traces = await trace.of(positions)
@@ -145,10 +145,6 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
 /** The times alone. */
 function stagesOf({ decided, stored, written }: { decided: number; stored: number; written: number }) {
   return { decided, stored, written }
-}
-
-function isNamed(service: string, { id, externalId }: { id: string; externalId?: string }): boolean {
-  return service === id || service === externalId
 }
 
 function filterOf(args: Record<string, unknown>): { outcome?: Outcome; playlistItemId?: string } {

@@ -158,8 +158,16 @@ const errorColumns = [
 ] as const
 
 function printEvent(result: unknown, printer: Printer): string {
-  const parts = ['at', 'result', 'id', 'position', 'event', 'institutionId', 'services', 'playlistItemId']
-  const more = ['name', 'title', 'artist', 'eventTime']
+  const parts = ['at', 'result', 'id', 'position', 'event', 'institutionId', 'services']
+  const isPartly = listOf(valueAt(result, 'refusedServices')).length > 0
+  const more = [
+    ...(isPartly ? ['refusedServices'] : []),
+    'playlistItemId',
+    'name',
+    'title',
+    'artist',
+    'eventTime',
+  ]
   const known = withResult(result)
   const stages = valueAt(result, 'stages')
   const deliveries = listOf(valueAt(result, 'deliveries')).map((delivery) => ({
@@ -184,7 +192,7 @@ function printEvent(result: unknown, printer: Printer): string {
 /** An event with what of it reads well in a table. */
 function withResult(event: unknown): Record<string, unknown> {
   const { outcome, dryRun, event: name, title, artist, name: state, errors } = Object(event)
-  const services = listOf(valueAt(event, 'services'))
+  const refusedFor = listOf(valueAt(event, 'refusedServices'))
   const isPartly = outcome === 'published' && listOf(errors).length > 0
   return {
     ...Object(event),
@@ -192,11 +200,15 @@ function withResult(event: unknown): Record<string, unknown> {
     kind: kindOf(name),
     called: title ?? state,
     what: [title ?? state, artist].filter((part) => part !== null).join(' – '),
-    where: `${services[0] ?? '-'}${services.length > 1 ? ` and ${services.length - 1} more` : ''}`,
+    where: `${firstOf(listOf(valueAt(event, 'services')))}${refusedFor.length > 0 ? `, not ${firstOf(refusedFor)}` : ''}`,
     why: [
       ...new Set(listOf(errors).map((error) => `${valueAt(error, 'errorCode')} ${valueAt(error, 'path')}`)),
     ],
   }
+}
+
+function firstOf(services: readonly unknown[]): string {
+  return `${services[0] ?? '-'}${services.length > 1 ? ` and ${services.length - 1} more` : ''}`
 }
 
 function kindOf(name: unknown): unknown {

@@ -23,11 +23,16 @@ export interface Message {
   refused?: Excerpt
 }
 
-/** The beginning of what was received. */
+/** What was received: its beginning, and what lists show of it. */
 export interface Excerpt {
   head: Buffer
   /** Bytes of the whole. */
   bytes: number
+  /** Of the event; null where there is none, or it could not be read. */
+  title: string | null
+  artist: string | null
+  /** Services that it was not published for, while it was for others. */
+  refusedServices?: string[]
 }
 
 interface Retention {

@@ -1,4 +1,4 @@
-import type { Message } from '../event/message.ts'
+import type { Excerpt, Message } from '../event/message.ts'
 import type { Change } from '../store/store.ts'
 import { decodeRecord, encodeRecord } from './record.ts'
 
@@ -38,8 +38,8 @@ export interface IndexEntry {
 type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position' | 'bytes' | 'sharedUpTo'>
 
 type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
-  /** What was refused lies behind the payload: so many bytes of it are there, of so many. */
-  refused?: { kept: number; bytes: number }
+  /** The beginning of what was refused lies behind the payload: so many bytes. */
+  refused?: Omit<Excerpt, 'head'> & { kept: number }
   /** So many positions before it lies the message that has its payload. */
   sharedWith?: number
 }
@@ -57,7 +57,7 @@ export function appendChanges(messages: readonly Message[], at: number): Change[
     const header: Header = {
       ...{ ...rest, at },
       ...(!isFirst && { sharedWith: nth - first }),
-      ...(isFirst && refused && { refused: { kept: refused.head.length, bytes: refused.bytes } }),
+      ...(isFirst && refused && { refused: withoutHead(refused) }),
     }
     const value = isFirst ? encodeRecord(header, payload, refused?.head) : encodeRecord(header)
     const numbered = { nth, at: 'key' as const }
@@ -76,9 +76,17 @@ export function readEntry(position: number, value: Buffer): { entry: Entry; shar
   const end = payload.length - (refused?.kept ?? 0)
   const entry: Entry = {
     ...{ ...rest, payload: payload.subarray(0, end), position },
-    ...(refused && { refused: { head: payload.subarray(end), bytes: refused.bytes } }),
+    ...(refused && { refused: withHead(refused, payload.subarray(end)) }),
   }
   return { entry, ...(sharedWith !== undefined && { sharedWith }) }
+}
+
+function withoutHead({ head, ...about }: Excerpt): NonNullable<Header['refused']> {
+  return { ...about, kept: head.length }
+}
+
+function withHead({ kept: _, ...about }: NonNullable<Header['refused']>, head: Buffer): Excerpt {
+  return { ...about, head }
 }
 
 export function readIndexEntry(key: string, value: Buffer): IndexEntry {

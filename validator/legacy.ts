@@ -71,7 +71,7 @@ export function createLegacySubmit(parts: {
     const current = feed()
     const refuse = async (outcome: 'invalid' | 'blocked', errors: ErrorItem[], value: unknown) => {
       refused(outcome, errors, dryRun)
-      if (!dryRun) await keepReport(describe({ outcome, value, errors }))
+      if (!dryRun) await keepReport(describe({ outcome, value, errors }), value)
     }
     if ('errors' in shape || !current) {
       arrival.decided?.(0)
@@ -124,12 +124,14 @@ export function createLegacySubmit(parts: {
           ? 'blocked'
           : 'failed'
         const outcome = published.length > 0 ? 'published' : unpublished
-        const of = published.length > 0 ? { livestreams: [...published] } : {}
+        const isPublished = published.length > 0
+        const of = isPublished ? { livestreams: [...published] } : {}
+        const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
         const report = { ...describe({ outcome, value: event, errors: listed(errors), id, ...of }), statuses }
         return {
           messages: [
             ...radioMessages(stored, payload, { kind, time, institutionId, livestreamIds: published, now }),
-            answeredMessage(institutionId, report, source),
+            answeredMessage(institutionId, report, { payload: source, value: event, refusedServices }),
           ],
           topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),
           accepted: published.length > 0 ? accepted : undefined,
@@ -175,10 +177,10 @@ export function createLegacySubmit(parts: {
     }
 
     /** The answer is true without it: the publisher gets it in any case. */
-    async function keepReport(report: Report): Promise<void> {
+    async function keepReport(report: Report, value: unknown): Promise<void> {
       try {
         await store(() => ({
-          messages: [answeredMessage(institutionId, report, source)],
+          messages: [answeredMessage(institutionId, report, { payload: source, value })],
           topics: { created: [], changes: [] },
           accepted: undefined,
           repetition: undefined,

@@ -10,7 +10,7 @@ import type { Feed, Livestreams } from './feed/feed.ts'
 import { createLegacySubmit } from './legacy.ts'
 import { radioMessages } from './messages.ts'
 import { fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
-import { describeOutcome, feedbackMessages, type Report } from './report.ts'
+import { describeOutcome, feedbackMessages, type Report, type Source } from './report.ts'
 import { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
 import type { Accepted, WorkPlanner } from './work.ts'
@@ -49,7 +49,7 @@ export function createPipeline(parts: {
       const settlement = (): Settled => {
         const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
         const completed = complete(decision, submission, arrival, repetition?.id ?? '')
-        const feedback = feedbackMessages([institutionId], completed.report, submission.payload)
+        const feedback = feedbackMessages([institutionId], completed.report, completed.source)
         const messages = [...completed.messages, ...feedback]
         return { ...completed, messages, repetition }
       }
@@ -60,10 +60,10 @@ export function createPipeline(parts: {
     /** Dry run of a door: reports to the institution what `submit` would, and does nothing else. */
     async tryOut(submission: Submission, arrival: Arrival): Promise<Report> {
       const { institutionId } = submission
-      const { report, messages } = foresee(submission, arrival)
+      const { report, messages, source } = foresee(submission, arrival)
       arrival.decided?.(messages.length)
       const dry: Report = { ...report, dryRun: true }
-      const feedback = feedbackMessages([institutionId], dry, submission.payload)
+      const feedback = feedbackMessages([institutionId], dry, source)
       return settle(() => ({ report: dry, messages: feedback }), [institutionId], arrival)
     },
 
@@ -80,13 +80,13 @@ export function createPipeline(parts: {
       },
       arrival: Arrival,
     ): Promise<Report> {
-      const { outcome, error, institutions } = refusal
-      const value = readLoosely(refusal.payload)
+      const { payload, outcome, error, institutions } = refusal
+      const value = readLoosely(payload)
       arrival.decided?.(0)
       const report = describeOutcome(outcome, value, {
-        ...{ errors: [error], receivedAt: arrival.at, payload: refusal.payload },
+        ...{ errors: [error], receivedAt: arrival.at, payload },
       })
-      const messages = feedbackMessages(institutions, report, refusal.payload)
+      const messages = feedbackMessages(institutions, report, { payload, value })
       return settle(() => ({ report, messages }), institutions, arrival)
     },
 
@@ -101,10 +101,10 @@ export function createPipeline(parts: {
   }
 
   /** What `submit` would report and publish. */
-  function foresee(submission: Submission, arrival: Arrival): { report: Report; messages: Message[] } {
+  function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decide(submission, feed(), clock())
-    const { report, messages } = complete(decision, submission, arrival, '')
-    return { report: { ...report, id: null }, messages }
+    const { report, messages, source } = complete(decision, submission, arrival, '')
+    return { report: { ...report, id: null }, messages, source }
   }
 
   function recognise(
@@ -117,14 +117,15 @@ export function createPipeline(parts: {
   /** The decision as its report and the messages for the radio tree. */
   function complete(
     decision: Decision,
-    { institutionId, payload: source }: Submission,
+    { institutionId, payload: received }: Submission,
     arrival: Arrival,
     id: string,
-  ): { report: Report; messages: Message[]; accepted?: Accepted } {
-    const received = { receivedAt: arrival.at, payload: source }
+  ): Completed {
+    const details = { receivedAt: arrival.at, payload: received }
     if (decision.outcome !== 'published') {
       const { outcome, errors, value } = decision
-      return { report: describeOutcome(outcome, value, { ...received, errors }), messages: [] }
+      const report = describeOutcome(outcome, value, { ...details, errors })
+      return { report, messages: [], source: { payload: received, value } }
     }
     const event = {
       ...decision.event,
@@ -138,10 +139,11 @@ export function createPipeline(parts: {
     const payload = Buffer.from(JSON.stringify(event))
     const warnings = work.warnings(event)
     return {
-      report: describeOutcome('published', event, { ...received, id, livestreams: livestreamIds, warnings }),
+      report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
       messages: radioMessages(event, payload, {
         ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
       }),
+      source: { payload: received, value: event },
       accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
     }
   }
@@ -188,6 +190,15 @@ export function createPipeline(parts: {
     }
     return report
   }
+}
+
+/** A decision as what is told of it. */
+interface Completed {
+  report: Report
+  source: Source
+  /** For the radio tree. */
+  messages: Message[]
+  accepted?: Accepted
 }
 
 /** What is decided about an event, and goes out with it. */

@@ -3,7 +3,7 @@ import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
 import { kindOf } from '../event/kind.ts'
 import type { Excerpt, Message } from '../event/message.ts'
-import { maxLivestreams, maxServices } from '../event/schema.ts'
+import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
 
 /** So much is kept of what was refused. */
@@ -51,7 +51,7 @@ export function describeOutcome(
 ): Report {
   const event = isRecord(value) ? value : {}
   const given = Array.isArray(event.services) ? event.services : []
-  const services = details.livestreams ?? namesOf(given.slice(0, maxServices)).slice(0, maxLivestreams)
+  const services = details.livestreams ?? namedIn(given)
   const kind = kindOf(textOf(event.event) ?? '')
   const { errors = [], warnings = [] } = details
   return {
@@ -75,14 +75,22 @@ export function describeOutcome(
   }
 }
 
+/** What a report is about. Some of it is kept where not all of it was published. */
+export interface Source {
+  payload: Buffer
+  /** The same as far as it could be read. */
+  value: unknown
+  /** Services that it is not published for, while it is for others. */
+  refusedServices?: readonly Service[]
+}
+
 /**
  * A report as the messages that carry it to institutions: QoS 1, never retained, every one kept for an offline publisher.
- * `source`: what it is about, of which the beginning is kept where not all of it was published.
  */
 export function feedbackMessages(
   institutions: readonly string[],
   report: Report,
-  source?: Buffer,
+  source?: Source,
 ): Message[] {
   const kept = keptReport(report, source)
   return institutions.map((institutionId) => ({ topic: feedbackTopic(institutionId), qos: 1, ...kept }))
@@ -92,7 +100,7 @@ export function feedbackMessages(
  * A report that stays in the history of an institution and goes to nobody: the publisher has had its answer over HTTPS.
  * Nobody may subscribe to its topic, and no session is owed a message of QoS 0.
  */
-export function answeredMessage(institutionId: string, report: Report, source: Buffer): Message {
+export function answeredMessage(institutionId: string, report: Report, source: Source): Message {
   const topic = `answered/${institutionId}`
   return { topic, stream: feedbackTopic(institutionId), qos: 0, ...keptReport(report, source) }
 }
@@ -100,7 +108,7 @@ export function answeredMessage(institutionId: string, report: Report, source: B
 /** Several institutions share the payload: it is stored once. */
 function keptReport(
   report: Report,
-  source: Buffer | undefined,
+  source: Source | undefined,
 ): Pick<Message, 'payload' | 'queue' | 'isReport' | 'refused'> {
   const payload = Buffer.from(JSON.stringify(report))
   const isElsewhere = report.errors.length === 0 && !report.dryRun
@@ -109,8 +117,13 @@ function keptReport(
 }
 
 /** A copy, so that the whole does not stay in memory. */
-function excerptOf(source: Buffer): Excerpt {
-  return { head: Buffer.from(source.subarray(0, excerptBytes)), bytes: source.length }
+function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
+  const event = isRecord(value) ? value : {}
+  return {
+    ...{ head: Buffer.from(payload.subarray(0, excerptBytes)), bytes: payload.length },
+    ...{ title: textOf(event.title), artist: textOf(event.artist) },
+    ...(refusedServices.length > 0 && { refusedServices: namedIn(refusedServices) }),
+  }
 }
 
 /** Services that name different livestreams: one that is named with its id and without counts once. */
@@ -123,8 +136,12 @@ export function eachOnce(services: readonly unknown[]): { id: string | null; ext
   return [...new Map(named.map((service) => [`${service.id} ${service.externalId}`, service])).values()]
 }
 
-function namesOf(services: readonly unknown[]): string[] {
-  return [...new Set(eachOnce(services).flatMap(({ id, externalId }) => id ?? externalId ?? []))]
+/** What livestreams are called, as many as an event may have. */
+function namedIn(services: readonly unknown[]): string[] {
+  const named = eachOnce(services.slice(0, maxServices)).flatMap(
+    ({ id, externalId }) => id ?? externalId ?? [],
+  )
+  return [...new Set(named)].slice(0, maxLivestreams)
 }
 
 /** Texts are echoed so that the publisher recognises its event, not to store its novel. */

@@ -19,6 +19,8 @@ export interface EventRow {
   institutionId: string | null
   /** Livestreams; of what was refused whatever the publisher named. */
   services: string[]
+  /** Of an event that was published for some of its services: the others. */
+  refusedServices?: string[]
   playlistItemId: string | null
   name: string | null
   eventTime: string | null
@@ -60,18 +62,20 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
   }
 }
 
-/** What a report says of its event. `event`: the event itself, as far as it is kept. */
-export function rowOfReport(entry: Entry, event: Record<string, unknown>): EventRow {
+/** What a report says of its event. `event`: where it was published, the event itself, as far as it is kept. */
+export function rowOfReport(entry: Entry, event: Record<string, unknown> = {}): EventRow {
   const report = readObject(entry.payload)
+  const { refused } = entry
   return {
     ...{ position: entry.position, at: new Date(entry.at).toISOString(), outcome: textOf(report.outcome) },
     ...(report.dryRun === true && { dryRun: true }),
     ...{ id: textOf(report.id), event: textOf(report.event), institutionId: institutionOf(entry) },
     services: Array.isArray(report.services) ? report.services.map(String) : [],
+    ...(refused?.refusedServices && { refusedServices: refused.refusedServices }),
     playlistItemId: textOf(report.playlistItemId),
     name: textOf(report.name),
     eventTime: textOf(report.eventTime),
-    ...titleOf(event),
+    ...titleOf(refused ?? event),
     errors: Array.isArray(report.errors) ? report.errors : [],
   }
 }
@@ -79,6 +83,23 @@ export function rowOfReport(entry: Entry, event: Record<string, unknown>): Event
 /** Whose report it is. */
 export function institutionOf({ stream, topic }: Pick<Entry, 'stream' | 'topic'>): string {
   return (stream ?? topic).slice(feedbackTopic('').length)
+}
+
+/** What a livestream is called. */
+export interface Named {
+  id: string
+  externalId?: string | undefined
+}
+
+/** Whether an event was for a livestream. One that was published, but not there, is none of its published ones. */
+export function isOf(row: EventRow, livestream: Named, outcome?: Outcome): boolean {
+  return (
+    names(row.services, livestream) || (outcome !== 'published' && names(row.refusedServices, livestream))
+  )
+}
+
+function names(services: readonly string[] = [], { id, externalId }: Named): boolean {
+  return services.includes(id) || (externalId !== undefined && services.includes(externalId))
 }
 
 /** What of an event is asked for. */
@@ -99,7 +120,7 @@ export function isAsked(row: EventRow, { outcome, playlistItemId }: RowFilter): 
   return outcome === 'refused' ? row.errors.length > 0 : row.outcome === outcome
 }
 
-function titleOf(event: Record<string, unknown>): Pick<EventRow, 'title' | 'artist'> {
+function titleOf(event: { title?: unknown; artist?: unknown }): Pick<EventRow, 'title' | 'artist'> {
   return { title: textOf(event.title), artist: textOf(event.artist) }
 }
 

@@ -2,7 +2,16 @@ import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'
 import type { Entry, IndexEntry } from '../entry.ts'
 import type { Journal } from '../journal.ts'
-import { type EventRow, isAsked, type RowFilter, readObject, rowOfMessage, rowOfReport } from './event-row.ts'
+import {
+  type EventRow,
+  isAsked,
+  isOf,
+  type Named,
+  type RowFilter,
+  readObject,
+  rowOfMessage,
+  rowOfReport,
+} from './event-row.ts'
 import { createFind } from './find.ts'
 import { newestFirst, positionAt } from './newest.ts'
 
@@ -19,12 +28,6 @@ export interface Query extends RowFilter {
   /** At an earlier place than this. */
   before?: number | undefined
   limit: number
-}
-
-/** What a livestream is called. */
-interface Named {
-  id: string
-  externalId?: string | undefined
 }
 
 /** The newest first. */
@@ -68,7 +71,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       }
       for (;;) {
         const { entries, isLast } = await take(newest, since - clockToleranceMs)
-        for (const row of await Promise.all(entries.map((entry) => rowAt(entry, livestream, get)))) {
+        for (const row of await Promise.all(entries.map((entry) => rowAt(entry, query, get)))) {
           if (!row || Date.parse(row.at) < since || !isAsked(row, query)) continue
           if (events.push(row) === limit) {
             const isWhole = isLast && row.position <= (entries.at(-1)?.position ?? 0)
@@ -127,24 +130,19 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
 
   async function rowAt(
     { position, isReport }: IndexEntry,
-    livestream: Named | undefined,
+    { livestream, outcome }: Query,
     get: Journal['get'],
   ): Promise<EventRow | undefined> {
     const entry = await get(position)
     if (!entry) return undefined
     if (!isReport) return rowOfMessage(entry)
-    const { errors, services } = readObject(entry.payload)
-    // Of a livestream, what was published for it is listed by its messages.
     if (livestream) {
-      const isRefused = Array.isArray(errors) && errors.length > 0
-      if (!isRefused || !names(services, livestream)) return undefined
-      const row = rowOfReport(
-        entry,
-        eventOf(entry, () => undefined),
-      )
-      return row.outcome === 'published' && !row.dryRun ? undefined : row
+      const row = rowOfReport(entry)
+      // What was published for it is listed by its messages.
+      const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
+      return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
     }
-    const first = firstMessageOf(entry)
+    const first = entry.refused ? undefined : firstMessageOf(entry)
     const message = first === undefined ? undefined : await get(first)
     return rowOfReport(
       entry,
@@ -164,9 +162,8 @@ async function take(newest: AsyncGenerator<IndexEntry>, since: number) {
   return { entries, isLast: false }
 }
 
-/** The event that a report is about, as far as it is kept: of what was refused the beginning lies with the report. */
+/** The published event that a report is about, as far as it is kept. */
 function eventOf(report: Entry, read: (position: number) => Entry | undefined): Record<string, unknown> {
-  if (report.refused) return readObject(report.refused.head)
   const first = firstMessageOf(report)
   const message = first === undefined ? undefined : read(first)
   const event = message ? readObject(message.payload) : {}
@@ -178,11 +175,6 @@ function firstMessageOf({ position, payload }: Entry): number | undefined {
   const { outcome, dryRun, services } = readObject(payload)
   if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
   return position - services.length
-}
-
-function names(services: unknown, { id, externalId }: Named): boolean {
-  if (!Array.isArray(services)) return false
-  return services.includes(id) || (externalId !== undefined && services.includes(externalId))
 }
 
 function feedbackOf(institutionId: string | undefined): string | undefined {

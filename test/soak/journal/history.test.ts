@@ -270,6 +270,66 @@ onStore('embedded', 'events are found and listed though the clock was set back',
   }
 })
 
+onEachStore('what was published in part is in the list of each livestream', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own, { permissions: ['publish'] })
+  const [fresh, refused] = [station(0, 1), station(0, 2)]
+  await studio.publish(playing(livestream, { title: 'Makes the topic' }))
+  const tails = await Promise.all([
+    followEvents(t, hub, { livestream: fresh.id, outcome: 'refused' }),
+    followEvents(t, hub, { livestream: refused.externalId }),
+  ])
+  const services = [
+    ...[livestream, fresh].map(serviceOf),
+    { ...serviceOf(refused), publisherId: station(1).publisher.id },
+  ]
+  const body = playing(livestream, { title: 'In part', playlistItemId: 'a', services })
+  const { json } = await api.call('POST', `/events/${name}`, { token, body })
+  t.match(json.statuses, { published: 1, failed: 1, blocked: 1 })
+  const expected = {
+    ...{ title: 'In part', outcome: 'published', services: [livestream.id] },
+    refusedServices: [fresh.id, refused.externalId],
+  }
+  for (const { id } of [fresh, refused]) {
+    for (const filter of [{}, { outcome: 'refused' }, { item: 'a' }])
+      t.match(await list(hub, { livestream: id, ...filter }), { events: [expected] })
+    t.same(titles(await list(hub, { livestream: id, outcome: 'published' })), [])
+  }
+  for (const next of tails) t.match(await next(), expected)
+  const ofPublished = await list(hub, { livestream: livestream.id })
+  t.same(titles(ofPublished), ['In part', 'Makes the topic'], 'once where it was published')
+  t.match(await hub.ask('events.show', { id: Object(json.event).id }), expected)
+})
+
+onEachStore('title and artist of a long refused event are listed', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own, { permissions: ['publish'] })
+  const contributors = Array.from({ length: 100 }, (_, nth) => ({
+    name: `Someone ${nth} ${'ö'.repeat(20)}`,
+    role: 'performer',
+  }))
+  await studio.publish(playing(livestream, { title: 'Refused', length: 0, contributors }))
+  await studio.publish(playing(livestream, { title: 'Tried', contributors }), {
+    topic: `inbox/${own}/check`,
+  })
+  await studio.publish(playing(livestream, { title: 'Denied', contributors }), { topic: `inbox/${other}` })
+  const services = [livestream, station(0, 1)].map(serviceOf)
+  const body = playing(livestream, { title: 'In part', contributors, services })
+  await studio.publish(playing(livestream, { title: 'Makes the topic' }))
+  await api.call('POST', `/events/${name}`, { token, body })
+  await api.call('POST', `/events/${name}`, { token, body: { ...body, title: 'Over HTTPS', length: 0 } })
+  const { events } = await list(hub, { institution: own })
+  t.same(
+    events.map(({ title, artist }) => [title, artist]),
+    ['Over HTTPS', 'In part', 'Makes the topic', 'Denied', 'Tried', 'Refused'].map((title) => [
+      title,
+      'Mira Hollund',
+    ]),
+  )
+})
+
 onStore('embedded', 'without HUB_HISTORY, what is asked is what readers still need', async (t, store) => {
   const { hub, studio } = await startStudio(t, { ...store, HUB_HISTORY: '0' })
   const { id } = await studio.publish(playing(livestream, { title: 'One' }))
