@@ -19,6 +19,8 @@ export interface Message {
   isReport?: true
   /** Its publisher has sent the event before, and it was published then. */
   isRepetition?: true
+  /** A report that tells of errors. */
+  hasErrors?: true
   /** What a report is about, where not all of it was published. It is kept beside the message and sent to nobody. */
   refused?: Excerpt
 }

@@ -3,7 +3,7 @@ import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entr
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
- * How much each stream has in the window, in the memory of the node that trims: two numbers for each stream. Without them
+ * How much each stream has in the window, in the memory of the node that trims: three numbers for each stream. Without them
  * every look at a stream would read all of it. Counted from the journal itself, so that nothing is told twice or missed.
  */
 export function createCounting(store: Store) {
@@ -43,14 +43,18 @@ export function createCounting(store: Store) {
       from = beginsAt
     },
 
-    of: (stream: string): InWindow => streams.get(stream) ?? { events: 0, others: 0 },
+    of: (stream: string): InWindow => streams.get(stream) ?? nothing,
   }
 
   function change(entry: Entry, by: 1 | -1): void {
     const stream = entry.stream ?? entry.topic
-    const { events, others } = streams.get(stream) ?? { events: 0, others: 0 }
-    const after = isHistory(entry) ? { events: events + by, others } : { events, others: others + by }
+    const { events, others, withErrors } = streams.get(stream) ?? nothing
+    const after = isHistory(entry)
+      ? { events: events + by, others, withErrors }
+      : { events, others: others + by, withErrors: withErrors + (entry.hasErrors ? by : 0) }
     if (after.events > 0 || after.others > 0) streams.set(stream, after)
     else streams.delete(stream)
   }
 }
+
+const nothing: InWindow = { events: 0, others: 0, withErrors: 0 }

@@ -31,6 +31,7 @@ export interface IndexEntry {
   at: number
   expires?: number
   isReport?: true
+  hasErrors?: true
   /** So many positions behind it lies the last message that has its payload from it. */
   sharedUpTo?: number
 }
@@ -123,12 +124,13 @@ export function padded(position: number): string {
 }
 
 function indexOf(message: Message, at: number): IndexFields {
-  const { topic, stream, qos, queue, isReport } = message
+  const { topic, stream, qos, queue, isReport, hasErrors } = message
   // A stream of its own is named as the topic.
   return {
     ...(stream !== undefined && stream !== topic && { topic }),
     ...{ qos, at },
     ...(queue.expires !== undefined && { expires: queue.expires }),
     ...(isReport && { isReport }),
+    ...(hasErrors && { hasErrors }),
   } as IndexFields
 }

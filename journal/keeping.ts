@@ -20,7 +20,7 @@ export interface KeepingLimits {
 const defaultWindowBytes = 64 * 1024 * 1024
 /** Nothing is kept for longer because of a rule, milliseconds. */
 export const maxAgeMs = 7 * 24 * 3600 * 1000
-/** Reports per stream, at least. */
+/** Reports per stream, at least; and as many that tell of errors. */
 export const minReports = 1_000
 /** So many bytes of them, on average. An ordinary one has one kilobyte, and four more of what was refused. */
 const reportBytes = 8 * 1024
@@ -46,6 +46,8 @@ export interface WindowPart {
 export interface InWindow {
   events: number
   others: number
+  /** Of them the reports that tell of errors. */
+  withErrors: number
 }
 
 /** How far the rules reach at the moment. */
@@ -72,10 +74,11 @@ export function unkept(
   const { history, queueLimit } = limits
   const { window, historyFrom, streamBytes, now } = reach
   const most = Math.max(minReports, queueLimit)
-  let { events, others } = inWindow
+  let { events, others, withErrors } = inWindow
   /** Behind the window. */
   let eventBytes = 0
   let otherBytes = 0
+  let errorBytes = 0
   let controls = 0
   return newestFirst.filter((entry) => {
     const isControl = isControlEvent(entry)
@@ -88,7 +91,11 @@ export function unkept(
     const isOther = !isEvent && !isControl
     if (isOther) otherBytes += entry.bytes
     const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
-    return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked)
+    if (entry.hasErrors) errorBytes += entry.bytes
+    // Those of what was published would push them away within minutes.
+    const isAskedLater =
+      entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
+    return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked || isAskedLater)
   })
 }
 

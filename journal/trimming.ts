@@ -50,7 +50,7 @@ interface State {
 
 /**
  * Removes from the journal what is no longer kept. One node does it, a bounded piece at a time, and remembers in the store
- * how far it has got: nothing is read at the start, and the memory has two numbers for each stream.
+ * how far it has got: nothing is read at the start, and the memory has three numbers for each stream.
  *
  * A sweep has three steps. It follows the window, and looks at the streams of messages that have left it; those with the most
  * history are shortened for the others. It removes the oldest history while there is too much all the same. It visits some other streams, where messages expire though nothing new comes.

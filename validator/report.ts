@@ -109,11 +109,12 @@ export function answeredMessage(institutionId: string, report: Report, source: S
 function keptReport(
   report: Report,
   source: Source | undefined,
-): Pick<Message, 'payload' | 'queue' | 'isReport' | 'refused'> {
+): Pick<Message, 'payload' | 'queue' | 'isReport' | 'hasErrors' | 'refused'> {
   const payload = Buffer.from(JSON.stringify(report))
-  const isElsewhere = report.errors.length === 0 && !report.dryRun
+  const hasErrors = report.errors.length > 0
+  const isElsewhere = !hasErrors && !report.dryRun
   const refused = source && !isElsewhere ? { refused: excerptOf(source) } : {}
-  return { payload, queue: { keep: 'every' }, isReport: true, ...refused }
+  return { payload, queue: { keep: 'every' }, isReport: true, ...(hasErrors && { hasErrors }), ...refused }
 }
 
 /** A copy, so that the whole does not stay in memory. */

@@ -5,7 +5,7 @@ import { maxAgeMs, moveWindow, streamBytesOf, unkept } from '../../journal/keepi
 const now = Date.parse('2026-01-31T12:00:00Z')
 const base = { at: now, bytes: 100, qos: 1 as const }
 
-type Kind = 'track' | 'control' | 'state' | 'report' | 'plain'
+type Kind = 'track' | 'control' | 'state' | 'report' | 'refused' | 'plain'
 
 /** A message at a position: its kind, and what is special about it. */
 function entry(kind: Kind, position: number, fields: Partial<IndexEntry> = {}): IndexEntry {
@@ -15,6 +15,7 @@ function entry(kind: Kind, position: number, fields: Partial<IndexEntry> = {}): 
     control: { ...own, keep: 'every', expires: now + 1000 },
     state: { ...own, keep: 'every' },
     report: { ...own, keep: 'every', isReport: true },
+    refused: { ...own, keep: 'every', isReport: true, hasErrors: true },
     plain: { ...own, keep: 'every', topic: 'one' },
   }
   return { ...kinds[kind], ...fields }
@@ -67,6 +68,12 @@ const cases: [
     many('report', 40).map((each) => ({ ...each, bytes: 256 * 1024 })),
     [1, 2, 3, 4, 5, 6, 7, 8, 9],
   ],
+    'besides them the newest thousand that tell of errors',
+    [...many('refused', 1_002), ...many('report', 1_000, 2_000)],
+    [1, 2],
+  ],
+  ['however many reports are in the window', [entry('refused', 1), ...many('report', 1_000, window)], []],
+  ['those in the window count', [...many('refused', 2), ...many('refused', 999, window)], [1]],
   ['reports are no history', many('report', 5), [], { historyFrom: 10 }],
   ['the newest thousand of a topic without a livestream', many('plain', 1_001), [1]],
   [
@@ -80,7 +87,13 @@ const cases: [
 for (const [what, entries, gone, reach] of cases) {
   t.test(`kept: ${what}`, async (t) => {
     const newestFirst = [...entries].reverse()
-    const inWindow = { events: entries.filter(({ position }) => position >= window).length, others: 0 }
+    const countIn = (isCounted: (each: IndexEntry) => boolean | undefined) =>
+      entries.filter((each) => each.position >= window && isCounted(each)).length
+    const inWindow = {
+      events: countIn(({ isReport }) => !isReport),
+      others: countIn(({ isReport }) => isReport),
+      withErrors: countIn(({ hasErrors }) => hasErrors),
+    }
     const over = unkept(newestFirst, inWindow, limits, {
       window,
       historyFrom: 0,
@@ -107,7 +120,7 @@ t.test('without history, control events and reports are kept as before', async (
   const entries = [entry('report', 4), entry('control', 3), entry('track', 2), entry('state', 1)]
   const over = unkept(
     entries,
-    { events: 0, others: 0 },
+    { events: 0, others: 0, withErrors: 0 },
     { ...limits, history: 0 },
     { window, historyFrom: 0, streamBytes: Infinity, now },
   )
