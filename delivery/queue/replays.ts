@@ -1,12 +1,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Journal } from '../../journal/journal.ts'
+import type { InLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import { ConditionFailed, type Store } from '../../store/store.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { createMirror } from './mirror.ts'
 import { inPortions } from './portions.ts'
 import { emptyQueue } from './queue.ts'
 import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
 import { deadPrefix, itemChange, readPayload, removal } from './work-records.ts'
+
+/** A message that is to be sent again. */
+type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
 /** For a replay while other nodes replay from the same queue. */
 const maxReplays = 3
@@ -24,8 +28,10 @@ export function createReplays(parts: {
   /** Items of one queue. */
   perQueue: number
   appended: (queue: string) => void
+  /** One portion after another, on all nodes. */
+  inLock: InLock
 }) {
-  const { store, journal, nodes, mirror, newItem, perQueue, appended } = parts
+  const { store, journal, nodes, mirror, newItem, perQueue, appended, inLock } = parts
   /** Of what another node may remove. */
   const stillThere = nodes.isShared ? 'present' : undefined
 
@@ -46,18 +52,7 @@ export function createReplays(parts: {
       await first(owed.length)
       let repeated = 0
       for await (const portion of inPortions(owed, copyOf)) {
-        const items: { item: WorkItem; payload?: Buffer }[] = []
-        for (const [message, copied] of portion) {
-          const { position, at, messageId, details } = message
-          const payload = copied ?? (await copyOf(message))
-          // Removed meanwhile.
-          if (!payload && position < journal.floor()) continue
-          const item = { ...newItem(messageId, details), acceptedAt: at }
-          items.push(payload ? { item, payload } : { item: { ...item, position } })
-        }
-        await store.commit(items.map(({ item, payload }) => itemChange(name, item, payload)))
-        show(name, items)
-        repeated += items.length
+        repeated += await inLock((held) => add(name, portion, held))
       }
       return repeated
     },
@@ -90,8 +85,31 @@ export function createReplays(parts: {
     }
   }
 
+  /** Adds a portion; how many. */
+  async function add(
+    name: string,
+    portion: readonly (readonly [Owed, Buffer | undefined])[],
+    held: readonly Change[],
+  ): Promise<number> {
+    // Another node may have repeated the same a moment ago.
+    const { line, aside } = nodes.isShared ? (mirror.queues.get(name) ?? emptyQueue()) : emptyQueue()
+    const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
+    const items: { item: WorkItem; payload?: Buffer }[] = []
+    for (const [message, copied] of portion) {
+      const { position, at, messageId, details } = message
+      const payload = copied ?? (await copyOf(message))
+      // Removed meanwhile.
+      if (known.has(messageId) || (!payload && position < journal.floor())) continue
+      const item = { ...newItem(messageId, details), acceptedAt: at }
+      items.push(payload ? { item, payload } : { item: { ...item, position } })
+    }
+    await store.commit([...held, ...items.map(({ item, payload }) => itemChange(name, item, payload))])
+    show(name, items)
+    return items.length
+  }
+
   /** Those of the messages that do not wait, without their payloads. */
-  async function missing(name: string, messages: readonly EarlierMessage[]) {
+  async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
     const { line, aside } = mirror.queues.get(name) ?? emptyQueue()
     const waiting = [...line, ...aside]
     const known = new Set(waiting.map(({ messageId }) => messageId))
@@ -99,7 +117,7 @@ export function createReplays(parts: {
     const others = messages.filter(({ position }) => !positions.has(position))
     const room = Math.max(0, perQueue - waiting.length)
     const newest = others.slice(Math.max(0, others.length - room))
-    const found: ({ position: number; at: number } & Pick<WorkItem, 'messageId' | 'details'>)[] = []
+    const found: Owed[] = []
     for await (const portion of inPortions(newest, ({ position }) => journal.get(position))) {
       for (const [{ position, at, describe }, message] of portion) {
         const described = message && describe(message)

@@ -1,5 +1,5 @@
 import type { Journal } from '../../journal/journal.ts'
-import { createLocks } from '../../store/lock.ts'
+import { createLock, createLocks } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
@@ -38,6 +38,8 @@ import {
 
 /** Attempts an item remembers. */
 const maxAttempts = 20
+/** To give up a portion while other nodes remove some of it. */
+const maxTries = 3
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 
 /** Whether the item is on its way at this moment. */
@@ -73,7 +75,8 @@ export async function createWorkQueues(parts: {
     ...{ store, journal, mirror, newItem, perQueue: limits.perQueue },
     appended: (queue: string) => appended(queue),
   }
-  const replays = createReplays({ ...adding, nodes })
+  const inLock = await createLock(store, 'work-replays')
+  const replays = createReplays({ ...adding, nodes, inLock })
   const begin = createBeginning(adding)
   /** Of what another node may remove. */
   const stillThere = nodes.isShared ? 'present' : undefined
@@ -183,6 +186,11 @@ export async function createWorkQueues(parts: {
         ])
         take(name, items)
         takeLetters(name, dead)
+        // Another node may have given up some just before, and this one has heard of it.
+        const dropped = sequencesOf(items)
+        const letters = (queues.get(name)?.dead ?? []).filter(({ sequence }) => dropped.has(sequence))
+        if (letters.length > 0) await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
+        takeLetters(name, letters)
         const queue = queues.get(name)
         if (queue && isEmpty(queue)) queues.delete(name)
       }),
@@ -288,17 +296,31 @@ export async function createWorkQueues(parts: {
     const all = itemsIn(queues.get(name) ?? emptyQueue(), sequencesOf(items)).sort(bySequence)
     for await (const portion of inPortions(all, (item) => payload(name, item))) {
       const payloads = new Map(portion.map(([{ sequence }, payload]) => [sequence, payload]))
-      // Another node may be done with some since their payloads were read.
-      const waiting = itemsIn(queues.get(name) ?? emptyQueue(), new Set(payloads.keys())).sort(bySequence)
-      const letters = waiting.map(({ position: _named, ...item }) => ({ ...item, givenUpAt, reason }))
+      await giveUpPortion(name, payloads, { givenUpAt, reason }, maxTries)
+    }
+  }
+
+  async function giveUpPortion(
+    name: string,
+    payloads: ReadonlyMap<number, Buffer | undefined>,
+    why: Pick<DeadLetter, 'givenUpAt' | 'reason'>,
+    tries: number,
+  ): Promise<void> {
+    const waiting = itemsIn(queues.get(name) ?? emptyQueue(), new Set(payloads.keys())).sort(bySequence)
+    const letters = waiting.map(({ position: _named, ...item }) => ({ ...item, ...why }))
+    try {
       await store.commit([
-        ...waiting.map((item) => removal(workPrefix, name, item)),
+        ...waiting.map((item) => removal(workPrefix, name, item, stillThere)),
         ...letters.map((letter) => deadLetterChange(name, letter, payloads.get(letter.sequence))),
       ])
-      take(name, waiting)
-      const queue = queueOf(name)
-      for (const letter of letters) addLetterTo(queue, letter)
+    } catch (error) {
+      if (!(error instanceof ConditionFailed) || tries === 1) throw error
+      // Another node is done with some, or has removed the queue, and this one has heard of it.
+      return giveUpPortion(name, payloads, why, tries - 1)
     }
+    take(name, waiting)
+    const queue = queueOf(name)
+    for (const letter of letters) addLetterTo(queue, letter)
   }
 
   async function dropExcess(name: string): Promise<void> {

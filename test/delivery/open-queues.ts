@@ -30,15 +30,20 @@ export async function openQueues(
     now?: number
     perQueue?: number
     steadyClock?: () => number
+    /** Set: one of several nodes. */
+    slot?: number
   } = {},
 ) {
-  const { memory = createMemoryStore(), perQueue = 1_000 } = options
+  const { memory = createMemoryStore(), perQueue = 1_000, slot } = options
   const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
   const journal = await openJournal(memory.store)
   const queues = await createWorkQueues({
     store: memory.store,
     journal,
-    nodes: createOnlyNode('test'),
+    nodes: {
+      ...createOnlyNode('test'),
+      ...(slot !== undefined && { isShared: true, slot: () => slot }),
+    },
     isOwn: () => true,
     clock: () => time.now,
     steadyClock: options.steadyClock ?? (() => time.now),
