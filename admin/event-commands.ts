@@ -122,7 +122,6 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
     const traces = await trace.of(positions)
     const accepted = traces.find(({ stages }) => stages !== null)
     const id = row.outcome === 'published' && !row.dryRun ? row.id : null
-    const livestreamIds = messages.flatMap(({ stream }) => stream ?? [])
     return {
       ...row,
       published: event ?? null,
@@ -137,7 +136,11 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
       deliveries:
         id === null
           ? []
-          : await events.deliveries({ id, event: row.event ?? '', at: Date.parse(row.at), livestreamIds }),
+          : // Its messages may be kept no more.
+            await events.deliveries({
+              ...{ id, event: row.event ?? '', at: Date.parse(row.at) },
+              livestreamIds: row.services,
+            }),
     }
   }
 }

@@ -2,7 +2,15 @@ import { timeOfEventId } from '../../event/id.ts'
 import { maxLivestreams } from '../../event/schema.ts'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'
-import { type Entry, everyPrefix, journalPrefix, padded, positionIn, readEntry } from '../entry.ts'
+import {
+  type Entry,
+  everyPrefix,
+  journalKey,
+  journalPrefix,
+  padded,
+  positionIn,
+  readEntry,
+} from '../entry.ts'
 import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
 import { positionAt } from './newest.ts'
@@ -121,7 +129,7 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
     const entry = await journal.get(position)
     if (!entry) return undefined
     const report = entry.isReport ? entry : await reportBehind(entry)
-    if (!report) return { report, messages: [entry] }
+    if (!report) return { report, messages: await sharingWith(position) }
     const { id, dryRun, outcome, services } = readObject(report.payload)
     if (outcome !== 'published' || dryRun === true || typeof id !== 'string') return { report, messages: [] }
     const count = Math.min(Array.isArray(services) ? services.length : 0, maxLivestreams)
@@ -136,6 +144,21 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
     }
     // The same event may have been sent, and published, just before.
     return { report, messages: messages.slice(-count) }
+  }
+
+  /** The messages of an event, by one of them: the first has the payload of all, and stays as long as any other. */
+  async function sharingWith(position: number): Promise<Entry[]> {
+    const value = await store.get(journalKey(position))
+    const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
+    const messages: Entry[] = []
+    for await (const [key, value] of store.range(journalPrefix, padded(first))) {
+      const position = positionIn(key)
+      if (position >= first + maxLivestreams) break
+      const { sharedWith = 0 } = readEntry(position, value)
+      const message = position - sharedWith === first ? await journal.get(position) : undefined
+      if (message) messages.push(message)
+    }
+    return messages
   }
 
   /** The first report behind a message is that of its event: they were stored in one commit. */

@@ -1,12 +1,15 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { everyPrefix, journalPrefix, latestPrefix, padded } from '../../../journal/entry.ts'
 import type { Page } from '../../../journal/history/history.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'
 import { followEvents } from '../../follow-events.ts'
 import { fillDirectory, readFormerStore } from '../../former-release.ts'
+import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore } from '../../stores.ts'
 
@@ -335,6 +338,48 @@ onStore('embedded', 'without HUB_HISTORY, what is asked is what readers still ne
   const { id } = await studio.publish(playing(livestream, { title: 'One' }))
   t.same(titles(await list(hub, { livestream: livestream.id })), ['One'])
   t.match(await hub.ask('events.show', { id }), { title: 'One' })
+})
+
+onStore('embedded', 'what is left of an event is shown when the rest is kept no more', async (t) => {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  const { hub, studio } = await startStudio(t, pushing(receiver), home)
+  const api = await openApi(t, hub)
+  const user = await addUser(hub, api, own)
+  const both = [livestream, station(0, 1)]
+  const publish = (title: string) =>
+    studio.publish(playing(livestream, { title, services: both.map(serviceOf) }))
+  await publish('Makes the topics')
+  const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
+  await api.call('POST', '/subscriptions', { token: user.token, body: { ...body, url: receiver.url() } })
+  const ids = [await publish('Without messages'), await publish('Without report')].map(({ id }) => id)
+  await publish('Retained')
+  const show = (node: typeof hub, id?: string | null) =>
+    node.ask<{ position: number; topics: { position: number }[]; deliveries: unknown[] }>('events.show', {
+      id,
+    })
+  await hub.until(async () =>
+    /delivered.*delivered/.test(JSON.stringify(await Promise.all(ids.map((id) => show(hub, id))))),
+  )
+  const [first, second] = [await show(hub, ids[0]), await show(hub, ids[1])]
+  await hub.close()
+  const gone = [...first.topics, second].map(({ position }) => padded(position))
+  const kept = await openEmbeddedStore(join(home, 'data', 'store'))
+  for (const prefix of [journalPrefix, latestPrefix, everyPrefix]) {
+    for await (const [key] of kept.range(prefix))
+      if (gone.some((position) => key.endsWith(position))) await kept.commit([{ del: key }])
+  }
+  await kept.close()
+
+  const again = await startTestHub(t, pushing(receiver), home)
+  t.match(await show(again, ids[0]), { topics: [], report: Object, deliveries: first.deliveries })
+  t.match(await show(again, ids[1]), {
+    ...{ title: 'Without report', report: null, services: both.map(({ id }) => id) },
+    ...{ topics: second.topics, deliveries: second.deliveries },
+  })
+  for (const { position } of second.topics)
+    t.match(await show(again, String(position)), { topics: second.topics }, 'by either of its positions')
+  t.equal(first.deliveries.length + second.deliveries.length, 2)
 })
 
 onEachStore('a node that is started again knows what became of events', async (t, store) => {
