@@ -70,7 +70,10 @@ export const KeptEvent = Type.Object(
   {
     position,
     decidedAt: Type.String({ format: 'date-time' }),
-    report: Type.Unsafe<Record<string, unknown>>({ $ref: 'Feedback' }),
+    report: Type.Unsafe<Record<string, unknown> | null>({
+      anyOf: [{ $ref: 'Feedback' }, { type: 'null' }],
+      description: 'Null where it is not kept any more, and the event is',
+    }),
     event: Type.Unsafe<Record<string, unknown> | null>({
       ...livestreamEvent,
       type: ['object', 'null'],

@@ -81,7 +81,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
       permission: 'publish',
       params: { eventName: { description: 'Id of the event, as the answer or the feedback gave it' } },
       answers: {
-        200: { description: 'The event with its report', schema: KeptEvent },
+        200: { description: 'The event and its report, as far as they are kept', schema: KeptEvent },
         404: {
           description: 'The institution published no such event, or it is not kept any more',
           schema: PlainError,
@@ -97,7 +97,8 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
             : { isWhole: true }
           const entries = [found?.report, found?.messages[0]]
           const bytes = entries.reduce((sum, entry) => sum + (entry?.payload.length ?? 0), 0)
-          if (found?.report) return { answer: { status: 200, body: shown(found.report, found) }, bytes }
+          const body = found && shown(found)
+          if (body) return { answer: { status: 200, body }, bytes }
           const message = isWhole ? 'Event not found' : 'Event not found: too many around its time'
           return { answer: refuse(404, undefined, message), bytes }
         })
@@ -143,11 +144,13 @@ function pageOf(messages: readonly Entry[], next: number | null): string {
   return `{"events":[${events.join()}],"next":${next},"trace":null}`
 }
 
-function shown(report: NonNullable<Found['report']>, { messages: [message] }: Found) {
+function shown({ report, messages: [message] }: Found) {
+  const { position, at } = report ?? message ?? {}
+  if (at === undefined) return undefined
   return {
-    position: report.position,
-    decidedAt: new Date(report.at).toISOString(),
-    report: readObject(report.payload),
+    position,
+    decidedAt: new Date(at).toISOString(),
+    report: report ? readObject(report.payload) : null,
     event: message ? readObject(message.payload) : null,
     trace: null,
   }

@@ -51,11 +51,15 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
     /** An event by its id; where it was sent several times, the first time that it was published. */
     byId: (id: string): Promise<Search> => search(id, everything, maxScanned),
 
-    /** The same, where an institution published it: looks at its reports only. */
-    ofInstitution(id: string, institutionId: string): Promise<Search> {
+    /** The same, where an institution published it: looks at its reports, and then for a message of its own. */
+    async ofInstitution(id: string, institutionId: string): Promise<Search> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       const most = { ...maxScanned, entries: maxReports }
-      return search(id, (from, end) => reports(prefix, from, end), most)
+      const reported = await search(id, (from, end) => reports(prefix, from, end), most)
+      if (reported.found) return reported
+      const { found, isWhole } = await search(id, everything, maxScanned)
+      const isOwn = found?.messages[0]?.institutionId === institutionId
+      return { found: isOwn ? found : undefined, isWhole: isWhole && reported.isWhole }
     },
 
     /** The event of a message or report at a position. */

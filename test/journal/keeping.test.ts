@@ -68,6 +68,7 @@ const cases: [
     many('report', 40).map((each) => ({ ...each, bytes: 256 * 1024 })),
     [1, 2, 3, 4, 5, 6, 7, 8, 9],
   ],
+  [
     'besides them the newest thousand that tell of errors',
     [...many('refused', 1_002), ...many('report', 1_000, 2_000)],
     [1, 2],

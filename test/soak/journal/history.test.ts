@@ -380,6 +380,12 @@ onStore('embedded', 'what is left of an event is shown when the rest is kept no 
   for (const { position } of second.topics)
     t.match(await show(again, String(position)), { topics: second.topics }, 'by either of its positions')
   t.equal(first.deliveries.length + second.deliveries.length, 2)
+  const restarted = await openApi(t, again)
+  const [owner, stranger] = [await addUser(again, restarted, own), await addUser(again, restarted, other)]
+  const asks = (token: string, id?: string | null) => restarted.call('GET', `/events/${id}`, { token })
+  t.match((await asks(owner.token, ids[0])).json, { event: null, report: { id: ids[0] } })
+  t.match((await asks(owner.token, ids[1])).json, { event: { title: 'Without report' }, report: null })
+  for (const id of ids) t.equal((await asks(stranger.token, id)).status, 404)
 })
 
 onEachStore('a node that is started again knows what became of events', async (t, store) => {
