@@ -199,6 +199,7 @@ t.test('of a client that may never publish nothing is kept that waits', async (t
   const broker = await openBroker(t, { limits: slow, access: { publishes: () => false } })
   const sizes: number[] = []
   await broker.broker.start(async ({ payload }) => sizes.push(payload.length) > 0)
+  const began = performance.now()
   await spendRate(t, broker)
   const clients = await waitingPublishes(t, broker, 100)
   while (sizes.length < 3) await new Promise((resolve) => setImmediate(resolve))
@@ -213,6 +214,10 @@ t.test('of a client that may never publish nothing is kept that waits', async (t
     clients.some(({ isClosed }) => isClosed),
     'nothing has to give way',
   )
-  t.same(new Set(sizes), new Set([0]), 'it is decided without its payload')
-  t.ok(sizes.length < 50, `at the rate of the credential: ${sizes.length} of 100`)
+  const most = 2 + (performance.now() - began) / 1000
+  t.ok(sizes.length <= most, `at the rate of the credential: ${sizes.length} of at most ${most}`)
+  t.ok(
+    sizes.every((size) => size === 0),
+    'it is decided without its payload',
+  )
 })
