@@ -109,7 +109,11 @@ export function indexPrefix({ queue, stream, topic }: Pick<Message, 'queue' | 's
   return `${queue.keep}/${encodeURIComponent(stream ?? topic)}/`
 }
 
-export function indexKey({ keep, stream, position }: IndexEntry): string {
+export function indexKey({
+  keep,
+  stream,
+  position,
+}: Pick<IndexEntry, 'keep' | 'stream' | 'position'>): string {
   return `${keep}/${encodeURIComponent(stream)}/${padded(position)}`
 }
 

@@ -27,6 +27,18 @@ import type { Returnable } from './returnable.ts'
 /** Messages that are removed in one commit. */
 const portionSize = 300
 
+/** Where more than so many messages of a stream are freed at once, its index is read from the beginning. */
+const maxFreed = 100
+
+/**
+ * The beginning of a stream, of which no rule keeps anything any more: up to here, and what is left of it because it is
+ * named or retained. A webhook that is dead for days holds back thousands, which nobody reads again until they are freed.
+ */
+interface Held {
+  upTo: number
+  positions: readonly number[]
+}
+
 /** What looking at streams has come to: bytes of history behind the window, and entries of the index that were read. */
 interface Found {
   kept: number
@@ -50,6 +62,8 @@ export function createRemoving(parts: {
   limits: KeepingLimits
 }) {
   const { store, journal, retained, returnable, inWindow, limits } = parts
+  /** In the memory of the node that trims. Only of messages in whose place the newest of their topic counts. */
+  const held = new Map<string, Held>()
 
   return {
     /** Looks at streams. `before`: up to there everything was behind the window at the last look. */
@@ -57,16 +71,25 @@ export function createRemoving(parts: {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
       const counted: { position: number; bytes: number }[] = []
+      const beginnings = new Map<string, Held>()
       for (const stream of streams) {
         // Others get a turn: there may be thousands of streams.
         await nextTurn()
-        const entries = await read(stream, reach.window)
-        found.read += entries.length
-        found.hasLatest ||= entries.some(({ keep }) => keep === 'latest')
+        const { freed, ...before } = await freedOf(stream)
+        const entries = await read(stream, reach.window, before.upTo)
+        found.read += freed.length + entries.length
+        found.hasLatest ||= before.positions.length > 0 || entries.some(isLatest)
         for (const entry of unkept(entries, inWindow(stream), limits, reach)) over.set(entry.position, entry)
+        for (const entry of freed) over.set(entry.position, entry)
         for (const entry of entries) if (isCounted(entry, reach)) counted.push(entry)
+        beginnings.set(stream, extended(before, entries, over))
       }
       const gone = await remove(over)
+      for (const [stream, { upTo, positions }] of beginnings) {
+        const left = positions.filter((position) => !gone.has(position))
+        if (left.length > 0) held.set(stream, { upTo, positions: left })
+        else held.delete(stream)
+      }
       for (const { position, bytes } of counted) {
         // What is over and named is no history any more.
         const isKept = !over.has(position)
@@ -79,15 +102,17 @@ export function createRemoving(parts: {
   }
 
   /**
-   * What the index has of a stream behind the window, the newest first. Of control events also those in the window, as
-   * many as the rule asks for: how many of them are still valid nobody has counted.
+   * What the index has of a stream behind the window, the newest first, but for the beginning that is known up to
+   * `after`. Of control events also those in the window, as many as the rule asks for: how many of them are still valid
+   * nobody has counted.
    */
-  async function read(stream: string, window: number): Promise<IndexEntry[]> {
+  async function read(stream: string, window: number, after: number): Promise<IndexEntry[]> {
     const entries: IndexEntry[] = []
     for (const prefix of [latestPrefix, everyPrefix]) {
+      const from = prefix === latestPrefix ? padded(after + 1) : undefined
       let hasControls = false
       let controls = 0
-      for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(stream)}/`)) {
+      for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(stream)}/`, from)) {
         const isInWindow = positionIn(key) >= window
         if (isInWindow && (!hasControls || controls === limits.queueLimit)) break
         const entry = readIndexEntry(key, value)
@@ -97,6 +122,25 @@ export function createRemoving(parts: {
       }
     }
     return entries.sort((a, b) => b.position - a.position)
+  }
+
+  /** The beginning of a stream as it is known, and what of it nothing names any more. */
+  async function freedOf(stream: string): Promise<Held & { freed: IndexEntry[] }> {
+    const { upTo, positions } = held.get(stream) ?? { upTo: 0, positions: [] }
+    const unnamed = positions.filter((position) => !journal.named.has(position))
+    if (unnamed.length > maxFreed) return { upTo: 0, positions: [], freed: [] }
+    const freed: IndexEntry[] = []
+    for (const position of unnamed) {
+      const key = indexKey({ keep: 'latest', stream, position })
+      const value = await store.get(key)
+      if (value) freed.push(readIndexEntry(key, value))
+    }
+    const there = new Set(freed.map(({ position }) => position))
+    return {
+      upTo,
+      positions: positions.filter((position) => journal.named.has(position) || there.has(position)),
+      freed,
+    }
   }
 
   /**
@@ -142,6 +186,25 @@ export function createRemoving(parts: {
     }
     return false
   }
+}
+
+/** The beginning of a stream with what follows it in `entries`, as far as no rule keeps anything of that. */
+function extended(
+  { upTo, positions }: Held,
+  entries: readonly IndexEntry[],
+  over: ReadonlyMap<number, IndexEntry>,
+): Held {
+  const behind = entries
+    .filter(isLatest)
+    .map(({ position }) => position)
+    .reverse()
+  const kept = behind.findIndex((position) => !over.has(position))
+  const added = kept < 0 ? behind : behind.slice(0, kept)
+  return { upTo: added.at(-1) ?? upTo, positions: [...positions, ...added] }
+}
+
+function isLatest({ keep }: IndexEntry): boolean {
+  return keep === 'latest'
 }
 
 function isCounted(entry: IndexEntry, { window, historyFrom }: Reach): boolean {

@@ -330,3 +330,45 @@ function acknowledge(client: Peer): void {
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await nextTurn()
 }
+
+t.test('what a dead webhook holds back is not read again and again', async (t) => {
+  const broker = await openBroker(t, { limits, wrapStore: countReads })
+  const { journal } = broker.broker
+  const held = Array.from({ length: 200 }, (_, index) => index + 1)
+  await send(broker, ...events('a', held.length), retained('a'), ...events('a', 3))
+  for (const position of held) journal.named.add(position)
+  await sweep(broker)
+  const before = readsOf(broker.store)
+  await send(broker, event('a'))
+  await sweep(broker)
+  t.ok(readsOf(broker.store) - before < 100, `${readsOf(broker.store) - before} entries were read`)
+  for (const position of [1, 100, 200]) journal.named.remove(position)
+  await sweep(broker)
+  t.same(
+    (await kept(broker.store)).slice(0, held.length - 3),
+    held.filter((position) => ![1, 100, 200].includes(position)),
+    'what it lets go of is removed',
+  )
+  for (const position of held) journal.named.remove(position)
+  await sweep(broker)
+  t.equal((await kept(broker.store))[0], held.length + 1, 'also where that is much at once')
+})
+
+const reads = new WeakMap<Store, { count: number }>()
+const readsOf = (store: Store) => reads.get(store)?.count ?? 0
+
+/** A store that counts what is read of its ranges. */
+function countReads(inner: Store): Store {
+  const counter = { count: 0 }
+  const store: Store = {
+    ...inner,
+    async *range(prefix, from) {
+      for await (const entry of inner.range(prefix, from)) {
+        counter.count++
+        yield entry
+      }
+    },
+  }
+  reads.set(store, counter)
+  return store
+}
