@@ -56,7 +56,9 @@ export async function openEmbeddedStore(
 
     async *range(prefix, from) {
       await reopening
-      for await (const [key, stored] of db.iterator(keysBelow(prefix, from))) yield [key, contentOf(stored)]
+      for await (const page of pagesOf(db, keysBelow(prefix, from))) {
+        for (const [key, stored] of page) yield [key, contentOf(stored)]
+      }
     },
 
     async last(prefix, count, before) {
@@ -244,11 +246,28 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
   for (const prefix of unread) {
-    for await (const _ of db.iterator({ gte, lt: prefix }));
+    for await (const _ of pagesOf(db, { gte, lt: prefix }));
     gte = keysBelow(prefix).lt
   }
-  for await (const _ of db.iterator({ gte }));
+  for await (const _ of pagesOf(db, { gte }));
 }
+
+/** The entries of a range, page by page: a promise for each entry would take most of the time. */
+async function* pagesOf(db: ClassicLevel<string, Buffer>, range: { gte: string; lt?: string }) {
+  const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
+  try {
+    // Some look at the first entry only.
+    for (let count = 1; ; count = pageSize.entries) {
+      const page = await entries.nextv(count)
+      if (page.length === 0) return
+      yield page
+    }
+  } finally {
+    await entries.close()
+  }
+}
+
+const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 
 /** What LevelDB left out when it opened, according to its own log: it does not say so otherwise. */
 async function droppedBytes(directory: string): Promise<number> {
