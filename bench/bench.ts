@@ -10,6 +10,7 @@ import { push } from './scenarios/push.ts'
 import { retained } from './scenarios/retained.ts'
 import { sessions } from './scenarios/sessions.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
+import { week } from './scenarios/week.ts'
 import { systems } from './stage.ts'
 
 /** `npm run bench -- NAME …`; without a name all of them. */
@@ -23,6 +24,7 @@ const scenarios: Record<string, Scenario> = {
   push,
   'slow-readers': slowReaders,
   sessions,
+  week,
   attacks,
 }
 

@@ -27,8 +27,8 @@ export function profiling(program: string): string[] {
 let lastId = 0
 
 /** Starts a program of the bench in a process of its own. */
-export async function startChild<Asked extends Commands>(program: string) {
-  const options = [...loader, ...profiling(basename(program, '.ts'))]
+export async function startChild<Asked extends Commands>(program: string, v8Options: readonly string[] = []) {
+  const options = [...v8Options, ...loader, ...profiling(basename(program, '.ts'))]
   const child = spawn(process.execPath, [...options, pathOf(program)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // As JSON an infinite time would be none.

@@ -15,7 +15,7 @@ import type { Bound } from './memory.ts'
 
 /** What `npm start` gives V8. */
 const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
-const v8Options: string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
+export const v8Options: readonly string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
 
 /** A node that is not ready by then never will be, milliseconds. */
 const patienceMs = 300_000

@@ -36,6 +36,12 @@ export interface Redis {
   usage(): Promise<Usage>
   /** Since it started: commands, also those of scripts, and bytes that it was sent. */
   counters(): Promise<{ commands: number; bytes: number }>
+  /** Where its files are. */
+  directory: string
+  /** Bytes that it has taken for its data. */
+  memory(): Promise<number>
+  /** Rewrites its append-only file, which then has what is stored and no more. */
+  rewrite(): Promise<void>
   stop(): Promise<void>
 }
 

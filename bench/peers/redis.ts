@@ -1,9 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { freePort, type Ground } from './ground.ts'
 import { startHubPeer } from './hub.ts'
 import { startServer } from './installed.ts'
 import type { Peer, Redis } from './peer.ts'
+
+const lookEveryMs = 100
 
 /** A Redis that answers when it has written to its disk, as `docs/deployment.md` has it. */
 export async function startRedis(ground: Ground): Promise<Redis | undefined> {
@@ -19,15 +22,25 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
   if (!server) return undefined
   const { Redis: Client } = await import('ioredis')
   const client = new Client(port, '127.0.0.1')
+  const info = async (section: string, name: string) =>
+    new RegExp(`^${name}:(\\S+)`, 'm').exec(await client.info(section))?.[1]
   return {
     pid: server.pid,
+    directory,
     env: { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://bench.example' },
     usage: server.usage,
     async counters() {
       const calls = (await client.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)
       const commands = [...calls].filter(([, name]) => name !== 'info')
-      const bytes = /^total_net_input_bytes:(\d+)/m.exec(await client.info('stats'))?.[1]
-      return { commands: commands.reduce((sum, [, , count]) => sum + Number(count), 0), bytes: Number(bytes) }
+      const bytes = Number(await info('stats', 'total_net_input_bytes'))
+      return { commands: commands.reduce((sum, [, , count]) => sum + Number(count), 0), bytes }
+    },
+    memory: async () => Number(await info('memory', 'used_memory')),
+    async rewrite() {
+      const isRewriting = async () => (await info('persistence', 'aof_rewrite_in_progress')) !== '0'
+      while (await isRewriting()) await delay(lookEveryMs)
+      await client.bgrewriteaof()
+      while (await isRewriting()) await delay(lookEveryMs)
     },
     async stop(): Promise<void> {
       client.disconnect()

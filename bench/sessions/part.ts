@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Ground } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
-import type { Peer } from '../peers/peer.ts'
+import type { Peer, Redis } from '../peers/peer.ts'
 import { startHubOnRedis, startRedis } from '../peers/redis.ts'
 import type { Options, Sample } from '../scenario.ts'
 import type { Act } from '../stage.ts'
@@ -13,18 +13,22 @@ export interface Store {
   name: Peer['name']
   /** A node on a store of its own. */
   start(ground: Ground, env?: Env): Promise<Peer | undefined>
-  /** A store that outlives nodes. */
-  open(ground: Ground, name: string): Promise<{ env: Env; stop(): Promise<void> } | undefined>
+  open(ground: Ground, name: string): Promise<Place | undefined>
 }
+
+/** A store that outlives nodes: its files, and its Redis if it has one. */
+export type Place = { env: Env; directory: string; stop(): Promise<void> } & Partial<
+  Pick<Redis, 'memory' | 'rewrite'>
+>
 
 export const stores: Record<'hub' | 'redis', Store> = {
   hub: {
     name: 'hub',
     start: startHubPeer,
-    open: async (ground, name) => ({
-      env: { HUB_DATA_DIR: join(ground.directory, name) },
-      stop: async () => {},
-    }),
+    async open(ground, name) {
+      const directory = join(ground.directory, name)
+      return { env: { HUB_DATA_DIR: directory }, directory, stop: async () => {} }
+    },
   },
   redis: { name: 'hub on Redis', start: startHubOnRedis, open: startRedis },
 }

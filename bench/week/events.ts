@@ -1,0 +1,43 @@
+import { randomBytes } from 'node:crypto'
+import { control, data, playing } from '../../test/events.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
+
+/** Of twenty events in a row of a livestream: what plays and what comes next, radiotext, a control state. */
+const kinds = [...'PNPDPNPDPNPDPNPDPNPC'] as const
+/** Every so many events are one that is refused. */
+const refusedEvery = 101
+/** A text of so many bytes makes an event of about 900. It is random: a store that compresses gains nothing by it. */
+const textBytes = 390
+const stateMs = 300_000
+
+/** The first livestreams, which have the dead webhooks, have so many times the events of the others. */
+export const busier = 3
+
+/** An event of a week, by its number and its time; the first `busy` livestreams have more than the others. */
+export function eventAt(livestreams: readonly Livestream[], busy: number, number: number, at: number) {
+  const inRound = livestreams.length + (busier - 1) * busy
+  const nth = number % inRound
+  const livestream = livestreams[nth < livestreams.length ? nth : nth % busy]
+  if (!livestream) throw new Error('there are no livestreams')
+  const text = randomBytes((textBytes * 3) / 4).toString('base64')
+  const kind = kinds[Math.floor(number / inRound) % kinds.length]
+  const fields = {
+    start: new Date(at).toISOString(),
+    title: number % refusedEvery === 0 ? null : `Titel ${number}`,
+    playlistItemId: String(number),
+    artist: text,
+  }
+  const event =
+    kind === 'C'
+      ? control(livestream, {
+          time: fields.start,
+          state: number % 2 === 0,
+          validUntil: new Date(at + stateMs).toISOString(),
+        })
+      : kind === 'D'
+        ? data(livestream, { start: fields.start, text })
+        : kind === 'N'
+          ? playing(livestream, { ...fields, event: 'de.org.hub.v1.radio.track.next' })
+          : playing(livestream, fields)
+  return { institutionId: livestream.institution.id, payload: Buffer.from(JSON.stringify(event)) }
+}

@@ -1,0 +1,136 @@
+import { createBroker } from '../../broker/broker.ts'
+import { createTakeOver } from '../../broker/take-over.ts'
+import { loadConfig } from '../../config/config.ts'
+import { createAttempts } from '../../delivery/attempts.ts'
+import { createLeases } from '../../delivery/leases.ts'
+import { formerWork } from '../../delivery/queue/former-work.ts'
+import { places, workLimits } from '../../delivery/queue/limits.ts'
+import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
+import { createRunner } from '../../delivery/runner.ts'
+import { createPush } from '../../delivery/webhook/push.ts'
+import { createStandings } from '../../delivery/webhook/standing.ts'
+import { createPushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import type { Post } from '../../delivery/webhook/webhook.ts'
+import { createEventIds } from '../../event/id.ts'
+import { createCalls } from '../../store/nodes/calls.ts'
+import { openStore } from '../../store/open.ts'
+import { createLog } from '../../telemetry/log.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createFeedSource } from '../../validator/feed/feed-source.ts'
+import { createPipeline } from '../../validator/pipeline.ts'
+import { createRepetitions } from '../../validator/repetitions.ts'
+import { createTopics } from '../../validator/topics.ts'
+
+export type Hub = Awaited<ReturnType<typeof openHub>>
+
+/**
+ * A node as `hub.ts` puts it together, but without doors and on a clock that is told: what it accepts, stores, delivers
+ * and removes is the real thing. Webhooks are asked with `post`, and nothing of the node waits for real time.
+ */
+export async function openHub(of: { env: Record<string, string>; clock: () => number; post: Post }) {
+  const { clock, post } = of
+  const loaded = loadConfig(of.env, process.cwd())
+  if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
+  const { config } = loaded
+  const log = createLog('error')
+  const metrics = createMetrics()
+  const onGap = (reason: Error) => {
+    throw reason
+  }
+  const handlers = { onGap, takeOver: createTakeOver(formerWork) }
+  const { store, nodes, join } = await openStore(config, 'week', log, handlers)
+  const feed = await createFeedSource({ source: config.feed, intervalMs: neverMs, store, log, clock })
+  const calls = createCalls({ store, nodes })
+  const broker = await createBroker({
+    ...{ store, nodes, calls, clock, log, metrics, monotonic: clock },
+    access: {
+      authenticate: () => undefined,
+      isValid: () => false,
+      publishes: () => false,
+      mayPublish: () => ({ allowed: false }),
+      maySubscribe: () => ({ allowed: false, reason: 'there are no clients' }),
+      mayReceive: () => false,
+    },
+    limits: {
+      ...config,
+      maxPacketBytes: config.maxPacket,
+      maxConnectBytes: config.maxConnectPacket,
+      connectTimeoutMs: config.connectTimeout * 1000,
+      maxClientIdBytes: config.maxClientId,
+      sessionExpiryMs: config.sessionExpiry * 1000,
+    },
+  })
+  const { journal, retained, trimming } = broker
+  const repetitions = await createRepetitions({ store, clock })
+  const subscriptions = await createPushSubscriptions({ store, serviceAccount: config.serviceAccount, clock })
+  const limits = { ...workLimits, perQueue: config.workQueueLimit }
+  const leases = await createLeases({ store, nodes, calls })
+  const queues = await createWorkQueues({
+    ...{ store, journal, nodes, isOwn: leases.isOwn, clock, steadyClock: clock, limits, metrics },
+  })
+  const push = createPush({
+    ...{ subscriptions, post, clock },
+    tokenFor: async () => '',
+    whyClosed: () => undefined,
+  })
+  const standings = await createStandings({ store, clock, isKnown: () => true })
+  const runner = createRunner({
+    ...{ queues, leases, clock, log, metrics, places },
+    attempts: createAttempts(store),
+    targetOf: push.targetOf,
+    noted: standings.noted,
+    onGone: async () => false,
+    random: Math.random,
+  })
+  const pipeline = createPipeline({
+    ...{ repetitions, clock, log, metrics, topics: await createTopics(store) },
+    feed: feed.current,
+    former: feed.former,
+    distribute: broker.distribute,
+    announce: broker.announce,
+    work: {
+      warnings: () => [],
+      plan: (accepted, once) =>
+        queues.plan({ messageId: accepted.id, once, groups: push.groupsFor(accepted) }),
+    },
+    nextEventId: createEventIds(clock),
+  })
+  await join()
+  runner.start()
+
+  return {
+    store,
+    journal,
+    subscriptions,
+    queues,
+
+    /** Takes an event the whole way, as the door of MQTT hands it in. */
+    async publish(institutionId: string, payload: Buffer): Promise<void> {
+      const arrival = { at: clock(), started: performance.now() }
+      const { outcome } = await pipeline.submit({ payload, institutionId, allowedClasses: [] }, arrival)
+      if (outcome === 'failed') throw new Error('an event could not be stored')
+    },
+
+    /** Tries what is due by now. */
+    deliver: runner.wakeAll,
+
+    /** Removes a piece of what is over, as the broker does it twice a minute. */
+    async sweep(): Promise<void> {
+      await retained.sweep()
+      await trimming.sweep()
+    },
+
+    /** Keeps the queues within their limits, as the runner does it once a minute. */
+    tidy: (): Promise<void> => queues.tidy(() => false),
+
+    async close(): Promise<void> {
+      await runner.stop()
+      feed.close()
+      await broker.close()
+      await nodes.leave()
+      await store.close()
+    },
+  }
+}
+
+const neverMs = 2 ** 31 - 1
