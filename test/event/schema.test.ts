@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { Ajv } from 'ajv'
 import t from 'tap'
 import { ControlEvent, DataEvent, eventSchemas, TrackEvent } from '../../event/schema.ts'
 import { checkShape } from '../../event/shape.ts'
@@ -9,6 +10,14 @@ t.test('every schema has an id, a title and a description for the API pages', as
     t.match(schema, { $id: /^[A-Z]\w+$/, title: /./, description: /./, type: 'object' })
   }
   t.equal(new Set(eventSchemas.map((schema) => '$id' in schema && schema.$id)).size, 8)
+})
+
+t.test('every schema is one by JSON Schema, draft 7', (t) => {
+  // Formats that are not there are no fault of the schema.
+  const ajv = new Ajv({ strict: true, allowUnionTypes: true, validateFormats: false })
+  for (const schema of eventSchemas) t.ok(ajv.validateSchema(schema), ajv.errorsText())
+  t.notOk(ajv.validateSchema({ minLength: -1 }), 'this would show it')
+  t.end()
 })
 
 t.test('every $ref names a schema of the list', async (t) => {
