@@ -14,7 +14,7 @@ import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
 import { createContactMail } from './bridge-https/users/contact-mail.ts'
 import { createFamiliar } from './bridge-https/users/familiar.ts'
 import { createLogIn } from './bridge-https/users/log-in.ts'
-import { createPasswords } from './bridge-https/users/passwords.ts'
+import { createPasswords, type Passwords } from './bridge-https/users/passwords.ts'
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
 import { createTokens, lifetimes } from './bridge-https/users/tokens.ts'
 import { createUsers } from './bridge-https/users/users.ts'
@@ -52,14 +52,15 @@ export type Hub = Awaited<ReturnType<typeof startHub>>
 interface HubOptions {
   /** Where development certificates go. */
   certsDir?: string
+  /** How passwords are hashed: with much work, unless a test wants less. */
+  passwords?: Passwords
   /** The node has lost track of what the others do: it must be closed and started again. */
   onGap?: (reason: Error) => void
 }
 
 /**
- * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with
- * the reason when the node cannot start, and leaves nothing open then. `close` finishes what was received and
- * stops.
+ * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with the reason
+ * when it cannot start, and leaves nothing open then. `close` finishes what was received and stops.
  */
 export async function startHub(config: Config, log: Log, options: HubOptions = {}) {
   const open: Open = {}
@@ -158,7 +159,8 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   // The port is part of it, and known only when it is open.
   let publicUrl = config.publicUrl ?? ''
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
-  const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
+  const { passwords = createPasswords() } = options
+  const users = await createUsers({ store, passwords, clock, knownInstitution })
   const familiar = await createFamiliar({ store, clock })
   const tokens = createTokens({
     ...{ keys, users, clock },
@@ -212,8 +214,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
       ...httpsAt,
       history: broker.history,
-      stage: config.stage,
-      project: config.project,
+      ...{ stage: config.stage, project: config.project },
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
@@ -223,8 +224,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       publicUrl: () => publicUrl,
       mqttPort: () => mqttPort,
       accept: broker.accept,
-      maxPacketBytes: config.maxPacket,
-      maxConnectBytes: config.maxConnectPacket,
+      ...{ maxPacketBytes: config.maxPacket, maxConnectBytes: config.maxConnectPacket },
       feed: feed.current,
       logIn: createLogIn({ store, users, familiar, failures: config.loginFailures }),
       resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),

@@ -4,7 +4,9 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
+import type { Passwords } from '../bridge-https/users/passwords.ts'
 import { call } from '../cli/connection.ts'
+import { quickPasswords } from './bridge-https/users/quick-passwords.ts'
 import { shareCertificates } from './certificates.ts'
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>
@@ -25,7 +27,12 @@ export async function temporaryDirectory(t: Test): Promise<string> {
  * A node on free ports in a directory of its own, closed when the test ends. `env` are HUB_ variables;
  * `directory` continues the data of an earlier node.
  */
-export async function startTestHub(t: Test, env: Record<string, string> = {}, directory?: string) {
+export async function startTestHub(
+  t: Test,
+  env: Record<string, string> = {},
+  directory?: string,
+  passwords: Passwords = quickPasswords(),
+) {
   // Here, and not above: to load a node takes a second, and many tests start it as a process of its own.
   const [{ startHub }, { loadConfig }] = await Promise.all([
     import('../hub.ts'),
@@ -39,7 +46,7 @@ export async function startTestHub(t: Test, env: Record<string, string> = {}, di
   const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const certsDir = join(home, 'certs')
   await shareCertificates(certsDir)
-  const hub = await startHub(loaded.config, log, { certsDir })
+  const hub = await startHub(loaded.config, log, { certsDir, passwords })
   let closing: Promise<void> | undefined
   const close = () => {
     closing ??= hub.close()

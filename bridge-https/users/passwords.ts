@@ -8,7 +8,7 @@ export type Passwords = ReturnType<typeof createPasswords>
 export const passwordLength = { min: 10, max: 1024 }
 
 /** Work factors of new hashes: about 0.2 s and 32 MiB each. Stored with every hash, so that they may grow. */
-const work = { logN: 15, r: 8, p: 3 }
+const defaultWork = { logN: 15, r: 8, p: 3 }
 /** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many log in. */
 const concurrency = 1
 /** Beyond this the hub is too busy to answer in time; as many of each rank. */
@@ -22,8 +22,10 @@ export class TooBusy extends Error {
 }
 
 /** Passwords chosen by people: scrypt, one at a time (design.md §5). */
-export function createPasswords({ maxWaiting = defaultMaxWaiting } = {}) {
+export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
+  /** Stands in for a user without password, so that the same work is done. Nobody knows a password for it. */
+  const nobody = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
   let running = 0
 
   return {
@@ -43,7 +45,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting } = {}) {
 
     /** Whether a password fits. Without a hash it costs the same time and does not. */
     async verify(password: string, stored: string | undefined, asker = inHouse): Promise<boolean> {
-      const { salt, key, factors } = parse(stored ?? nobody) ?? parse(nobody) ?? unreadable
+      const { salt, key, factors } = (stored === undefined ? undefined : parse(stored)) ?? nobody
       const actual = await inTurn(asker, () => derive(password, salt, factors))
       return stored !== undefined && actual.length === key.length && timingSafeEqual(actual, key)
     },
@@ -69,7 +71,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting } = {}) {
   }
 }
 
-type Factors = typeof work
+type Factors = typeof defaultWork
 
 function derive(password: string, salt: Buffer, { logN, r, p }: Factors): Promise<Buffer> {
   // The same characters typed on different systems are the same password.
@@ -91,14 +93,3 @@ function parse(stored: string): { salt: Buffer; key: Buffer; factors: Factors } 
     factors: { logN: Number(logN), r: Number(r), p: Number(p) },
   }
 }
-
-/** Stands in for a user without password, so that the same work is done. Nobody knows a password for it. */
-const unreadable = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
-const nobody = [
-  'scrypt',
-  work.logN,
-  work.r,
-  work.p,
-  unreadable.salt.toString('base64url'),
-  unreadable.key.toString('base64url'),
-].join('$')

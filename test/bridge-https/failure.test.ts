@@ -8,7 +8,6 @@ import { listenHttps } from '../../bridge-https/listener.ts'
 import { eventRoutes } from '../../bridge-https/routes/event-routes.ts'
 import { pubsubRoutes } from '../../bridge-https/routes/pubsub-routes.ts'
 import type { Route } from '../../bridge-https/routes/route.ts'
-import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createTokens } from '../../bridge-https/users/tokens.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createCertificates } from '../../certs/certificates.ts'
@@ -21,6 +20,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openClient } from './api.ts'
 import { exchange } from './raw.ts'
+import { quickPasswords } from './users/quick-passwords.ts'
 
 t.test('what goes wrong inside is a 500 that says little, and is finished before the end', async (t) => {
   const home = await temporaryDirectory(t)
@@ -32,7 +32,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: 'test' })
   const users = await createUsers({
     store,
-    passwords: createPasswords(),
+    passwords: quickPasswords(),
     clock,
     knownInstitution: () => true,
   })

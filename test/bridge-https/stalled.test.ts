@@ -7,7 +7,6 @@ import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { listenHttps } from '../../bridge-https/listener.ts'
 import type { Route } from '../../bridge-https/routes/route.ts'
-import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createTokens } from '../../bridge-https/users/tokens.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createCertificates } from '../../certs/certificates.ts'
@@ -19,6 +18,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openClient } from './api.ts'
 import { secured } from './raw.ts'
+import { quickPasswords } from './users/quick-passwords.ts'
 
 t.test('who does not read an answer does not keep the connection', async (t) => {
   const home = await temporaryDirectory(t)
@@ -26,7 +26,7 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
   const log = pino({ level: 'silent' })
   const store = await openEmbeddedStore(join(home, 'store'))
   const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
-  const passwords = createPasswords()
+  const passwords = quickPasswords()
   const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
   const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
   const tls = await ensureDevelopmentCertificates(join(home, 'certs'), [])

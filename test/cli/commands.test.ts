@@ -5,7 +5,6 @@ import { createAudit } from '../../admin/audit.ts'
 import { type CommandParts, createCommands } from '../../admin/commands.ts'
 import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
-import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { commands as cliCommands } from '../../cli/commands.ts'
@@ -14,6 +13,7 @@ import type { PushSubscription } from '../../delivery/webhook/subscriptions.ts'
 import { createHistory } from '../../journal/history/history.ts'
 import { openJournal } from '../../journal/journal.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
+import { quickPasswords } from '../bridge-https/users/quick-passwords.ts'
 
 const A = 'urn:org:institution:a'
 const publisher = { role: 'publisher', label: 'a', institutions: [A], classes: ['track'], filters: [] }
@@ -244,7 +244,7 @@ async function start(t: Test) {
   const store = await openEmbeddedStore(join(dir, 'store'))
   const credentials = await createCredentials({ store, clock })
   const knownInstitution = (institution: string) => institution === A
-  const users = await createUsers({ store, passwords: createPasswords(), clock, knownInstitution })
+  const users = await createUsers({ store, passwords: quickPasswords(), clock, knownInstitution })
   const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
   const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: 'test' })

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLogIn } from '../../bridge-https/users/log-in.ts'
-import { createPasswords } from '../../bridge-https/users/passwords.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createLoginLimit } from '../../broker/connection/limits.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
 import { createTally } from '../../store/nodes/tally.ts'
 import type { Store } from '../../store/store.ts'
+import { quickPasswords } from '../bridge-https/users/quick-passwords.ts'
 import { createSharedSpace } from '../shared-store.ts'
 
 function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b: Part } {
@@ -66,7 +66,7 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
   const open = async () => {
     const store = space.openWatched(t)
     const users = await createUsers({
-      ...{ store, passwords: createPasswords(), clock: Date.now, knownInstitution: () => true },
+      ...{ store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true },
     })
     const logIn = createLogIn({ store, users, failures: 4 })
     store.start()
@@ -88,7 +88,7 @@ t.test('mails of reset links add up', async (t) => {
   const open = async () => {
     const store = space.openWatched(t)
     const users = await createUsers({
-      ...{ store, passwords: createPasswords(), clock: Date.now, knownInstitution: () => true },
+      ...{ store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true },
     })
     const logIn = createLogIn({ store, users, failures: 100 })
     store.start()

@@ -2,15 +2,16 @@ import t, { type Test } from 'tap'
 import { createPasswords } from '../../../bridge-https/users/passwords.ts'
 import { createUsers } from '../../../bridge-https/users/users.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { quickPasswords } from './quick-passwords.ts'
 
 const institution = 'urn:org:institution:1'
 
-async function start(t: Test) {
+async function start(t: Test, passwords = quickPasswords()) {
   const store = await openEmbeddedStore(t.testdir())
   t.teardown(() => store.close())
   const time = { now: Date.parse('2026-03-01T12:00:00Z') }
   const clock = () => time.now
-  const open = () => createUsers({ store, passwords: createPasswords(), clock, knownInstitution: () => true })
+  const open = () => createUsers({ store, passwords, clock, knownInstitution: () => true })
   const users = await open()
   const added = await users.add({ email: 'a@b.example', institution })
   if ('error' in added) throw new Error(added.error)
@@ -60,7 +61,7 @@ t.test('users survive a restart, without their secrets in the store', async (t) 
 })
 
 t.test('whoever is removed while the password is checked is not let in', async (t) => {
-  const { users, added } = await start(t)
+  const { users, added } = await start(t, createPasswords())
   await users.setPassword(added.token, 'a long password')
   const entering = users.authenticate('a@b.example', 'a long password')
   await users.remove('a@b.example')

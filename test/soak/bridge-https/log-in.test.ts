@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { createPasswords } from '../../../bridge-https/users/passwords.ts'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { startMailServer } from '../../bridge-https/users/mail-server.ts'
 import { writeConfig } from '../../bridge-https/users/write-config.ts'
@@ -10,7 +11,8 @@ import { onEachStore } from '../../stores.ts'
 const [own = ''] = institutions
 
 async function start(t: Test, env: Record<string, string> = {}) {
-  const hub = await startTestHub(t, env)
+  // With as much work for a password as it takes anywhere else.
+  const hub = await startTestHub(t, env, undefined, createPasswords())
   return { hub, api: await openApi(t, hub) }
 }
 

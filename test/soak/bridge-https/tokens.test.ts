@@ -2,12 +2,12 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { exportSPKI, generateKeyPair, importJWK, type JWTPayload, SignJWT } from 'jose'
 import t from 'tap'
-import { createPasswords } from '../../../bridge-https/users/passwords.ts'
 import { createTokens, lifetimes } from '../../../bridge-https/users/tokens.ts'
 import { createUsers } from '../../../bridge-https/users/users.ts'
 import { createSigningKeys } from '../../../certs/signing-keys.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
+import { quickPasswords } from '../../bridge-https/users/quick-passwords.ts'
 import { institutions } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
 
@@ -91,7 +91,7 @@ t.test('a token that has expired is a 403, one that has not opens the door', asy
       const clock = () => Date.now() - ago
       const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
       const users = await createUsers({
-        ...{ store, clock, passwords: createPasswords() },
+        ...{ store, clock, passwords: quickPasswords() },
         knownInstitution: () => true,
       })
       const user = users.current(userId, 1)
@@ -129,7 +129,7 @@ t.test('what a token of ours must say', async (t) => {
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
   const users = await createUsers({
     store,
-    passwords: createPasswords(),
+    passwords: quickPasswords(),
     clock,
     knownInstitution: () => true,
   })
@@ -201,7 +201,7 @@ t.test('a password that is changed right after it was checked gives no tokens th
   const clock = Date.now
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
   const users = await createUsers({
-    ...{ store, clock, passwords: createPasswords() },
+    ...{ store, clock, passwords: quickPasswords() },
     knownInstitution: () => true,
   })
   const issuer = () => 'https://hub.example'

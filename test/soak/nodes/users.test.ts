@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
-import { createPasswords } from '../../../bridge-https/users/passwords.ts'
 import { createTokens } from '../../../bridge-https/users/tokens.ts'
 import { createUsers } from '../../../bridge-https/users/users.ts'
 import { createSigningKeys } from '../../../certs/signing-keys.ts'
+import { quickPasswords } from '../../bridge-https/users/quick-passwords.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 
 const institution = 'urn:org:institution:a'
@@ -13,7 +13,7 @@ async function openNodes(t: Test) {
   const space = createSharedSpace()
   const open = async () => {
     const store = space.openWatched(t)
-    const passwords = createPasswords()
+    const passwords = quickPasswords()
     const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
     const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
     const tokens = createTokens({
