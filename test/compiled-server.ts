@@ -5,20 +5,22 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { isCompiled, projectFile } from './root.ts'
 
-let compiling: Promise<string> | undefined
-
-/**
- * The path of the node's program, compiled: it is tested as it is installed, and starts in half the time.
- * Compiled tests lie beside it; for others it is compiled once per process.
- */
+/** The path of the node's program. Bundled tests lie beside a bundled one; for others it is built. */
 export function compiledServer(): Promise<string> {
-  compiling ??= isCompiled ? Promise.resolve(beside) : compile()
-  return compiling
+  return isCompiled ? Promise.resolve(beside) : builtServer()
 }
 
 const beside = fileURLToPath(new URL('../server.js', import.meta.url))
 
-async function compile(): Promise<string> {
+let building: Promise<string> | undefined
+
+/** The path of the node's program as it is installed, built once per process. */
+export function builtServer(): Promise<string> {
+  building ??= build()
+  return building
+}
+
+async function build(): Promise<string> {
   const output = projectFile(`.tap/compiled/${process.pid}`)
   process.once('exit', () => rmSync(output, { recursive: true, force: true }))
   const options = ['-p', projectFile('tsconfig.build.json'), '--outDir', output]

@@ -6,14 +6,14 @@ import type { Test } from 'tap'
 import { shareCertificates } from './certificates.ts'
 import { compiledServer } from './compiled-server.ts'
 
-/** A node as a process of its own, so that it can be killed. Ends with the test. */
+/** A node as a process of its own, so that it can be killed. Ends with the test. `server` is the path of its program. */
 export async function spawnHub(
   t: Test,
   home: string,
   env: Record<string, string> = {},
-  { openFiles }: { openFiles?: number } = {},
+  { openFiles, server }: { openFiles?: number; server?: string } = {},
 ) {
-  const node = [process.execPath, await compiledServer()]
+  const node = [process.execPath, server ?? (await compiledServer())]
   await shareCertificates(join(home, 'certs'))
   // The shell becomes the node.
   const [program = '', ...args] =

@@ -1,0 +1,103 @@
+import { readdirSync } from 'node:fs'
+import { cp, readFile, rm } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type BuildOptions, build, type Plugin } from 'esbuild'
+import { root } from './root.ts'
+
+/*
+ * Bundles the tests and the programs they start into `.compiled/`. A test, and a node as well, spent most of its start on
+ * finding and reading the 1,000 files of its packages, some 250 tests and 400 nodes of them in a whole run. Types are
+ * checked by `npm run check`.
+ */
+
+const output = join(root, '.compiled')
+
+/** What tests start as a process of its own, beside the node. */
+const programs = [
+  'cli/hubctl.ts',
+  'test/run.ts',
+  'test/store/writer.ts',
+  'test/uncaught-errors.ts',
+  'test/validator/feed/read-feed.ts',
+  'bench/bench.ts',
+  'bench/usage.ts',
+  'bench/attacks/attacker.ts',
+  'bench/load/crowd.ts',
+  'bench/load/pair.ts',
+  'bench/load/publishers.ts',
+  'bench/peers/bare-sockets-process.ts',
+  'bench/peers/plain-aedes-process.ts',
+  'bench/peers/validating-client.ts',
+]
+
+/** A module that asks where it is learns where it would be if it were compiled alone. */
+const inItsPlace: Plugin = {
+  name: 'in its place',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      if (path.includes('/node_modules/')) return undefined
+      const url = pathToFileURL(join(output, relative(root, path).replace(/ts$/, 'js')))
+      const source = await readFile(path, 'utf8')
+      return { contents: source.replaceAll('import.meta.url', JSON.stringify(url)), loader: 'ts' }
+    })
+  },
+}
+
+/**
+ * Packages that stay where they are. The first two have files beside their code, the next two are CommonJS and loaded when
+ * they are needed, which names what they export only there. The others are large, and in a few tests only.
+ */
+const apart = [
+  'classic-level',
+  '@fastify/swagger-ui',
+  'ioredis',
+  'nodemailer',
+  'playwright-core',
+  '@asyncapi/parser',
+  '@seriousme/openapi-schema-validator',
+]
+
+const options: BuildOptions = {
+  absWorkingDir: root,
+  outdir: output,
+  outbase: root,
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  sourcemap: true,
+  sourcesContent: false,
+  logLevel: 'warning',
+  external: apart,
+  plugins: [inItsPlace],
+  alias: { 'async-hook-domain': './test/uncaught.ts' },
+  // What packages in CommonJS have.
+  banner: {
+    js: [
+      `import { createRequire as requireOf } from 'node:module'`,
+      `import { fileURLToPath as fileOf } from 'node:url'`,
+      'const require = requireOf(import.meta.url)',
+      'const __filename = fileOf(import.meta.url)',
+      `const __dirname = fileOf(new URL('.', import.meta.url))`,
+    ].join('\n'),
+  },
+}
+
+await rm(output, { recursive: true, force: true })
+await Promise.all([
+  // By itself: a node need not read what it shares with tests from a hundred files.
+  build({ ...options, entryPoints: ['server.ts'], chunkNames: 'server/[name]-[hash]' }),
+  build({
+    ...options,
+    entryPoints: [...programs, ...testsBelow('test')],
+    chunkNames: 'shared/[name]-[hash]',
+  }),
+])
+await cp(join(root, 'config/sample-feed.json'), join(output, 'config/sample-feed.json'))
+
+function testsBelow(folder: string): string[] {
+  const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith('.test.ts')).map((name) => join(folder, name))
+}
