@@ -90,8 +90,8 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     announce: broker.announce,
     work: {
       warnings: () => [],
-      plan: (accepted, once) =>
-        queues.plan({ messageId: accepted.id, once, groups: push.groupsFor(accepted) }),
+      plan: (accepted, { once, isRepeatedWhole }) =>
+        queues.plan({ messageId: accepted.id, once, groups: push.groupsFor(accepted, isRepeatedWhole) }),
     },
     nextEventId: createEventIds(clock),
   })
