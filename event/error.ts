@@ -135,17 +135,10 @@ export function createErrorList() {
   }
 }
 
-/** Errors as they are listed. */
-export function listed(errors: readonly ErrorItem[]): ErrorItem[] {
-  const list = createErrorList()
-  for (const error of errors) list.add(() => error)
-  return list.items()
-}
-
 /** Errors that are listed one by one. Building one costs as much as deciding. */
 export const maxErrors = 100
-/** Bytes of them as JSON. */
-const maxErrorBytes = 16 * 1024
+/** Bytes of them as JSON: more than a hundred ordinary ones have. */
+const maxErrorBytes = 64 * 1024
 /** A deep place has sixty names. */
 const maxPath = 300
 const maxQuoted = 80

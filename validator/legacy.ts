@@ -1,4 +1,4 @@
-import { type ErrorItem, errorItem, listed } from '../event/error.ts'
+import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { HubEvent, Service } from '../event/schema.ts'
 import { checkShape } from '../event/shape.ts'
@@ -127,7 +127,7 @@ export function createLegacySubmit(parts: {
         const isPublished = published.length > 0
         const of = isPublished ? { livestreams: [...published] } : {}
         const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
-        const report = { ...describe({ outcome, value: event, errors: listed(errors), id, ...of }), statuses }
+        const report = { ...describe({ outcome, value: event, errors, id, ...of }), statuses }
         return {
           messages: [
             ...radioMessages(stored, payload, { kind, time, institutionId, livestreamIds: published, now }),

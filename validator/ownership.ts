@@ -1,11 +1,11 @@
-import { createErrorList, type ErrorItem, errorItem } from '../event/error.ts'
+import { type ErrorItem, errorItem } from '../event/error.ts'
 import type { Service } from '../event/schema.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 
 /**
  * Who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only
  * claims. Every service must resolve to a livestream of `institutionId`, the institution of the inbox
- * topic. Disagreements are reported, as many as are listed; one blocks the event as a whole.
+ * topic. All disagreements are reported; one blocks the event as a whole.
  */
 export function checkOwnership(
   services: readonly Service[],
@@ -13,24 +13,22 @@ export function checkOwnership(
   feed: Feed,
 ): { livestreams: Livestream[] } | { errors: ErrorItem[] } {
   const livestreams: Livestream[] = []
-  const errors = createErrorList()
+  const errors: ErrorItem[] = []
   for (const [index, service] of services.entries()) {
     const path = `.services.${index}`
     const resolved = resolveLivestream(service, path, institutionId, feed)
     if ('error' in resolved) {
-      const { error } = resolved
-      errors.add(() => error)
+      errors.push(resolved.error)
     } else {
       livestreams.push(resolved.livestream)
-      for (const error of checkOwner(service, resolved.livestream, institutionId, path))
-        errors.add(() => error)
+      errors.push(...checkOwner(service, resolved.livestream, institutionId, path))
     }
     if (service.institutionId !== undefined && service.institutionId !== institutionId) {
       const detail = `${service.institutionId}, expected the institution of the topic, ${institutionId}`
-      errors.add(() => errorItem('service.institution.claim', `${path}.institutionId`, detail))
+      errors.push(errorItem('service.institution.claim', `${path}.institutionId`, detail))
     }
   }
-  return errors.count() > 0 ? { errors: errors.items() } : { livestreams }
+  return errors.length > 0 ? { errors } : { livestreams }
 }
 
 /** The one livestream a service names by `id`, else by `externalId`; both must agree. */

@@ -1,4 +1,4 @@
-import { type ErrorItem, errorItem, listed, quote } from '../event/error.ts'
+import { type ErrorItem, errorItem, quote } from '../event/error.ts'
 import type { Service } from '../event/schema.ts'
 import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/urn.ts'
 import { isCrid } from './feed/external-id.ts'
@@ -94,11 +94,10 @@ export function judgeService(service: Service, path: string, institutionId: stri
 
 /** Livestreams that no feed named must have a proper name (service.md §2.3). */
 export function checkNames(services: readonly Service[], { feed, former }: Ownership): ErrorItem[] {
-  const errors = services.flatMap(({ externalId }, index) => {
+  return services.flatMap(({ externalId }, index) => {
     const isKnown = feed.byExternalId(externalId).length > 0 || former.byExternalId(externalId).length > 0
     if (isKnown || isCrid(externalId)) return []
     const detail = `${quote(externalId)}, expected crid://<authority>/<id>`
     return [errorItem('pattern.openapi.validation', `.services.${index}.externalId`, detail)]
   })
-  return listed(errors)
 }

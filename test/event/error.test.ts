@@ -1,13 +1,5 @@
 import t from 'tap'
-import {
-  createErrorList,
-  errorItem,
-  errorTable,
-  listed,
-  outcomeOf,
-  pathOf,
-  quote,
-} from '../../event/error.ts'
+import { createErrorList, errorItem, errorTable, outcomeOf, pathOf, quote } from '../../event/error.ts'
 
 t.test('the error codes are those of design.md §7, with their outcomes', async (t) => {
   const outcomes = Object.fromEntries(Object.entries(errorTable).map(([code, kind]) => [code, kind.outcome]))
@@ -86,7 +78,7 @@ t.test('a path is bounded, however deep the place', async (t) => {
   t.match(long, /^\.x{80}\.x{80}\.x+.*…$/)
 })
 
-t.test('errors are listed up to 16 KiB, then one counts the rest', async (t) => {
+t.test('errors are listed up to 64 KiB, then one counts the rest', async (t) => {
   const item = errorItem('service.unknown', '.services.0', '語'.repeat(400))
   const many = createErrorList()
   for (let nth = 0; nth < 60; nth++) many.add(() => item)
@@ -97,7 +89,5 @@ t.test('errors are listed up to 16 KiB, then one counts the rest', async (t) => 
     ...{ path: '.', errorCode: 'service.unknown' },
     message: `Not listed: at least ${rest} more errors`,
   })
-  t.ok(items.length > 5 && JSON.stringify(items.slice(0, -1)).length <= 16 * 1024)
-  t.strictSame(listed(Array(60).fill(item)).length, items.length)
-  t.strictSame(listed([item]), [item])
+  t.ok(items.length > 5 && JSON.stringify(items.slice(0, -1)).length <= 64 * 1024)
 })
