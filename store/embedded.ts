@@ -103,7 +103,7 @@ export async function openEmbeddedStore(
       if (lastNumber > storedNumber) {
         operations.push({ type: 'put', key: counterKey, value: encode(NaN, String(lastNumber)) })
       }
-      await db.batch(operations, { sync: true })
+      await writeSynced(db, operations)
       storedNumber = lastNumber
       isTrusted = true
       for (const pending of group) {
@@ -200,6 +200,16 @@ export async function openEmbeddedStore(
     const stored = await db.getMany(unknown)
     for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
   }
+}
+
+/** One atomic batch. Handed over as an array it takes ten times as long: abstract-level copies each operation. */
+async function writeSynced(db: ClassicLevel<string, Buffer>, operations: readonly Operation[]): Promise<void> {
+  const batch = db.batch()
+  for (const operation of operations) {
+    if (operation.type === 'put') batch.put(operation.key, operation.value)
+    else batch.del(operation.key)
+  }
+  await batch.write({ sync: true })
 }
 
 /** What was wrong with a store, and what was done about it. */
