@@ -82,13 +82,14 @@ export function tooManyLivestreams(count: number): ErrorItem {
   return errorItem('maxItems.openapi.validation', '.services', detail)
 }
 
+const known = eventKinds.map((kind) => kind.name).join(', ')
+
 /** The kind of an event, by its URL if it has one (service.md §4.1 rule 1), else by its own word. */
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
   errors: ErrorList,
 ): EventKind | undefined {
-  const known = eventKinds.map((kind) => kind.name).join(', ')
   const urlKind = urlEventName === undefined ? undefined : kindOf(urlEventName)
   if (urlEventName !== undefined && urlKind === undefined) {
     errors.add(() =>

@@ -36,8 +36,10 @@ export interface IndexEntry {
   sharedUpTo?: number
 }
 
-type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position' | 'bytes' | 'sharedUpTo'>
+/** What the value of an index entry says; the rest is in its key. */
+type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position'>
 
+/** What a stored message says of itself, before its payload. */
 type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
   /** The beginning of what was refused lies behind the payload: so many bytes. */
   refused?: Omit<Excerpt, 'head'> & { kept: number }
@@ -45,29 +47,35 @@ type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
   sharedWith?: number
 }
 
+/** All fields, so that none is forgotten; JSON leaves out what is undefined. */
+type Written<Fields> = { [Name in keyof Required<Fields>]: Fields[Name] | undefined }
+
 /** The changes that append messages in this order. The commit takes as many numbers: their positions. */
 export function appendChanges(messages: readonly Message[], at: number): Change[] {
-  const firstWith = new Map<Buffer, number>()
-  const lastWith = new Map(messages.map(({ payload }, nth) => [payload, nth]))
-  return messages.flatMap((message, nth) => {
-    const { payload, refused, ...rest } = message
-    const first = firstWith.get(payload)
-    if (first === undefined) firstWith.set(payload, nth)
-    const sharedUpTo = first === undefined ? (lastWith.get(payload) ?? nth) - nth : 0
-    const isFirst = first === undefined
-    const header: Header = {
-      ...{ ...rest, at },
-      ...(!isFirst && { sharedWith: nth - first }),
-      ...(isFirst && refused && { refused: withoutHead(refused) }),
-    }
+  const changes: Change[] = []
+  let first = 0
+  for (const [nth, message] of messages.entries()) {
+    const { payload, refused } = message
+    // Messages that share their payload stand side by side.
+    if (payload !== messages[first]?.payload) first = nth
+    const isFirst = first === nth
+    const header = headerOf(message, at, isFirst ? undefined : nth - first)
     const value = isFirst ? encodeRecord(header, payload, refused?.head) : encodeRecord(header)
+    const sharedUpTo = isFirst ? lastWith(payload, messages, nth) - nth : 0
+    const index = indexOf(message, at, value.length, sharedUpTo)
     const numbered = { nth, at: 'key' as const }
-    const index = { ...indexOf(message, at), bytes: value.length, ...(sharedUpTo > 0 && { sharedUpTo }) }
-    return [
+    changes.push(
       { put: journalPrefix, value, numbered },
       { put: indexPrefix(message), value: JSON.stringify(index), numbered },
-    ]
-  })
+    )
+  }
+  return changes
+}
+
+function lastWith(payload: Buffer, messages: readonly Message[], nth: number): number {
+  let last = nth
+  while (messages[last + 1]?.payload === payload) last++
+  return last
 }
 
 /** A stored message; where another one has its payload, as many positions before it as `sharedWith` says. */
@@ -128,14 +136,37 @@ export function padded(position: number): string {
   return String(position).padStart(16, '0')
 }
 
-function indexOf(message: Message, at: number): IndexFields {
-  const { topic, stream, qos, queue, isReport, hasErrors } = message
-  // A stream of its own is named as the topic.
+/** Field by field, as in `indexOf`: it is made for every message, and to copy objects took most of the time. */
+function headerOf(message: Message, at: number, sharedWith: number | undefined): Written<Header> {
+  const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors } = message
+  const refused = sharedWith === undefined && message.refused ? withoutHead(message.refused) : undefined
   return {
-    ...(stream !== undefined && stream !== topic && { topic }),
-    ...{ qos, at },
-    ...(queue.expires !== undefined && { expires: queue.expires }),
-    ...(isReport && { isReport }),
-    ...(hasErrors && { hasErrors }),
-  } as IndexFields
+    topic,
+    stream,
+    institutionId,
+    qos,
+    retained,
+    queue,
+    isReport,
+    isRepetition,
+    hasErrors,
+    at,
+    sharedWith,
+    refused,
+  }
+}
+
+function indexOf(message: Message, at: number, bytes: number, sharedUpTo: number): Written<IndexFields> {
+  const { topic, stream, qos, queue, isReport, hasErrors } = message
+  return {
+    // A stream of its own is named as the topic.
+    topic: stream === undefined || stream === topic ? undefined : topic,
+    qos,
+    at,
+    expires: queue.expires,
+    isReport,
+    hasErrors,
+    bytes,
+    sharedUpTo: sharedUpTo > 0 ? sharedUpTo : undefined,
+  }
 }

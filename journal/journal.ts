@@ -15,9 +15,10 @@ import { createNamed } from './named.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
-/** Messages that are read again within moments stay in memory. */
-const maxRecent = 2_000
-const maxRecentBytes = 8 * 1024 * 1024
+/** Messages that are read again within moments stay in memory: this many at least, and twice as many at most. */
+const recentCount = 1_000
+/** Bytes of their payloads, in the same way. */
+const recentBytes = 4 * 1024 * 1024
 /** A clock that is set back by more was wrong before, milliseconds. */
 const maxBackMs = 24 * 3600 * 1000
 /** Payloads that are read together for one reader; a single message may have more. */
@@ -201,31 +202,32 @@ function keyPart(position: number): string {
   return journalKey(position).slice(journalPrefix.length)
 }
 
+/** The oldest go together: one by one, a map would look for its first entry behind all that were deleted. */
 function createRecent() {
-  const entries = new Map<number, { entry: Entry; bytes: number }>()
+  let current = new Map<number, Entry>()
+  let former = new Map<number, Entry>()
+  /** Of the current ones. */
   let bytes = 0
   let lastPayload: Buffer | undefined
 
-  function forget(position: number): void {
-    bytes -= entries.get(position)?.bytes ?? 0
-    entries.delete(position)
-  }
-
   return {
-    get: (position: number): Entry | undefined => entries.get(position)?.entry,
-    forget,
+    get: (position: number): Entry | undefined => current.get(position) ?? former.get(position),
+    forget(position: number): void {
+      current.delete(position)
+      former.delete(position)
+    },
     keep(entry: Entry): void {
-      forget(entry.position)
       const { payload, refused, position } = entry
       // Messages of one event share it: counted for each, the first would have to go before the last is there.
       const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
-      entries.set(position, { entry, bytes: own })
-      bytes += own
-      for (const oldest of entries.keys()) {
-        if (entries.size <= maxRecent && bytes <= maxRecentBytes) return
-        if (oldest !== position) forget(oldest)
+      if (current.size >= recentCount || (own > 0 && bytes >= recentBytes)) {
+        former = current
+        current = new Map()
+        bytes = 0
       }
+      bytes += own
+      current.set(position, entry)
     },
   }
 }

@@ -1,7 +1,11 @@
 /** A small JSON header and the bytes it speaks of, in one stored value. */
 export function encodeRecord(header: object, ...bytes: readonly (Buffer | undefined)[]): Buffer {
-  const known = bytes.filter((part) => part !== undefined)
-  return Buffer.concat([Buffer.from(JSON.stringify(header)), newline, ...known])
+  const json = `${JSON.stringify(header)}\n`
+  let end = Buffer.byteLength(json)
+  const record = Buffer.allocUnsafe(bytes.reduce((sum, part) => sum + (part?.length ?? 0), end))
+  record.write(json)
+  for (const part of bytes) end += part?.copy(record, end) ?? 0
+  return record
 }
 
 /** Reads what `encodeRecord` wrote; JSON without line breaks ends at the first one. */

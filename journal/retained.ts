@@ -50,6 +50,8 @@ export async function openRetained(parts: {
 }) {
   const { store, journal, returnable, clock, nextMoment } = parts
   const root = createNode<RetainedValue>()
+  /** The nodes that hold values. */
+  const byTopic = new Map<string, Node<RetainedValue>>()
   /** No longer shown because of a commit under way, which may fail: then they are shown again. */
   const replaced = new Map<unknown, readonly RetainedValue[]>()
   /** Pushed out of memory, not out of the store yet. */
@@ -67,7 +69,7 @@ export async function openRetained(parts: {
       const entry = journal.recent(position)
       if (!entry) throw new Error(`the message of ${change.put} is missing`)
       const value = { ...header, position, payload: entry.payload }
-      const shown = nodeOf(value.topic)?.slots.get(value.slot)
+      const shown = byTopic.get(value.topic)?.slots.get(value.slot)
       // A commit of this node that had no answer may be told late: event times decide, as they did in the store.
       const isLater = shown !== undefined && shown.position > position
       if (isLater && !keepsStored(value.time, orderAt(shown.time, clock()))) return
@@ -75,7 +77,7 @@ export async function openRetained(parts: {
       isStored(value)
     } else if ('del' in change) {
       const { topic, slot } = placeOf(change.del)
-      const value = nodeOf(topic)?.slots.get(slot)
+      const value = byTopic.get(topic)?.slots.get(slot)
       if (value) forget(value)
     }
   })
@@ -99,7 +101,7 @@ export async function openRetained(parts: {
     show(message: Message, now: number, position: number): (() => Promise<void>) | undefined {
       const value = toValue(message, position)
       if (!value) return undefined
-      const shown = nodeOf(value.topic)?.slots.get(value.slot)
+      const shown = byTopic.get(value.topic)?.slots.get(value.slot)
       if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
       keep(value)
       if (shown) replaced.set(position, [shown])
@@ -109,14 +111,14 @@ export async function openRetained(parts: {
     /** A message that is shown is stored for certain. */
     stored({ topic, retained, position }: Entry): void {
       replaced.delete(position)
-      const value = retained && nodeOf(topic)?.slots.get(retained.slot)
+      const value = retained && byTopic.get(topic)?.slots.get(retained.slot)
       if (value?.position === position) isStored(value)
     },
 
     /** This message goes out on its topic now, to those for whom nothing is stored. */
     sent(topic: string, position: number): void {
       const moment = nextMoment()
-      for (const value of nodeOf(topic)?.slots.values() ?? []) {
+      for (const value of byTopic.get(topic)?.slots.values() ?? []) {
         if (value.position === position) value.sent = moment
       }
     },
@@ -125,7 +127,7 @@ export async function openRetained(parts: {
     names(topic: string, position: number): boolean {
       const isNamed = (value: RetainedValue) => value.topic === topic && value.position === position
       return (
-        [...(nodeOf(topic)?.slots.values() ?? [])].some(isNamed) ||
+        [...(byTopic.get(topic)?.slots.values() ?? [])].some(isNamed) ||
         [...replaced.values()].flat().some(isNamed)
       )
     },
@@ -141,7 +143,7 @@ export async function openRetained(parts: {
     current(topic: string): RetainedValue | undefined {
       const now = clock()
       let newest: RetainedValue | undefined
-      for (const value of nodeOf(topic)?.slots.values() ?? []) {
+      for (const value of byTopic.get(topic)?.slots.values() ?? []) {
         const valid = value.expires === undefined || value.expires > now
         if (valid && !(newest && keepsStored(newest.time, orderAt(value.time, now)))) newest = value
       }
@@ -150,7 +152,7 @@ export async function openRetained(parts: {
 
     /** Removes everything retained on `topic`; false when there was nothing. */
     async clear(topic: string): Promise<boolean> {
-      const slots = [...(nodeOf(topic)?.slots.values() ?? [])]
+      const slots = [...(byTopic.get(topic)?.slots.values() ?? [])]
       if (slots.length === 0) return false
       // At its place among the commits: what is published after it is shown after it.
       const hide = once(() => {
@@ -161,7 +163,7 @@ export async function openRetained(parts: {
       try {
         await store.commit(changes, hide)
       } catch (error) {
-        for (const value of slots) if (!nodeOf(topic)?.slots.has(value.slot)) keep(value)
+        for (const value of slots) if (!byTopic.get(topic)?.slots.has(value.slot)) keep(value)
         throw error
       } finally {
         replaced.delete(slots)
@@ -175,7 +177,7 @@ export async function openRetained(parts: {
       const now = clock()
       const expired = [...values(root)].filter((value) => value.expires !== undefined && value.expires <= now)
       // A name that has come back since is not taken away again.
-      const absent = pushedOut.filter(({ topic, slot }) => !nodeOf(topic)?.slots.has(slot))
+      const absent = pushedOut.filter(({ topic, slot }) => !byTopic.get(topic)?.slots.has(slot))
       const over = [...expired, ...absent]
       // A newer state of the same name may be on its way into the store: it stays.
       const changes = over.map((value) => ({
@@ -186,17 +188,17 @@ export async function openRetained(parts: {
       await store.commit(changes)
       pushedOut = pushedOut.slice(pushed)
       for (const value of expired) {
-        if (nodeOf(value.topic)?.slots.get(value.slot) === value) forget(value)
+        if (byTopic.get(value.topic)?.slots.get(value.slot) === value) forget(value)
       }
     },
   }
 
   async function takeBack(value: RetainedValue): Promise<void> {
     const stored = await store.get(keyOf(value))
-    if (nodeOf(value.topic)?.slots.get(value.slot) === value) {
+    if (byTopic.get(value.topic)?.slots.get(value.slot) === value) {
       forget(value)
       const before = stored && (await readStored(stored))
-      const shown = before && nodeOf(value.topic)?.slots.get(value.slot)
+      const shown = before && byTopic.get(value.topic)?.slots.get(value.slot)
       if (before && !(shown && shown.position > before.position)) {
         keep(before)
         isStored(before)
@@ -219,15 +221,9 @@ export async function openRetained(parts: {
     returnable.setLatest({ topic, qos, position, ...queue })
   }
 
-  function nodeOf(topic: string): Node<RetainedValue> | undefined {
-    let node: Node<RetainedValue> | undefined = root
-    for (const level of topic.split('/')) node = node?.children.get(level)
-    return node
-  }
-
-  function keep(value: RetainedValue): void {
+  function addNode(topic: string): Node<RetainedValue> {
     let node = root
-    for (const level of value.topic.split('/')) {
+    for (const level of topic.split('/')) {
       let child = node.children.get(level)
       if (!child) {
         child = createNode()
@@ -235,7 +231,13 @@ export async function openRetained(parts: {
       }
       node = child
     }
-    node.topic = value.topic
+    node.topic = topic
+    byTopic.set(topic, node)
+    return node
+  }
+
+  function keep(value: RetainedValue): void {
+    const node = byTopic.get(value.topic) ?? addNode(value.topic)
     node.slots.delete(value.slot)
     const last = [...node.slots.values()].at(-1)
     node.slots.set(value.slot, value)
@@ -264,6 +266,7 @@ export async function openRetained(parts: {
       node = node.children.get(level)
     }
     node?.slots.delete(value.slot)
+    if (node?.slots.size === 0) byTopic.delete(value.topic)
     returnable.removeLatest(value.topic, value.position)
     for (const [parent, level] of path.reverse()) {
       const child = parent.children.get(level)

@@ -203,7 +203,10 @@ export async function openEmbeddedStore(
 }
 
 /** One atomic batch. Handed over as an array it takes ten times as long: abstract-level copies each operation. */
-async function writeSynced(db: ClassicLevel<string, Buffer>, operations: readonly Operation[]): Promise<void> {
+async function writeSynced(
+  db: ClassicLevel<string, Buffer>,
+  operations: readonly Operation[],
+): Promise<void> {
   const batch = db.batch()
   for (const operation of operations) {
     if (operation.type === 'put') batch.put(operation.key, operation.value)

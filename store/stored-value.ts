@@ -5,10 +5,10 @@ import type { Change, Store } from './store.ts'
  */
 
 export function encode(time: number, value: Buffer | string): Buffer {
-  const bytes = typeof value === 'string' ? Buffer.from(value) : value
-  const stored = Buffer.allocUnsafe(8 + bytes.length)
+  const stored = Buffer.allocUnsafe(8 + Buffer.byteLength(value))
   stored.writeDoubleBE(time, 0)
-  bytes.copy(stored, 8)
+  if (typeof value === 'string') stored.write(value, 8)
+  else value.copy(stored, 8)
   return stored
 }
 

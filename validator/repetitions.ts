@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 import { createMarks, type Mark } from './marks.ts'
 
@@ -188,8 +188,8 @@ export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)
-  const event = createHash('sha256').update(kind).update('\n').update(institutionId).update('\n')
-  return `${institution}/${event.update(payload).digest('base64url').slice(0, fingerprintLength)}`
+  const event = Buffer.concat([Buffer.from(`${kind}\n${institutionId}\n`), payload])
+  return `${institution}/${hash('sha256', event, 'base64url').slice(0, fingerprintLength)}`
 }
 
 const institutionLength = 8

@@ -222,13 +222,14 @@ export function createDistribution(parts: {
 
   /** Sessions share few sets of permissions: the answer is found once for each. */
   function createPermittedCheck(topic: string): (session: Session) => boolean {
-    const answers = new Map<string, boolean>()
+    let answers: Map<string, boolean> | undefined
     let lastPermission: string | undefined
     let lastAnswer = false
     return (session) => {
       const { permission } = session
       if (permission === lastPermission) return lastAnswer
-      lastAnswer = answers.get(permission) ?? mayReceive(session, topic)
+      lastAnswer = answers?.get(permission) ?? mayReceive(session, topic)
+      answers ??= new Map()
       answers.set(permission, lastAnswer)
       lastPermission = permission
       return lastAnswer

@@ -17,6 +17,7 @@ type Subscriptions<Holder> = ReturnType<typeof createSubscriptions<Holder>>
  * of the topic, not the number of filters.
  */
 export function createSubscriptions<Holder>() {
+  const nobody: ReadonlyMap<Holder, Qos> = new Map()
   const root: Node<Holder> = { children: undefined, holders: undefined }
 
   return {
@@ -45,7 +46,7 @@ export function createSubscriptions<Holder>() {
       // [MQTT-4.7.2-1]: wildcards at the start do not match topics that begin with $.
       collect(root, topic.split('/'), 0, topic.startsWith('$'), found)
       const [only, ...others] = found
-      if (!only) return new Map()
+      if (!only) return nobody
       if (others.length === 0) return only
       const merged = new Map(only)
       for (const holders of others) {
