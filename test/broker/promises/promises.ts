@@ -45,14 +45,16 @@ export interface Filter {
 
 /** What a session has of a message, or still has to get. */
 export type Standing =
-  | { is: 'never'; why: Reason }
+  /** `wasChosen`: for a session that came back; its filter was removed before it was sent. */
+  | { is: 'never'; why: Reason; wasChosen?: boolean }
   /** Its session is away; this is what is chosen from when it comes back. `isUnsent`: it was certainly never sent. */
   | { is: 'waits'; choice: 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'; isUnsent?: boolean }
   /**
    * `isUnsent`: it was certainly never sent. `isBehind`: while it waited for acknowledgements, the journal was trimmed;
-   * then it is chosen as for a return. `before`: where it stands again if the connection ends first.
+   * then it is chosen as for a return. `before`: where it stands again if the connection ends first. `isChosen`: when
+   * the session came back.
    */
-  | { is: 'must'; isUnsent?: boolean; isBehind?: boolean; before?: Before }
+  | { is: 'must'; isUnsent?: boolean; isBehind?: boolean; isChosen?: boolean; before?: Before }
   /** `isQos0`: only in this connection, and not above QoS 0. */
   | { is: 'may'; isQos0?: true }
   /**
@@ -144,7 +146,7 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   // Accepted after the log-in, it comes also where it is not the newest.
   if (event.accepted === 'perhaps') return { is: 'may' }
   if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
-  if (newest === 'yes') return { is: 'must', ...(isUnsent(standing) && { isUnsent: true }) }
+  if (newest === 'yes') return { is: 'must', isChosen: true, ...(isUnsent(standing) && { isUnsent: true }) }
   if (newest === 'no' && standing.choice === 'newest') return { is: 'never', why: 'superseded' }
   return { is: 'may' }
 }
@@ -233,7 +235,7 @@ export function isDue(standing: Standing, event: Event, moment: Moment): boolean
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
   if (standing.is !== 'must' || counts(event, filters)) return standing
   if (standing.before) return isRead(standing.before) ? { is: 'may' } : standing
-  return { is: 'never', why: 'filter removed' }
+  return { is: 'never', why: 'filter removed', ...(standing.isChosen && { wasChosen: true }) }
 }
 
 /**
@@ -267,6 +269,8 @@ export function whenCrashed(
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
     case 'never':
+      // It is in the record of the session, which does not say whether it was sent before its filter was removed.
+      if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
       // Its filter may have been raised since; whether that counts from before is not promised.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
       // A crash before had more to repeat than the node had room for: it may not have got to the choice behind that.

@@ -171,6 +171,11 @@ t.test('filters removed', async (t) => {
   t.equal(short(whenFiltersChanged({ is: 'must' }, every, late)), 'never: filter removed')
   t.equal(short(whenFiltersChanged({ is: 'must' }, every, qos1)), 'must')
   t.same(whenFiltersChanged(sent, every, none), sent, 'what was begun is completed')
+  const chosen = whenReturned(waits, latest, { now: 0, events: [latest] }, false)
+  const removed = whenFiltersChanged(chosen, latest, none)
+  t.equal(short(removed), 'never: filter removed', 'what was chosen at the return and not begun')
+  const crash = { filters: none, wasConnected: true, isAfterCrash: false, isRaced: false }
+  t.equal(short(whenCrashed(removed, latest, crash, () => false)), 'waits: perhaps', 'until a crash')
 })
 
 t.test('crashed', async (t) => {
