@@ -16,6 +16,9 @@ export interface Queue {
 /** No item steps aside for longer, milliseconds: a time further ahead comes from a clock that was set back. */
 const maxAsideMs = 3_600_000
 
+/** So many items are looked for one by one. */
+const few = 20
+
 /** An item or a dead letter. */
 type Numbered = Pick<WorkItem, 'sequence'>
 
@@ -58,18 +61,20 @@ export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
 
 /** Takes the items with these sequences out. */
 export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem[] {
-  // Nearly always it is one near the front, and the line may be long.
-  if (sequences.size === 1) {
-    for (const list of [queue.line, queue.aside]) {
-      const place = list.findIndex(({ sequence }) => sequences.has(sequence))
-      if (place >= 0) return list.splice(place, 1)
-    }
-    return []
-  }
+  // Nearly always they are few and near the front, and the line may be long.
+  if (sequences.size <= few) return [...sequences].flatMap((sequence) => takeOne(queue, sequence))
   const taken = itemsIn(queue, sequences)
   queue.line = queue.line.filter(({ sequence }) => !sequences.has(sequence))
   queue.aside = queue.aside.filter(({ sequence }) => !sequences.has(sequence))
   return taken
+}
+
+function takeOne({ line, aside }: Queue, sequence: number): WorkItem[] {
+  for (const list of [line, aside]) {
+    const place = list.findIndex((item) => item.sequence === sequence)
+    if (place >= 0) return list.splice(place, 1)
+  }
+  return []
 }
 
 /** Those with these sequences that still wait, as they are now. */
