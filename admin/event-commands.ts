@@ -3,6 +3,7 @@ import { checkInstitution } from '../acl/permissions.ts'
 import type { AcceptedEvent, EventDelivery } from '../delivery/event-deliveries.ts'
 import type { Excerpt } from '../event/message.ts'
 import { parseInstant } from '../event/timestamp.ts'
+import type { Entry } from '../journal/entry.ts'
 import {
   isAsked,
   isOf,
@@ -119,6 +120,7 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
     const row = report ? rowOfReport(report, event) : message && rowOfMessage(message)
     if (!row) throw new Error('an event was found without a report and without a message')
     const positions = messages.map(({ position }) => position)
+    const newer = await history.newerThan(messages)
     const traces = await trace.of(positions)
     const accepted = traces.find(({ stages }) => stages !== null)
     const id = row.outcome === 'published' && !row.dryRun ? row.id : null
@@ -127,9 +129,10 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
       published: event ?? null,
       report: report ? readObject(report.payload) : null,
       refused: report?.refused ? excerpt(report.refused) : null,
-      topics: messages.map(({ topic, position }) => ({
+      topics: messages.map(({ topic, position }, nth) => ({
         ...{ topic, position },
         retained: events.isRetained(topic, position),
+        newer: shortly(newer[nth]),
       })),
       nodes: traces.map(({ node, recipients }) => ({ node, recipients })),
       stages: accepted?.stages ? { node: accepted.node, ...stagesOf(accepted.stages) } : null,
@@ -143,6 +146,13 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
             }),
     }
   }
+}
+
+/** Which event it was. */
+function shortly(message: Entry | undefined) {
+  if (!message) return null
+  const { position, id, title, eventTime } = rowOfMessage(message)
+  return { position, id, title, eventTime }
 }
 
 /** The times alone. */

@@ -181,12 +181,22 @@ function printEvent(result: unknown, printer: Printer): string {
     listOf(valueAt(result, 'errors')).length > 0 && printer.list(valueAt(result, 'errors'), errorColumns, ''),
     refused !== null && printer.properties({ refused }),
     listOf(valueAt(result, 'topics')).length > 0 && printer.list(valueAt(result, 'topics'), topicColumns, ''),
+    ...listOf(valueAt(result, 'topics')).map((topic) => whyNotShown(topic, printer)),
     valueAt(result, 'published') !== null &&
       printer.list(valueAt(result, 'nodes'), nodeColumns, 'No node answers.'),
     stages !== null && printer.list(rounded([stages]), stageColumns, ''),
     deliveries.length > 0 && printer.list(deliveries, deliveryColumns, ''),
   ]
   return sections.filter((section) => section !== false).join('\n\n')
+}
+
+/** Of a topic where the event came late, the newer one that was there before it. */
+function whyNotShown(topic: unknown, printer: Printer): string | false {
+  const newer = valueAt(topic, 'newer')
+  if (typeof newer !== 'object' || newer === null) return false
+  const { id, title, eventTime } = Object(newer)
+  const which = [id, ...(title === null ? [] : [`"${title}"`]), `of ${eventTime}`].join(' ')
+  return printer.sentence(`Not shown on ${valueAt(topic, 'topic')}: a newer event came before it,`, which)
 }
 
 /** An event with what of it reads well in a table. */

@@ -83,15 +83,22 @@ export async function openRetained(parts: {
   })
 
   return {
-    /** The changes that store messages as of `now`, where they are the first of their commit to take numbers. */
-    changes(messages: readonly Message[], now: number): Change[] {
-      return messages.flatMap((message, nth) => {
+    /**
+     * The changes that store messages as of `now`, where they are the first of their commit to take numbers. `at`: when
+     * the journal says that it accepts them.
+     */
+    changes(messages: readonly Message[], now: number, at = now): Change[] {
+      const isBehind = at - now > clockToleranceMs
+      const behind: Change[] = isBehind ? [{ put: clockBehindKey, value: '', numbered: first }] : []
+      const values = messages.flatMap((message, nth) => {
         const value = toValue(message, 0)
         if (!value) return []
         const { payload: _inTheJournal, position: _first, ...header } = value
         const order = orderAt(value.time, now)
-        return [{ put: keyOf(value), value: JSON.stringify(header), numbered: { nth, at: 'value' }, order }]
+        const numbered = { nth, at: 'value' as const }
+        return [{ put: keyOf(value), value: JSON.stringify(header), numbered, order }]
       })
+      return [...values, ...behind]
     },
 
     /**
@@ -161,7 +168,7 @@ export async function openRetained(parts: {
       replaced.set(slots, slots)
       const changes = slots.map((value) => ({ del: keyOf(value) }))
       try {
-        await store.commit(changes, hide)
+        await store.commit([...changes, { put: clearedKey(topic), value: '', numbered: first }], hide)
       } catch (error) {
         for (const value of slots) if (!byTopic.get(topic)?.slots.has(value.slot)) keep(value)
         throw error
@@ -276,6 +283,19 @@ export async function openRetained(parts: {
 }
 
 const prefix = 'retained/'
+/** The number of its commit. */
+const first = { nth: 0, at: 'value' } as const
+
+/** Where the place in the journal lies at which a topic was cleared last. */
+export function clearedKey(topic: string): string {
+  return `cleared/${topic}`
+}
+
+/** Where the place of the last message lies whose node had a clock behind the journal: it was set back, or is wrong. */
+export const clockBehindKey = 'clock-behind'
+/** The clocks of nodes differ by no more than this, milliseconds. */
+const clockToleranceMs = 30_000
+
 /** So many payloads are read at once at the start. */
 const loadedAtOnce = 100
 

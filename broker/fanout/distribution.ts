@@ -69,7 +69,7 @@ export function createDistribution(parts: {
     ): Promise<void> {
       const now = clock()
       const at = journal.timeOf(now)
-      const changes = [...alongside, ...journal.append(messages, at), ...retained.changes(messages, now)]
+      const changes = [...alongside, ...journal.append(messages, at), ...retained.changes(messages, now, at)]
       const batch = messages.map(toDelivery)
       const underway = (first: number) => {
         const [foremost] = held

@@ -13,6 +13,7 @@ import {
   rowOfReport,
 } from './event-row.ts'
 import { createFind } from './find.ts'
+import { createLate } from './late.ts'
 import { newestFirst, positionAt } from './newest.ts'
 
 export type History = ReturnType<typeof createHistory>
@@ -54,6 +55,9 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
 
   return {
     find: createFind({ store, journal }),
+
+    /** Why messages were never retained: see `late.ts`. */
+    newerThan: createLate({ store, journal }),
 
     /** A page of events. It may be short although there are more: `next` says so. */
     async list(query: Query): Promise<Page> {

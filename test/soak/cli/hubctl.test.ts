@@ -395,6 +395,27 @@ t.test('a subscription is shown with its last deliveries', async (t) => {
   t.match(stdout, /^TIME +MESSAGE +STATUS +MS +REASON\n2026\S+ +7 +503 +8 +no\n$/m)
 })
 
+t.test('of an event that came late it is said where it was not shown, and because of which', async (t) => {
+  const topic = { topic: 'radio/x/track/playing', position: 7, retained: false }
+  const newer = { position: 5, id: '55', title: 'Ebbe und Flut', eventTime: '2026-03-01T18:02:00Z' }
+  const node = await startNode(t, {
+    'events.show': async () => ({
+      published: null,
+      topics: [
+        { ...topic, newer },
+        { ...topic, newer: null },
+      ],
+    }),
+  })
+  const { stdout } = await node.hubctl(['events', 'show', '66'])
+  const said = stdout.match(/^Not shown .*$/gm)
+  t.same(said?.length, 1)
+  t.match(
+    said?.[0],
+    /^Not shown on radio\/x\/track\/playing: a newer event came before it, 55 "Ebbe und Flut" of 2026-/,
+  )
+})
+
 t.test('hostile values cannot play with the terminal', async (t) => {
   const hostile = '\u001b[2J\u001b]0;owned\u0007\r\nroot\u009b31m\u202egnp\u0000\ud800\u2028\u{e0041}'
   const node = await startNode(t, {

@@ -1,0 +1,64 @@
+import type { Store } from '../../store/store.ts'
+import { type Entry, journalKey, padded, readEntry } from '../entry.ts'
+import type { Journal } from '../journal.ts'
+import { clearedKey, clockBehindKey, farFutureMs } from '../retained.ts'
+import { newestFirst } from './newest.ts'
+
+/** The times of two messages say which was first, unless they are closer than this: clocks of nodes differ, milliseconds. */
+const toleranceMs = 60_000
+/** An event time that was no further ahead than this never gave way to an older one. */
+const defendedMs = farFutureMs - 2 * toleranceMs
+/** Messages that are looked at before one message. */
+const maxLookedAt = 100
+/** Before all messages of an event; before each of them some in any case. */
+const maxLookedAtInAll = 1_000
+const minLookedAt = 5
+
+/**
+ * Finds out why messages were never retained: of each the newer one, by event time, that came before it. Only where that
+ * is certain by what is stored, so that every node says the same. From the newer one on
+ * - the whole journal is kept,
+ * - no event time was so far ahead that an older one may have replaced it,
+ * - the topic was not cleared, and no clock was set back.
+ */
+export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
+  /** For each message of an event the newer one; undefined: it was not late, or that is not certain. */
+  return async (messages: readonly Entry[]): Promise<(Entry | undefined)[]> => {
+    const most = Math.min(maxLookedAt, Math.floor(maxLookedAtInAll / messages.length))
+    const found: (Entry | undefined)[] = []
+    for (const message of messages) found.push(await newerBefore(message, Math.max(minLookedAt, most)))
+    return found
+  }
+
+  async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
+    const { position, at, topic, stream, retained, queue, institutionId } = message
+    // Control states end by themselves. What the release before had stored is not in the order of its acceptance.
+    const isJudged = queue.keep === 'latest' && institutionId !== undefined
+    if (!isJudged || !retained || stream === undefined) return undefined
+    let newest: { position: number; time: number } | undefined
+    let earliest = at
+    let lookedAt = 0
+    for await (const before of newestFirst(store, [stream], position)) {
+      if (++lookedAt > most || before.position < journal.floor()) break
+      if (before.topic !== topic) continue
+      const stored = await store.get(journalKey(before.position))
+      if (!stored) break
+      const { entry } = readEntry(before.position, stored)
+      if (!entry.retained) continue
+      const { time } = entry.retained
+      if (time > entry.at + defendedMs || entry.at > earliest + toleranceMs) break
+      earliest = Math.min(earliest, entry.at)
+      if (time > (newest?.time ?? retained.time)) newest = { position: before.position, time }
+    }
+    if (!newest) return undefined
+    const places = await Promise.all([clearedKey(topic), clockBehindKey].map(placeAt))
+    if (places.some((place) => place > (newest?.position ?? 0))) return undefined
+    // Asked at the end: something in between may have been removed meanwhile.
+    return newest.position < journal.floor() ? undefined : journal.get(newest.position)
+  }
+
+  async function placeAt(key: string): Promise<number> {
+    const stored = await store.get(key)
+    return stored ? Number(stored.toString('latin1', 0, padded(0).length)) : 0
+  }
+}
