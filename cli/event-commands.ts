@@ -172,6 +172,7 @@ function printEvent(result: unknown, printer: Printer): string {
   const stages = valueAt(result, 'stages')
   const deliveries = listOf(valueAt(result, 'deliveries')).map((delivery) => ({
     ...Object(delivery),
+    state: stateOf(delivery),
     tries: listOf(valueAt(delivery, 'attempts')).length,
     last: lastOf(listOf(valueAt(delivery, 'attempts'))[0]),
   }))
@@ -223,6 +224,12 @@ function firstOf(services: readonly unknown[]): string {
 
 function kindOf(name: unknown): unknown {
   return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
+}
+
+/** What became of a delivery; where its queue stands still, for which event it waits. */
+function stateOf(delivery: unknown): string {
+  const { state, behind = null } = Object(delivery)
+  return behind === null ? state : `${state} behind ${behind}`
 }
 
 function lastOf(attempt: unknown): string | undefined {

@@ -14,6 +14,8 @@ export interface EventDelivery {
    * unless its queue has dropped messages.
    */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
+  /** It waits in its line for this event, which is tried first; null: it is the first itself, or does not wait there. */
+  behind: string | null
   /** Newest first. */
   attempts: Attempt[]
 }
@@ -37,7 +39,7 @@ export function createEventDeliveries(parts: {
   }
   plugins: { queues: readonly { name: string; target: PluginTarget }[] }
   queues: {
-    holds(queue: string, messageId: string): boolean
+    holds(queue: string, messageId: string): { behind: string | null } | undefined
     deadLetters(queue: string): readonly Pick<DeadLetter, 'messageId'>[]
   }
   attempts: (queue: string) => Promise<readonly Attempt[]>
@@ -65,7 +67,9 @@ export function createEventDeliveries(parts: {
     { id }: AcceptedEvent,
   ): Promise<EventDelivery> {
     const attempts = (await parts.attempts(queue)).filter(({ messageId }) => messageId === id)
-    return { queue, ...of, state: stateOf(queue, id, attempts), attempts }
+    const state = stateOf(queue, id, attempts)
+    const behind = state === 'dead letter' ? null : (queues.holds(queue, id)?.behind ?? null)
+    return { queue, ...of, state, behind, attempts }
   }
 
   function stateOf(queue: string, id: string, attempts: Attempt[]): EventDelivery['state'] {

@@ -47,6 +47,18 @@ export function isFromBefore({ sequence }: Numbered): boolean {
   return sequence < 1e15
 }
 
+/**
+ * Whether an event still waits: `behind` has the event that is first, where it waits for that one. Undefined: it does not
+ * wait any more.
+ */
+export function holds({ line, aside }: Queue, messageId: string): { behind: string | null } | undefined {
+  const isIt = (item: WorkItem) => item.messageId === messageId
+  if (aside.some(isIt)) return { behind: null }
+  if (!line.some(isIt)) return undefined
+  const [head] = line
+  return { behind: head && !isIt(head) ? head.messageId : null }
+}
+
 /** Puts an item at the end of the line; one from before the queue began ahead of all that came since. */
 export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
   const age = isFromBefore(item) ? 'before' : 'since'

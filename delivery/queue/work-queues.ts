@@ -16,6 +16,7 @@ import {
   emptyQueue,
   firstAside,
   firstDue,
+  holds,
   isEmpty,
   isSame,
   itemsIn,
@@ -104,11 +105,8 @@ export async function createWorkQueues(parts: {
     /** Of the items that stepped aside the one whose time comes first. */
     nextAside: (name: string): WorkItem | undefined => firstAside(queues.get(name)?.aside ?? []),
 
-    /** Whether an event still waits in a queue. */
-    holds(name: string, messageId: string): boolean {
-      const { line, aside } = queues.get(name) ?? emptyQueue()
-      return [line, aside].some((items) => items.some((item) => item.messageId === messageId))
-    },
+    /** Whether an event still waits in a queue; if it does in the line, the event it waits behind. */
+    holds: (name: string, messageId: string) => holds(queues.get(name) ?? emptyQueue(), messageId),
 
     /** What an item carries; undefined when it is not stored any more. */
     payload,

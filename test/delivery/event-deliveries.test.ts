@@ -50,6 +50,14 @@ onStore(
     )
     await hub.until(async () => (await states(later.id))[good] === 'delivered')
     t.equal((await states(later.id))[broken], 'waiting', 'behind the one that is tried again')
+    const behind = async (asked: string | null) =>
+      (await deliveries(asked)).map(({ queue, behind }) => [queue, behind]).sort()
+    const nothing = [
+      ['plugins.dts', null],
+      [good, null],
+    ]
+    t.same(await behind(later.id), [...nothing, [broken, id]].sort())
+    t.same(await behind(id), [...nothing, [broken, null]].sort(), 'the first waits for nothing')
     t.same(await states(before.id), { 'plugins.dts': 'delivered' }, 'subscriptions of later do not count')
     await hub.ask('queues.replay', { name: good, since: '2000-01-01T00:00:00Z' })
     await hub.until(async () => (await states(before.id))[good] === 'delivered')

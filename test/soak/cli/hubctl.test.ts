@@ -416,6 +416,17 @@ t.test('of an event that came late it is said where it was not shown, and becaus
   )
 })
 
+t.test('of a delivery it is said for which event it waits', async (t) => {
+  const deliveries = [
+    { queue: 'one', state: 'waiting', behind: '55', attempts: [] },
+    { queue: 'two', state: 'delivered', behind: null, attempts: [] },
+  ]
+  const node = await startNode(t, { 'events.show': async () => ({ published: null, deliveries }) })
+  const { stdout } = await node.hubctl(['events', 'show', '66'])
+  t.match(stdout, /^one +waiting behind 55 +0 /m)
+  t.match(stdout, /^two +delivered +0 /m)
+})
+
 t.test('hostile values cannot play with the terminal', async (t) => {
   const hostile = '\u001b[2J\u001b]0;owned\u0007\r\nroot\u009b31m\u202egnp\u0000\ud800\u2028\u{e0041}'
   const node = await startNode(t, {
