@@ -1,6 +1,7 @@
 import { checkInstitution } from '../acl/permissions.ts'
 import { type Command, type Input, usage } from './command.ts'
 import { instantForms, instantOf, passedInstantOf } from './instant.ts'
+import { localTime } from './local-time.ts'
 import { type Printer, valueAt } from './print.ts'
 
 /** As the node has them. */
@@ -75,7 +76,7 @@ export const eventCommands: readonly Command[] = [
     line: (value, printer) => {
       const leftOut = valueAt(value, 'leftOut')
       if (typeof leftOut === 'number') return printer.warning(`${leftOut} events left out: too many at once`)
-      return printer.line(tailColumns.map(([path, width]) => [valueAt(withResult(value), path), width]))
+      return printer.line(tailOf(value))
     },
   },
   {
@@ -106,7 +107,7 @@ const eventColumns = [
 ] as const
 
 const tailColumns = [
-  ['at', 24],
+  ['at', 29],
   ['result', 18],
   ['kind', 14],
   ['playlistItemId', 12],
@@ -196,7 +197,7 @@ function whyNotShown(topic: unknown, printer: Printer): string | false {
   const newer = valueAt(topic, 'newer')
   if (typeof newer !== 'object' || newer === null) return false
   const { id, title, eventTime } = Object(newer)
-  const which = [id, ...(title === null ? [] : [`"${title}"`]), `of ${eventTime}`].join(' ')
+  const which = [id, ...(title === null ? [] : [`"${title}"`]), `of ${localTime(eventTime)}`].join(' ')
   return printer.sentence(`Not shown on ${valueAt(topic, 'topic')}: a newer event came before it,`, which)
 }
 
@@ -218,6 +219,12 @@ function withResult(event: unknown): Record<string, unknown> {
   }
 }
 
+/** What is printed of an event that was just decided, and how wide. */
+function tailOf(event: unknown): (readonly [value: unknown, width: number])[] {
+  const { at, ...known } = withResult(event)
+  return tailColumns.map(([path, width]) => [path === 'at' ? localTime(at) : known[path], width])
+}
+
 function firstOf(services: readonly unknown[]): string {
   return `${services[0] ?? '-'}${services.length > 1 ? ` and ${services.length - 1} more` : ''}`
 }
@@ -234,7 +241,7 @@ function stateOf(delivery: unknown): string {
 
 function lastOf(attempt: unknown): string | undefined {
   if (attempt === undefined) return undefined
-  return `${valueAt(attempt, 'time')} ${valueAt(attempt, 'reason') ?? `answered ${valueAt(attempt, 'status')}`}`
+  return `${localTime(valueAt(attempt, 'time'))} ${valueAt(attempt, 'reason') ?? `answered ${valueAt(attempt, 'status')}`}`
 }
 
 /** Milliseconds to the hundredth, and the kinds of events by their short names. */

@@ -1,6 +1,7 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
 import { visible, visibleJson } from '../telemetry/visible.ts'
+import { isTime, localTime } from './local-time.ts'
 
 /** A column of a list: its heading and where the value is, a path such as `publisher.title`. */
 export type Column = readonly [heading: string, path: string]
@@ -20,13 +21,13 @@ export function createPrinter(output: { isTTY?: boolean }) {
       if (elements.length === 0) return nothing
       return aligned([
         columns.map(([heading]) => colours.bold(heading)),
-        ...elements.map((row) => columns.map(([, path]) => show(valueAt(row, path)))),
+        ...elements.map((row) => columns.map(([, path]) => showAt(path, valueAt(row, path)))),
       ])
     },
 
     /** Two columns: every value of the object with its path, nested ones included. */
     properties(value: unknown): string {
-      return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), show(leaf)]))
+      return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), showAt(path, leaf)]))
     },
 
     /** Values side by side, each filled up to a width, so that lines that come one by one are aligned. */
@@ -105,6 +106,11 @@ function show(value: unknown): string {
   if (value === undefined || value === null || value === '') return '-'
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(show).join(', ')
   return visible(typeof value === 'object' ? JSON.stringify(value) : String(value))
+}
+
+/** Moments by the clock of the operator. */
+function showAt(path: string, value: unknown): string {
+  return show(isTime(path) ? localTime(value) : value)
 }
 
 function flatten(value: unknown, path = ''): [path: string, leaf: unknown][] {

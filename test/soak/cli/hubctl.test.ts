@@ -427,6 +427,31 @@ t.test('of a delivery it is said for which event it waits', async (t) => {
   t.match(stdout, /^two +delivered +0 /m)
 })
 
+t.test('people see moments by their own clock, programs as they are', async (t) => {
+  const event = { at: '2026-03-01T18:02:00.250Z', eventTime: '2026-03-01T18:01:00Z', errors: [] }
+  const found = { ...event, playlistItemId: '2026-03-01T18:01:00Z', outcome: 'published' }
+  async function* tail() {
+    yield found
+  }
+  const node = await startNode(t, {
+    'events.list': async () => ({ events: [found], next: null }),
+    'events.tail': async () => tail(),
+  })
+  const env = { TZ: 'Europe/Berlin' }
+  const table = await node.hubctl(['events', 'list', '--livestream', 'l'], { env })
+  t.match(
+    table.stdout,
+    / 2026-03-01T19:02:00\.250\+01:00 .* 2026-03-01T18:01:00Z .* 2026-03-01T19:01:00\+01:00 /,
+    'an id is no moment',
+  )
+  const json = await node.hubctl(['events', 'list', '--livestream', 'l', '--json'], { env })
+  t.match(JSON.parse(json.stdout), [event])
+  t.match(
+    (await node.hubctl(['events', 'tail'], { env })).stdout,
+    /^2026-03-01T19:02:00\.250\+01:00 {2}published/,
+  )
+})
+
 t.test('hostile values cannot play with the terminal', async (t) => {
   const hostile = '\u001b[2J\u001b]0;owned\u0007\r\nroot\u009b31m\u202egnp\u0000\ud800\u2028\u{e0041}'
   const node = await startNode(t, {

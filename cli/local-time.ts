@@ -1,0 +1,29 @@
+/** The same moment by the clock of the operator, with its offset; whatever is no such moment as it is. */
+export function localTime(value: unknown): unknown {
+  const found = typeof value === 'string' ? instant.exec(value) : null
+  if (!found) return value
+  const [text, fraction = ''] = found
+  const moment = new Date(text)
+  if (Number.isNaN(moment.getTime())) return value
+  const ahead = -moment.getTimezoneOffset()
+  const local = new Date(moment.getTime() + ahead * 60_000).toISOString().slice(0, 19)
+  return `${local}${fraction}${offsetOf(ahead)}`
+}
+
+/** Whether the value at a path is a moment. What publishers choose, an id above all, is shown as they wrote it. */
+export function isTime(path: string): boolean {
+  return timePaths.test(path)
+}
+
+const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.]\d+)?(?:Z|[+-]\d\d:\d\d)$/
+const timePaths = /(^|\.)(at|time|since|from|oldest|nextTry|expires|sunset|notAfter)$|[a-z](At|Time)$/
+
+function offsetOf(minutes: number): string {
+  if (minutes === 0) return 'Z'
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60]
+  return `${minutes < 0 ? '-' : '+'}${padded(hours)}:${padded(rest)}`
+}
+
+function padded(number: number): string {
+  return String(number).padStart(2, '0')
+}
