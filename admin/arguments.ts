@@ -14,6 +14,18 @@ export function unknown(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
+/** The name that was typed, or the only one that begins so, as a whole or behind its last dot. */
+export function theOne(what: string, typed: string, names: readonly string[]): string {
+  if (names.includes(typed)) return typed
+  const begun = names.filter(
+    (name) => name.startsWith(typed) || name.slice(name.lastIndexOf('.') + 1).startsWith(typed),
+  )
+  const [name, ...others] = begun
+  if (name === undefined) throw unknown(what, typed)
+  if (others.length > 0) throw refusal(`${begun.length} names begin with ${JSON.stringify(typed)}: type more`)
+  return name
+}
+
 /** Throws a refusal if there is no such thing, or if its node did not answer. */
 export function carriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
   if (outcome === false) throw unknown(what, name)

@@ -1,6 +1,6 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { parseInstant } from '../event/timestamp.ts'
-import { text, unknown } from './arguments.ts'
+import { text, theOne, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import { type Commands, refusal } from './socket.ts'
 
@@ -61,9 +61,13 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
     return { name, replayed }
   }
 
-  async function existing(name: string): Promise<string> {
-    if (!(await queues.list()).some((queue) => queue.name === name)) throw unknown('queue', name)
-    return name
+  /** The queue of this name, or the only one whose name begins so. */
+  async function existing(typed: string): Promise<string> {
+    return theOne(
+      'queue',
+      typed,
+      (await queues.list()).map(({ name }) => name),
+    )
   }
 }
 

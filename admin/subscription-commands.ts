@@ -2,7 +2,7 @@ import type { Deliveries } from '../delivery/deliveries.ts'
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { readSelection, select } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscriptions.ts'
-import { accepted, text, unknown } from './arguments.ts'
+import { accepted, text, theOne, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
 import { type Commands, refusal } from './socket.ts'
@@ -39,7 +39,8 @@ export function createSubscriptionCommands(
     },
 
     'subscriptions.show': async (args) => {
-      const subscription = existing(text(args, 'name'))
+      const names = subscriptions.list().map(({ name }) => name)
+      const subscription = existing(theOne('subscription', text(args, 'name'), names))
       const { name } = subscription
       const [queue, attempts] = await Promise.all([queueOf(name), queues.attempts(name)])
       return shown(subscription, queue, attempts.slice(0, shownAttempts))

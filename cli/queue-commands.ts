@@ -65,6 +65,7 @@ const queueColumns = [
   ['OLDEST', 'oldest'],
   ['NEXT TRY', 'nextTry'],
   ['LAST REASON', 'lastReason'],
+  ['CONTACT', 'contact'],
 ] as const
 
 /** How the tries of a queue are listed. */

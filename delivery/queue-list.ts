@@ -40,8 +40,8 @@ export function createQueueList(parts: {
     return [...targets].map(([name, target]) => {
       const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
       const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
-      const { disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}
-      const shown = { name, target, state: restingState(name, target) ?? state }
+      const { contact = null, disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}
+      const shown = { name, target, contact, state: restingState(name, target) ?? state }
       return { ...shown, ...length, ...standing, disabledAt, pausedAt }
     })
   }

@@ -105,7 +105,7 @@ test('columns of the queues', async (t) => {
   for (const heading of headings.split(/ {2,}/).filter(Boolean)) {
     t.ok(operators.includes(`\`${heading}\``), heading)
   }
-  t.equal(headings.split(/ {2,}/).length, 10)
+  t.equal(headings.split(/ {2,}/).length, 11)
 })
 
 test('metrics', async (t) => {

@@ -94,6 +94,27 @@ t.test('a session is shown with what its client would get now', async (t) => {
   t.strictSame(await ask('sessions.show', { clientId: 'known' }), { clientId: 'known', queued: 3 })
 })
 
+t.test('a queue is meant by the beginning of its name, where only one begins so', async (t) => {
+  const names = ['de.org.hub.subscription.0ad3', 'de.org.hub.subscription.0a77']
+  const { ask, audit } = await start(t, [...names, 'plugins.0b', 'plugins.0bc', 'known'])
+  for (const [typed, name] of [
+    ['0ad', names[0]],
+    ['de.org.hub.subscription.0a7', names[1]],
+    ['plugins.0b', 'plugins.0b'],
+    ['0bc', 'plugins.0bc'],
+  ]) {
+    t.match(await ask('queues.replay', { name: typed }), { name, replayed: 2 })
+    await ask('queues.attempts', { name: typed })
+    await ask('queues.dead-letters', { name: typed })
+  }
+  t.match((await audit.list())[0], { target: names[0] })
+  await t.rejects(ask('queues.replay', { name: '0a' }), { message: /^2 names begin with "0a": type more$/ })
+  await t.rejects(ask('queues.replay', { name: 'd3' }), { message: 'there is no queue "d3"' })
+  t.match(await ask('subscriptions.show', { name: 'kno' }), { name: 'known' })
+  const removed = ask('subscriptions.remove', { name: 'kno' })
+  await t.rejects(removed, /no subscription/, 'not what cannot be undone')
+})
+
 t.test('wrong arguments are refused, whoever sends them', async (t) => {
   const { ask } = await start(t)
   for (const [command, args] of [
@@ -233,12 +254,13 @@ const subscription: PushSubscription = {
 }
 
 const queue: ShownQueue = {
-  ...{ name: 'known', target: subscription.url, state: 'idle', disabledAt: null, pausedAt: null },
+  ...{ name: 'known', target: subscription.url, contact: subscription.contact, state: 'idle' },
+  ...{ disabledAt: null, pausedAt: null },
   ...{ pending: 2, aside: 0, deadLetters: 0, oldest: null, dropped: 0 },
   ...{ failures: 0, nextTry: null, lastReason: null },
 }
 
-async function start(t: Test) {
+async function start(t: Test, queueNames: readonly string[] = ['known']) {
   const dir = t.testdir()
   const clock = () => Date.parse('2026-03-01T12:00:00Z')
   const store = await openEmbeddedStore(join(dir, 'store'))
@@ -278,7 +300,7 @@ async function start(t: Test) {
     retained: { list: (filter) => [filter], exists: known, clear: async (topic) => known(topic) },
     ...{ users, keys, lifecycle },
     queues: {
-      list: () => [queue],
+      list: () => queueNames.map((name) => ({ ...queue, name })),
       whyClosed: () => undefined,
       whyNotSent: () => undefined,
       deadLetters: () => [{ messageId: '17' }],

@@ -49,6 +49,12 @@ onStore(
       { target: receiver.url('/broken'), attempts: [{ messageId: id, status: 500, reason: String }] },
     )
     await hub.until(async () => (await states(later.id))[good] === 'delivered')
+    const contacts = (await hub.ask<{ name: string; contact: string | null }[]>('queues.list')).map(
+      ({ name, contact }) => [name, contact],
+    )
+    t.same(Object.fromEntries(contacts), {
+      ...{ [good]: 'a@b.example', [broken]: 'a@b.example', 'plugins.dts': null },
+    })
     t.equal((await states(later.id))[broken], 'waiting', 'behind the one that is tried again')
     const behind = async (asked: string | null) =>
       (await deliveries(asked)).map(({ queue, behind }) => [queue, behind]).sort()
