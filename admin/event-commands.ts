@@ -25,8 +25,8 @@ export interface EventCommandParts {
   events: {
     history: History
     trace: ReturnType<typeof createEventTrace>
-    /** A livestream by its id or external id, with the institution that it belongs to; undefined: there is none. */
-    livestream(id: string): { id: string; externalId?: string; owner?: string } | undefined
+    /** The livestreams with this id, external id or title, with the institution that they belong to. */
+    livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
     deliveries(event: AcceptedEvent): Promise<EventDelivery[]>
     /** Whether a message is what new subscribers of its topic get. */
     isRetained(topic: string, position: number): boolean
@@ -87,9 +87,14 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
     if (livestream !== undefined && institution !== undefined)
       throw refusal('livestream and institution cannot be given together')
     if (livestream !== undefined) {
-      const id = text(args, 'livestream')
-      const found = events.livestream(id)
-      if (!found) throw unknown('livestream', id)
+      const name = text(args, 'livestream')
+      const [found, ...others] = events.livestreams(name)
+      if (!found) throw unknown('livestream', name)
+      const isTitle = found.id !== name && found.externalId !== name
+      if (isTitle && others.length > 0)
+        throw refusal(
+          `${others.length + 1} livestreams are called ${JSON.stringify(name)}: give the id of one`,
+        )
       return { livestream: found }
     }
     if (institution === undefined) {

@@ -3,6 +3,7 @@ import type { Deliveries } from '../delivery/deliveries.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { Livestream } from '../validator/feed/feed.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 import type { Topics } from '../validator/topics.ts'
 import type { EventCommandParts } from './event-commands.ts'
@@ -24,14 +25,20 @@ export function createKnownEvents(parts: {
     trace: createEventTrace({ stages: metrics.stages, nodes, calls }),
     deliveries: deliveries.ofEvent,
     isRetained: broker.retained.names,
-    livestream(name) {
+    livestreams(name) {
       const known = [feed.current(), feed.former]
-      const found =
-        known.map((livestreams) => livestreams?.byId(name)).find((one) => one !== undefined) ??
-        known.flatMap((livestreams) => livestreams?.byExternalId(name) ?? [])[0]
-      if (found) return { id: found.id, externalId: found.externalId, owner: found.institution.id }
+      const direct = known.map((livestreams) => livestreams?.byId(name)).find((one) => one !== undefined)
+      if (direct) return [shown(direct)]
+      const external = known.map((livestreams) => livestreams?.byExternalId(name) ?? [])
+      const found = external.find((some) => some.length > 0)
+      if (found) return found.map(shown)
       const topic = topics.get(name)
-      return topic && { id: topic.id, ...(topic.institutionId && { owner: topic.institutionId }) }
+      if (topic) return [{ id: topic.id, ...(topic.institutionId && { owner: topic.institutionId }) }]
+      return feed.titled(name).map(shown)
     },
   }
+}
+
+function shown({ id, externalId, institution }: Livestream) {
+  return { id, externalId, owner: institution.id }
 }

@@ -1,9 +1,10 @@
 import type { Deliveries } from '../delivery/deliveries.ts'
 import type { ShownQueue } from '../delivery/queue-list.ts'
-import { readSelection, select } from '../delivery/webhook/selection.ts'
+import { isLivestreamName, readSelection, select } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscriptions.ts'
 import { accepted, text, theOne, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
+import type { EventCommandParts } from './event-commands.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
 import { type Commands, refusal } from './socket.ts'
 
@@ -24,16 +25,19 @@ const shownAttempts = 10
 
 /** The push subscriptions of all institutions (design.md §4, service.md §6.2). */
 export function createSubscriptionCommands(
-  parts: SubscriptionCommandParts & QueueCommandParts & { audit: Audit },
+  parts: SubscriptionCommandParts &
+    QueueCommandParts & { events: Pick<EventCommandParts['events'], 'livestreams'>; audit: Audit },
 ): Commands {
-  const { subscriptions, feed, queues, audit } = parts
+  const { subscriptions, feed, queues, events, audit } = parts
   return {
     'subscriptions.list': async (args) => {
-      const selection = accepted(readSelection(args))
+      const named = livestreamsNamed(args.livestream)
+      const selection = accepted(readSelection(named ? { ...args, livestream: undefined } : args))
       const byName = new Map((await queues.list()).map((queue) => [queue.name, queue]))
       const rows = subscriptions.list().flatMap((subscription) => {
         const queue = byName.get(subscription.name)
-        return queue ? [listed(subscription, queue)] : []
+        const isMeant = named === undefined || named.includes(subscription.topicId)
+        return queue && isMeant ? [listed(subscription, queue)] : []
       })
       return select(rows, selection)
     },
@@ -83,6 +87,14 @@ export function createSubscriptionCommands(
       })
       return { name, removed: true, pending, deadLetters }
     },
+  }
+
+  /** The ids of the livestreams that an external id or a title means; undefined: it is no such name. */
+  function livestreamsNamed(name: unknown): string[] | undefined {
+    if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
+    const found = events.livestreams(name)
+    if (found.length === 0) throw unknown('livestream', name)
+    return found.map(({ id }) => id)
   }
 
   function existing(name: string): PushSubscription {

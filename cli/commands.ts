@@ -36,7 +36,8 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'feed lookup',
-    summary: 'livestreams by their id, external id or publisher',
+    summary:
+      'livestreams by their id, external id or publisher, or by part of a name, also of the institution',
     parameters: ['<id>'],
     asks: 'feed.lookup',
     args: (input) => ({ id: input.text('id') }),

@@ -9,8 +9,11 @@ const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-r
 const maxLimit = 1_000
 
 const whose = [
-  { flags: '--livestream <id>', summary: 'events of this livestream: its id or external id' },
-  { flags: '--institution <urn>', summary: 'all events of this institution' },
+  { flags: '--livestream <id>', summary: 'events of this livestream: its id, external id or title' },
+  {
+    flags: '--institution <urn>',
+    summary: 'all events of this institution; hubctl feed lookup finds it by its name',
+  },
 ]
 const outcome = {
   flags: '--outcome <outcome>',

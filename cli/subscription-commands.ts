@@ -1,4 +1,4 @@
-import { readSelection } from '../delivery/webhook/selection.ts'
+import { isLivestreamName, readSelection } from '../delivery/webhook/selection.ts'
 import { type Command, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { attemptColumns } from './queue-commands.ts'
@@ -10,7 +10,7 @@ export const subscriptionCommands: readonly Command[] = [
     summary: 'webhooks of all institutions, oldest first, and how it goes with them',
     options: [
       { flags: '--institution <urn>', summary: 'only those of this institution' },
-      { flags: '--livestream <urn>', summary: 'only those of this livestream' },
+      { flags: '--livestream <id>', summary: 'only those of this livestream: its id, external id or title' },
       {
         flags: '--state <state>',
         summary: 'only those that are idle, beginning, delivering, retrying, paused, disabled or closed',
@@ -25,7 +25,9 @@ export const subscriptionCommands: readonly Command[] = [
         state: input.optional('state'),
         limit: numberOrText(input.optional('limit')),
       }
-      const judged = readSelection(asked)
+      const { livestream } = asked
+      const isNamed = livestream !== undefined && isLivestreamName(livestream)
+      const judged = readSelection(isNamed ? { ...asked, livestream: undefined } : asked)
       if ('error' in judged) throw usage(judged.error)
       return asked
     },

@@ -27,6 +27,11 @@ export function readSelection(asked: Record<string, unknown>): Selection | { err
   return { institution, livestream, state, limit }
 }
 
+/** Whether a livestream is meant by its external id or title, which only the node knows. */
+export function isLivestreamName(livestream: string): boolean {
+  return livestream !== '' && !livestream.startsWith('urn:')
+}
+
 /** The first of them that are asked for. */
 export function select<One extends { institutionId: string; livestream: { id: string }; state: string }>(
   all: readonly One[],

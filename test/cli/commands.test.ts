@@ -321,7 +321,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
     events: {
       history: createHistory({ store, journal: await openJournal(store) }),
       trace: { of: async () => [], slowest: async () => [] },
-      livestream: () => undefined,
+      livestreams: () => [],
       deliveries: async () => [],
       isRetained: () => false,
     },

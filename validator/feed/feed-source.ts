@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { mask } from '../../config/mask.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { type Feed, type Livestream, parseFeed } from './feed.ts'
+import { type Feed, type Livestream, namedLike, parseFeed, titled } from './feed.ts'
 import { createFormerLivestreams } from './former.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
@@ -97,14 +97,17 @@ export async function createFeedSource(options: {
       return result
     },
     status,
-    /** The livestreams an id or external id of a livestream or publisher names. */
-    lookup(id: string): Livestream[] {
+    /** The livestreams an id or external id of a livestream or publisher names; else those with a name that has it. */
+    lookup(text: string): Livestream[] {
       const feed = lastGood?.feed
       if (!feed) return []
-      const direct = feed.byId(id)
+      const direct = feed.byId(text)
       if (direct) return [direct]
-      return [...feed.byExternalId(id), ...feed.byPublisher(id)]
+      const meant = [...feed.byExternalId(text), ...feed.byPublisher(text)]
+      return meant.length > 0 ? meant : namedLike(feed.all(), text)
     },
+    /** The livestreams that are called so. */
+    titled: (title: string): Livestream[] => titled(lastGood?.feed.all() ?? [], title),
     /** Stops refreshing; one under way is given up. */
     close(): void {
       clearInterval(timer)

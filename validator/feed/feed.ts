@@ -124,3 +124,23 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
   if (list) list.push(value)
   else lists.set(key, [value])
 }
+
+/** The livestreams of an institution, by its id, or with this text in their own name or that of publisher or institution. */
+export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
+  const sought = foldName(text)
+  if (sought === '') return []
+  return [...livestreams].filter(({ title, publisher, institution }) => {
+    const names = [title, publisher.title, institution.title, institution.acronym]
+    return institution.id === text || names.some((name) => foldName(name).includes(sought))
+  })
+}
+
+/** The livestreams with this title. */
+export function titled(livestreams: Iterable<Livestream>, name: string): Livestream[] {
+  return [...livestreams].filter(({ title }) => foldName(title) === foldName(name))
+}
+
+/** The same for names that people take for one. */
+function foldName(name: string): string {
+  return name.normalize('NFKC').toLowerCase().trim().replace(/\s+/g, ' ')
+}

@@ -68,6 +68,7 @@ t.test('commands reach the node with their arguments', async (t) => {
       'subscriptions.list',
       { institution: A, state: 'paused', limit: 20 },
     ],
+    ['subscriptions list --livestream crid://a/b', 'subscriptions.list', { livestream: 'crid://a/b' }],
     ['subscriptions show one', 'subscriptions.show', { name: 'one' }],
     ['subscriptions pause one', 'subscriptions.pause', { name: 'one' }],
     ['subscriptions resume one', 'subscriptions.resume', { name: 'one' }],

@@ -47,6 +47,7 @@ onEachStore('the events of a livestream are listed, the newest first', async (t,
     { id: report.id, playlistItemId: 'a', artist: 'Mira Hollund', institutionId: own, errors: [] },
   ])
   t.same(await list(hub, { livestream: livestream.externalId }), { events, next }, 'also by its external id')
+  t.same(await list(hub, { livestream: 'küstenwelle 1' }), { events, next }, 'or by its whole title')
 
   const first = await list(hub, { livestream: livestream.id, limit: 2 })
   t.same(first.events, events.slice(0, 2))
@@ -442,6 +443,7 @@ onStore('embedded', 'what is asked wrongly is named', async (t, store) => {
     [{}, /livestream or institution must be given/],
     [{ livestream: 'x', institution: own }, /cannot be given together/],
     [{ livestream: 'x' }, /there is no livestream "x"/],
+    [{ livestream: 'Küstenwelle' }, /there is no livestream "Küstenwelle"/],
     [{ livestream: 7 }, /livestream must be a text/],
     [{ institution: 'x' }, /x/],
     [{ institution: own, outcome: 'good' }, /outcome must be one of published/],

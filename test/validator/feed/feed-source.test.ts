@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+import { sampleFeedPath } from '../../../config/config.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
@@ -45,6 +46,18 @@ t.test('lookup takes ids and external ids of livestreams, and publishers', async
   t.strictSame(idsOf('crid://example/shared'), ['3', '4'])
   t.strictSame(idsOf('urn:org:publisher:1'), ['1', '2'])
   t.strictSame(idsOf('none'), [])
+})
+
+t.test('lookup takes part of a name, where it is no id', async (t) => {
+  const { source } = await startOnFile(t, readFileSync(sampleFeedPath, 'utf8'))
+  const titlesOf = (text: string) => source.lookup(text).map(({ title }) => title)
+  const ofInstitution = titlesOf('urn:org:institution:75b657fb49856f7b')
+  t.equal(ofInstitution.length, 8)
+  t.match(ofInstitution, ['Küstenwelle 1', 'Küstenwelle 2 Kultur'])
+  for (const name of ['Küstenfunk Nord', 'KUEF', ' küstenfunk  nord', 'Ku\u0308stenfunk'])
+    t.strictSame(titlesOf(name), ofInstitution, name)
+  t.strictSame(titlesOf('welle 2 kul'), ['Küstenwelle 2 Kultur'])
+  for (const name of ['Nirgendwo', ' ', 'urn:org:institution:7']) t.strictSame(titlesOf(name), [], name)
 })
 
 t.test('without any good feed there is none, and it says why', async (t) => {

@@ -199,11 +199,17 @@ onEachStore('operators list and show the subscriptions of all institutions', asy
     [{ institution: institutions[1] }, 0],
     [{ livestream: id }, 1],
     [{ livestream: station(0, 1).id }, 0],
+    [{ livestream: station().externalId }, 1],
+    [{ livestream: title, state: 'paused' }, 1],
+    [{ livestream: station(0, 1).externalId }, 0],
     [{ state: 'paused', limit: 1 }, 1],
     [{ state: 'disabled' }, 0],
   ] as const) {
     t.equal((await ask<unknown[]>('subscriptions.list', asked)).length, count, JSON.stringify(asked))
   }
+  await t.rejects(ask('subscriptions.list', { livestream: 'crid://x' }), {
+    message: 'there is no livestream "crid://x"',
+  })
   await t.rejects(ask('subscriptions.list', { limit: 0 }), {
     message: 'limit must be a whole number from 1, not 0',
   })
