@@ -1,8 +1,6 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { ClassicLevel } from 'classic-level'
+import type { ClassicLevel } from 'classic-level'
+import { type Damage, openDirectory, pagesOf } from './directory.ts'
 import { createGroupCommit, type Pending } from './group-commit.ts'
-import { finishMending, type Mending, mend } from './repair.ts'
 import {
   type Change,
   ConditionFailed,
@@ -15,7 +13,6 @@ import {
   withNumbers,
 } from './store.ts'
 import { contentOf, counterKey, encode, entryOf, keysBefore, keysBelow, timeOf } from './stored-value.ts'
-import { checkTables, unread } from './table.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -29,15 +26,12 @@ export async function openEmbeddedStore(
   directory: string,
   onDamaged?: (damage: Damage) => void,
 ): Promise<Store> {
-  const db = await openOrMend(directory, onDamaged).catch((error: unknown) => {
-    throw openFailure(directory, error)
-  })
+  const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
   /** Event times of the entries that have been asked about, as they are stored. */
-  const times = new Map<string, number | undefined>()
-  const counter = await db.get(counterKey)
+  const times: EventTimes = new Map()
   /** The last number that is stored, and the last that was taken. */
-  let storedNumber = counter === undefined ? 0 : Number(contentOf(counter).toString())
+  let storedNumber = await readCounter(db)
   let lastNumber = storedNumber
   let torn = false
   /** The last write went well, so that the next will. */
@@ -94,11 +88,11 @@ export async function openEmbeddedStore(
       // First of all: handing a batch to LevelDB takes longer than deciding about an event.
       if (!mayFail) begin(group)
       if (torn) {
-        reopening = reopen()
+        reopening = reopen(db)
         await reopening
+        torn = false
       }
-      const failed = new Map<Pending, string>()
-      const operations = await applicable(group, failed)
+      const { operations, failed } = await applicable(db, group, { times, firstNumberOf })
       if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
       if (lastNumber > storedNumber) {
         operations.push({ type: 'put', key: counterKey, value: encode(NaN, String(lastNumber)) })
@@ -136,70 +130,94 @@ export async function openEmbeddedStore(
     lastNumber += taken
     return pending.first
   }
+}
 
-  /**
-   * A write that failed half-way (full disk) leaves a torn record in the log, and a crash would lose all that
-   * is appended behind it. Opening again recovers up to the tear and goes on in a new file.
-   */
-  async function reopen(): Promise<void> {
-    await db.close()
-    await db.open()
-    torn = false
-  }
+/**
+ * A write that failed half-way (full disk) leaves a torn record in the log, and a crash would lose all that is appended
+ * behind it. Opening again recovers up to the tear and goes on in a new file.
+ */
+async function reopen(db: ClassicLevel<string, Buffer>): Promise<void> {
+  await db.close()
+  await db.open()
+}
 
-  /**
-   * The changes as LevelDB operations, without those an entry of newer event time withstands, and without commits one
-   * of whose conditions does not hold: these are added to `failed`, with the key of that condition.
-   */
-  async function applicable(
-    group: readonly NumberedPending[],
-    failed: Map<Pending, string>,
-  ): Promise<Operation[]> {
-    await readTimes(group.flatMap(({ changes }) => changes.filter(isOrdered).map(keyOf)))
-    const asked = await readStored(group.flatMap(({ changes }) => changes.filter(isConditional).map(keyOf)))
-    const isBroken = (change: Change) =>
-      isConditional(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
-    const operations: Operation[] = []
-    for (const pending of group) {
-      const broken = asked.size > 0 && pending.changes.find(isBroken)
-      if (broken) {
-        failed.set(pending, keyOf(broken))
-        continue
-      }
-      for (const change of withNumbers(pending.changes, firstNumberOf(pending))) {
-        // Words are for other nodes, and there are none.
-        if ('tell' in change || 'check' in change) continue
-        const key = keyOf(change)
-        const time = times.get(key)
-        if (change.order && time !== undefined && keepsStored(time, change.order)) continue
-        if ('put' in change) {
-          const written = change.order?.time ?? NaN
-          const value = encode(written, change.value)
-          operations.push({ type: 'put', key, value })
-          if (asked.has(key)) asked.set(key, value)
-          if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
-        } else {
-          operations.push({ type: 'del', key })
-          if (asked.has(key)) asked.set(key, undefined)
-          times.delete(key)
-        }
+type EventTimes = Map<string, number | undefined>
+
+/**
+ * The changes of a group as LevelDB operations, without those an entry of newer event time withstands, and without
+ * commits one of whose conditions does not hold: these are in `failed`, with the key of that condition. `times` are
+ * then those that the operations leave. A commit that applies is asked for its first number.
+ */
+async function applicable(
+  db: ClassicLevel<string, Buffer>,
+  group: readonly NumberedPending[],
+  { times, firstNumberOf }: { times: EventTimes; firstNumberOf: (pending: NumberedPending) => number },
+): Promise<{ operations: Operation[]; failed: ReadonlyMap<Pending, string> }> {
+  await readTimes(
+    db,
+    group.flatMap(({ changes }) => changes.filter(isOrdered).map(keyOf)),
+    times,
+  )
+  const asked = await readStored(
+    db,
+    group.flatMap(({ changes }) => changes.filter(isConditional).map(keyOf)),
+  )
+  const isBroken = (change: Change) =>
+    isConditional(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
+  const operations: Operation[] = []
+  const failed = new Map<Pending, string>()
+  for (const pending of group) {
+    const broken = asked.size > 0 && pending.changes.find(isBroken)
+    if (broken) {
+      failed.set(pending, keyOf(broken))
+      continue
+    }
+    for (const change of withNumbers(pending.changes, firstNumberOf(pending))) {
+      // Words are for other nodes, and there are none.
+      if ('tell' in change || 'check' in change) continue
+      const key = keyOf(change)
+      const time = times.get(key)
+      if (change.order && time !== undefined && keepsStored(time, change.order)) continue
+      if ('put' in change) {
+        const written = change.order?.time ?? NaN
+        const value = encode(written, change.value)
+        operations.push({ type: 'put', key, value })
+        if (asked.has(key)) asked.set(key, value)
+        if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
+      } else {
+        operations.push({ type: 'del', key })
+        if (asked.has(key)) asked.set(key, undefined)
+        times.delete(key)
       }
     }
-    return operations
   }
+  return { operations, failed }
+}
 
-  /** The stored values of some keys, in which later changes are noted. */
-  async function readStored(keys: readonly string[]): Promise<Map<string, Buffer | undefined>> {
-    const stored = keys.length > 0 ? await db.getMany([...keys]) : []
-    return new Map(keys.map((key, index) => [key, stored[index]]))
-  }
+async function readCounter(db: ClassicLevel<string, Buffer>): Promise<number> {
+  const counter = await db.get(counterKey)
+  return counter === undefined ? 0 : Number(contentOf(counter).toString())
+}
 
-  async function readTimes(keys: readonly string[]): Promise<void> {
-    const unknown = [...new Set(keys.filter((key) => !times.has(key)))]
-    if (unknown.length === 0) return
-    const stored = await db.getMany(unknown)
-    for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
-  }
+/** The stored values of some keys, in which later changes are noted. */
+async function readStored(
+  db: ClassicLevel<string, Buffer>,
+  keys: readonly string[],
+): Promise<Map<string, Buffer | undefined>> {
+  const stored = keys.length > 0 ? await db.getMany([...keys]) : []
+  return new Map(keys.map((key, index) => [key, stored[index]]))
+}
+
+/** Adds the event times of those keys that `times` does not know. */
+async function readTimes(
+  db: ClassicLevel<string, Buffer>,
+  keys: readonly string[],
+  times: EventTimes,
+): Promise<void> {
+  const unknown = [...new Set(keys.filter((key) => !times.has(key)))]
+  if (unknown.length === 0) return
+  const stored = await db.getMany(unknown)
+  for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
 }
 
 /** One atomic batch. Handed over as an array it takes ten times as long: abstract-level copies each operation. */
@@ -213,112 +231,6 @@ async function writeSynced(
     else batch.del(operation.key)
   }
   await batch.write({ sync: true })
-}
-
-/** What was wrong with a store, and what was done about it. */
-export type Damage =
-  | (Mending & { error: unknown })
-  /** LevelDB left out a part of its log that it cannot read. A power failure may leave one as well, at the end. */
-  | { outcome: 'cut'; bytes: number }
-
-async function openOrMend(
-  directory: string,
-  onDamaged: ((damage: Damage) => void) | undefined,
-): Promise<ClassicLevel<string, Buffer>> {
-  if (!onDamaged) return openLevel(directory, false)
-  await finishMending(directory)
-  try {
-    await checkFiles(directory)
-    await checkTables(directory)
-    const db = await openLevel(directory, true)
-    const bytes = await droppedBytes(directory)
-    if (bytes > 0) onDamaged({ outcome: 'cut', bytes })
-    return db
-  } catch (error) {
-    if (!isDamage(error)) throw error
-    const mending = await mend(directory)
-    const db = await openLevel(directory, false)
-    onDamaged({ ...mending, error })
-    return db
-  }
-}
-
-async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
-  const encodings = { keyEncoding: 'utf8', valueEncoding: 'buffer' }
-  const db = new ClassicLevel<string, Buffer>(directory, { ...encodings, writeBufferSize })
-  await db.open()
-  try {
-    if (readAll) await readThrough(db)
-  } catch (error) {
-    await db.close()
-    throw error
-  }
-  return db
-}
-
-/** What a table holds shows only when it is read. */
-async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
-  let gte = ''
-  for (const prefix of unread) {
-    for await (const _ of pagesOf(db, { gte, lt: prefix }));
-    gte = keysBelow(prefix).lt
-  }
-  for await (const _ of pagesOf(db, { gte }));
-}
-
-/** The entries of a range, page by page: a promise for each entry would take most of the time. */
-async function* pagesOf(db: ClassicLevel<string, Buffer>, range: { gte: string; lt?: string }) {
-  const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
-  try {
-    // Some look at the first entry only.
-    for (let count = 1; ; count = pageSize.entries) {
-      const page = await entries.nextv(count)
-      if (page.length === 0) return
-      yield page
-    }
-  } finally {
-    await entries.close()
-  }
-}
-
-/** Bytes that LevelDB collects before it writes a file: with its own 4 MiB the journal is rewritten more often. */
-const writeBufferSize = 16 * 1024 * 1024
-
-const pageSize = { entries: 1_000, bytes: 128 * 1024 }
-
-/** What LevelDB left out when it opened, according to its own log: it does not say so otherwise. */
-async function droppedBytes(directory: string): Promise<number> {
-  const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
-  const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]
-  return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
-}
-
-/** LevelDB takes a directory without CURRENT for a new one, and deletes what else it finds there. */
-async function checkFiles(directory: string): Promise<void> {
-  const names: string[] = await readdir(directory).catch(() => [])
-  const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
-  if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
-}
-
-/** Whether LevelDB says that the content is wrong; that a disk is full or a directory locked is no damage. */
-function isDamage(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true
-    if (cause.message.startsWith('Corruption')) return true
-    if (brokenFile.test(cause.message)) return true
-  }
-  return false
-}
-
-const brokenFile =
-  /^IO error: .*(MANIFEST-\d+|\d+\.(ldb|sst|log)): (No such file or directory|Invalid argument)$/
-
-function openFailure(directory: string, error: unknown): Error {
-  if (error instanceof Error && error.message.startsWith('the store in ')) return error
-  const cause = error instanceof Error ? (error.cause ?? error) : error
-  const isLocked = cause instanceof Error && 'code' in cause && cause.code === 'LEVEL_LOCKED'
-  if (isLocked) return new Error(`the store in ${directory} is in use by another process`)
-  return new Error(`the store in ${directory} cannot be opened`, { cause })
 }
 
 interface NumberedPending extends Pending {

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type Damage, openEmbeddedStore } from '../../store/embedded.ts'
+import type { Damage } from '../../store/directory.ts'
+import { openEmbeddedStore } from '../../store/embedded.ts'
 
 /** A store whose table has several blocks of each place. */
 async function makeStore(t: Test) {

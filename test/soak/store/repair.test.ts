@@ -12,7 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type Damage, openEmbeddedStore } from '../../../store/embedded.ts'
+import type { Damage } from '../../../store/directory.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { acceptReplacement, replacementOf } from '../../../store/repair.ts'
 
 /** Keys 0 to 199 lie in a table, 200 to 399 in the log. */

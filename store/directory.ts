@@ -1,0 +1,126 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ClassicLevel } from 'classic-level'
+import { finishMending, type Mending, mend } from './repair.ts'
+import { keysBelow } from './stored-value.ts'
+import { checkTables, unread } from './table.ts'
+
+/**
+ * Opens the LevelDB in a directory. Rejects with a readable reason when that is impossible. With `onDamaged` a directory
+ * whose content cannot be read is repaired instead, or an empty store takes its place.
+ */
+export async function openDirectory(
+  directory: string,
+  onDamaged?: (damage: Damage) => void,
+): Promise<ClassicLevel<string, Buffer>> {
+  try {
+    return await (onDamaged ? openOrMend(directory, onDamaged) : openLevel(directory, false))
+  } catch (error) {
+    throw openFailure(directory, error)
+  }
+}
+
+/** What was wrong with a store, and what was done about it. */
+export type Damage =
+  | (Mending & { error: unknown })
+  /** LevelDB left out a part of its log that it cannot read. A power failure may leave one as well, at the end. */
+  | { outcome: 'cut'; bytes: number }
+
+async function openOrMend(
+  directory: string,
+  onDamaged: (damage: Damage) => void,
+): Promise<ClassicLevel<string, Buffer>> {
+  await finishMending(directory)
+  try {
+    await checkFiles(directory)
+    await checkTables(directory)
+    const db = await openLevel(directory, true)
+    const bytes = await droppedBytes(directory)
+    if (bytes > 0) onDamaged({ outcome: 'cut', bytes })
+    return db
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    const mending = await mend(directory)
+    const db = await openLevel(directory, false)
+    onDamaged({ ...mending, error })
+    return db
+  }
+}
+
+async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
+  const encodings = { keyEncoding: 'utf8', valueEncoding: 'buffer' }
+  const db = new ClassicLevel<string, Buffer>(directory, { ...encodings, writeBufferSize })
+  await db.open()
+  try {
+    if (readAll) await readThrough(db)
+  } catch (error) {
+    await db.close()
+    throw error
+  }
+  return db
+}
+
+/** What a table holds shows only when it is read. */
+async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
+  let gte = ''
+  for (const prefix of unread) {
+    for await (const _ of pagesOf(db, { gte, lt: prefix }));
+    gte = keysBelow(prefix).lt
+  }
+  for await (const _ of pagesOf(db, { gte }));
+}
+
+/** The entries of a range, page by page: a promise for each entry would take most of the time. */
+export async function* pagesOf(db: ClassicLevel<string, Buffer>, range: { gte: string; lt?: string }) {
+  const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
+  try {
+    // Some look at the first entry only.
+    for (let count = 1; ; count = pageSize.entries) {
+      const page = await entries.nextv(count)
+      if (page.length === 0) return
+      yield page
+    }
+  } finally {
+    await entries.close()
+  }
+}
+
+/** Bytes that LevelDB collects before it writes a file: with its own 4 MiB the journal is rewritten more often. */
+const writeBufferSize = 16 * 1024 * 1024
+
+const pageSize = { entries: 1_000, bytes: 128 * 1024 }
+
+/** What LevelDB left out when it opened, according to its own log: it does not say so otherwise. */
+async function droppedBytes(directory: string): Promise<number> {
+  const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
+  const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]
+  return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
+}
+
+/** LevelDB takes a directory without CURRENT for a new one, and deletes what else it finds there. */
+async function checkFiles(directory: string): Promise<void> {
+  const names: string[] = await readdir(directory).catch(() => [])
+  const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
+  if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
+}
+
+/** Whether LevelDB says that the content is wrong; that a disk is full or a directory locked is no damage. */
+function isDamage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true
+    if (cause.message.startsWith('Corruption')) return true
+    if (brokenFile.test(cause.message)) return true
+  }
+  return false
+}
+
+const brokenFile =
+  /^IO error: .*(MANIFEST-\d+|\d+\.(ldb|sst|log)): (No such file or directory|Invalid argument)$/
+
+function openFailure(directory: string, error: unknown): Error {
+  if (error instanceof Error && error.message.startsWith('the store in ')) return error
+  const cause = error instanceof Error ? (error.cause ?? error) : error
+  const isLocked = cause instanceof Error && 'code' in cause && cause.code === 'LEVEL_LOCKED'
+  if (isLocked) return new Error(`the store in ${directory} is in use by another process`)
+  return new Error(`the store in ${directory} cannot be opened`, { cause })
+}
