@@ -3,12 +3,11 @@ export function createRunningWork() {
   const running = new Set<Promise<void>>()
   return {
     add(work: Promise<unknown>): void {
-      const over = work.then(
-        () => {},
-        () => {},
-      )
+      const over = work.then(forget, forget)
       running.add(over)
-      void over.then(() => running.delete(over))
+      function forget(): void {
+        running.delete(over)
+      }
     },
     /** Resolves when nothing runs any more, nor what began meanwhile. */
     async ended(): Promise<void> {

@@ -45,10 +45,8 @@ export function followLog(parts: {
   onOwn: (number: number, outcome: Outcome) => GivenUp | Promise<GivenUp>
 }) {
   const { connection, keys, node, listener, onLost, onGap, onOwn } = parts
-  const passing: { id: string; onPassed: () => void }[] = []
+  const passing = createPassing(parts.position)
   let position = parts.position
-  /** All up to here has been told, own commits have been settled. */
-  let passed = position
   let isClosed = false
   const reading = read()
 
@@ -57,10 +55,7 @@ export function followLog(parts: {
     position: (): string => position,
 
     /** Calls back when everything up to `id` has been told, or there was a gap: then all is loaded anew. */
-    whenPassed(id: string, onPassed: () => void): void {
-      if (isBefore(passed, id)) passing.push({ id, onPassed })
-      else onPassed()
-    },
+    whenPassed: passing.when,
 
     async close(): Promise<void> {
       isClosed = true
@@ -108,8 +103,7 @@ export function followLog(parts: {
       if (entry.node === node) {
         const unknown = await onOwn(entry.number, entry)
         if (unknown.length === 0) {
-          passed = entry.id
-          callPassed()
+          passing.upTo(entry.id)
           // Who awaited the commit acts on it before the next entry is told.
           await nextTurn()
           continue
@@ -124,8 +118,7 @@ export function followLog(parts: {
       } catch (cause) {
         return leap(new Error('a change of another node could not be taken over', { cause }))
       }
-      passed = entry.id
-      if (callPassed()) await nextTurn()
+      if (passing.upTo(entry.id)) await nextTurn()
     }
   }
 
@@ -133,26 +126,44 @@ export function followLog(parts: {
   async function leap(reason: Error): Promise<void> {
     onLost()
     position = await readPosition(connection, keys)
-    passed = position
-    // Some wait for an entry that has gone with what lay there.
-    for (const { onPassed } of passing.splice(0)) onPassed()
+    passing.leapTo(position)
     await nextTurn()
     // On its own, because a failure in there is no failure of reading.
     queueMicrotask(() => onGap(reason))
   }
+}
 
-  /** Whether there were any. */
-  function callPassed(): boolean {
-    let count = 0
-    for (const waiting of passing.splice(0)) {
-      if (isBefore(passed, waiting.id)) {
-        passing.push(waiting)
-      } else {
-        waiting.onPassed()
-        count++
+/** Who waits until everything up to some entry has been told, and own commits have been settled. */
+function createPassing(position: string) {
+  const waiting: { id: string; onPassed: () => void }[] = []
+  let passed = position
+
+  return {
+    when(id: string, onPassed: () => void): void {
+      if (isBefore(passed, id)) waiting.push({ id, onPassed })
+      else onPassed()
+    },
+
+    /** Whether anybody waited for this entry. */
+    upTo(id: string): boolean {
+      passed = id
+      let count = 0
+      for (const next of waiting.splice(0)) {
+        if (isBefore(passed, next.id)) {
+          waiting.push(next)
+        } else {
+          next.onPassed()
+          count++
+        }
       }
-    }
-    return count > 0
+      return count > 0
+    },
+
+    /** Some wait for an entry that has gone with what lay before this one. */
+    leapTo(id: string): void {
+      passed = id
+      for (const { onPassed } of waiting.splice(0)) onPassed()
+    },
   }
 }
 

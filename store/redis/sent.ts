@@ -1,32 +1,91 @@
-import type { Pending } from '../group-commit.ts'
 import { ConditionFailed, isConditional, keyOf, numbersTaken } from '../store.ts'
 import { countOf } from './changes.ts'
-import type { Outcome } from './log.ts'
+import type { GivenUp, LogReader, Outcome } from './log.ts'
+import type { TimedPending } from './timed-commit.ts'
 
-/*
- * Groups of commits that were sent to Redis, and what becomes of them.
- */
-
-export type Membership = { key: string; value: string }
-
-export interface SentGroup {
+interface SentGroup {
   commits: readonly TimedPending[]
   /** Unknown before the answer. */
   outcome?: Outcome
 }
 
-export interface TimedPending extends Pending {
-  /** It makes this node a member. */
-  membership: Membership | undefined
-  isSent: boolean
-  isSettled: boolean
-  /** Rejected, and may be applied all the same. */
-  isGivenUp: boolean
-  giveUp(): void
+/**
+ * Groups of commits that were sent to Redis, by number, until it is known what became of them: without a `log` by their
+ * answers, else by their places in it. `onLost`: one that was answered has no place there.
+ */
+export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
+  const unsettled = new Map<number, SentGroup>()
+  let answeredAt = Number.NEGATIVE_INFINITY
+
+  return {
+    /** When Redis last answered a group, or told of one, on the clock of `performance.now()`. */
+    answeredAt: (): number => answeredAt,
+
+    /** A group as it is sent: without commits whose callers have given up. */
+    take(number: number, group: readonly TimedPending[]): readonly TimedPending[] {
+      const alive = group.filter(({ isSettled }) => !isSettled)
+      unsettled.set(number, { commits: alive })
+      for (const pending of alive) pending.isSent = true
+      return alive
+    },
+
+    /** Redis has applied it; `id`: up to which entry of the log its callers must know the others. */
+    answered(number: number, { id, outcome }: { id: string; outcome: Outcome }): void {
+      answeredAt = performance.now()
+      const sent = unsettled.get(number)
+      if (sent) sent.outcome = outcome
+      const reader = log()
+      // One with a place of its own was settled there.
+      if (reader)
+        reader.whenPassed(id, () =>
+          outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
+        )
+      else settleUpTo(number)
+    },
+
+    /** Redis has refused it. */
+    refused(number: number): void {
+      answeredAt = performance.now()
+      unsettled.delete(number)
+    },
+
+    /**
+     * Its place in the log is reached. Resolves with those of its changes that were given up. `writing`: only its answer
+     * tells whether replicas have it.
+     */
+    async told(number: number, outcome: Outcome, writing: Promise<void> | undefined): Promise<GivenUp> {
+      const sent = unsettled.get(number)
+      if (writing && sent && !sent.outcome) await writing
+      settleUpTo(number, outcome)
+      return givenUpOf(sent?.commits ?? [])
+    },
+
+    /** Takes back whatever is not settled. */
+    withdrawAll(): TimedPending[] {
+      const commits = [...unsettled.values()].flatMap((sent) => sent.commits)
+      unsettled.clear()
+      return commits
+    },
+  }
+
+  /** `lastOutcome`: of the last group, where its answer did not arrive. */
+  function settleUpTo(last: number, lastOutcome: Outcome = { failed: [], base: 0, isLogged: false }): void {
+    answeredAt = performance.now()
+    for (const [number, { commits, outcome = lastOutcome }] of unsettled) {
+      if (number > last) return
+      // Its place in the log did not come before that of a later one: it is gone.
+      if (log() && number < last && outcome.isLogged && outcome !== lastOutcome) {
+        onLost()
+        return
+      }
+      unsettled.delete(number)
+      settleAll(commits, outcome)
+    }
+  }
 }
 
 /** Tells each commit of a group what became of it. */
-export function settleAll(commits: readonly TimedPending[], { failed, base }: Outcome): void {
+function settleAll(commits: readonly TimedPending[], { failed, base }: Outcome): void {
   let before = 0
   let first = base
   for (const pending of commits) {
@@ -41,7 +100,7 @@ export function settleAll(commits: readonly TimedPending[], { failed, base }: Ou
 }
 
 /** Where in a group that was sent the changes lie whose callers have given up since. */
-export function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
+function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
   const ranges: [number, number][] = []
   let from = 1
   for (const { changes, isGivenUp } of group) {

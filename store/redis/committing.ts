@@ -1,0 +1,132 @@
+import { createGroupCommit } from '../group-commit.ts'
+import { createRunningWork } from '../running-work.ts'
+import { type Change, Fenced } from '../store.ts'
+import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'
+import type { GivenUp, LogReader, Outcome } from './log.ts'
+import { start } from './script.ts'
+import type { createSending } from './sending.ts'
+import { createSentGroups } from './sent.ts'
+import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
+
+/**
+ * The commits of this node: what waits goes to Redis as one group, which has a number, and all of it is settled in the
+ * order of the calls. Where the store is followed, a group is settled at its place in the log.
+ */
+export function createCommitting(parts: {
+  sending: ReturnType<typeof createSending>
+  timeoutMs: number
+  /** Undefined while the store is not followed. */
+  log: () => LogReader | undefined
+}) {
+  const { sending, timeoutMs, log } = parts
+  const commits = createGroupCommit((group: readonly TimedPending[]) => {
+    writing = write(group)
+    return writing
+  })
+  const sent = createSentGroups(log, onLost)
+  const running = createRunningWork()
+  const patience = {
+    timeoutMs,
+    answeredAt: sent.answeredAt,
+    withdraw: commits.withdraw,
+    reason: sending.reason,
+  }
+  let number = 0
+  let writing: Promise<void> | undefined
+  /** With which later groups are sent. */
+  let fence: Membership | undefined
+  /** Redis may have lost what this node knows: it changes nothing any more. */
+  let isLost = false
+  /** The membership is gone: all commits are refused until this node has entered again. */
+  let isFenced = false
+
+  return {
+    commit(changes: readonly Change[]): Promise<number> {
+      if (isLost) return Promise.reject(new Error(lost))
+      if (isFenced) return Promise.reject(new Fenced())
+      if (changes.length === 0) return Promise.resolve(0)
+      return add(changes)
+    },
+
+    async enter(changes: readonly Change[], membership: Membership): Promise<void> {
+      if (isLost) throw new Error(lost)
+      if (fence) refuseAll()
+      await add(changes, membership)
+    },
+
+    /** A group of this node has its place in the log. Resolves with those of its changes that were given up. */
+    onOwn: (number: number, outcome: Outcome): Promise<GivenUp> =>
+      sent.told(number, outcome, sending.waitsForReplicas ? writing : undefined),
+
+    onLost,
+
+    /** Resolves when all commits are settled. */
+    ended: running.ended,
+  }
+
+  function add(changes: readonly Change[], membership?: Membership): Promise<number> {
+    const committed = new Promise<number>((resolve, reject) => {
+      const entered =
+        membership &&
+        ((first: number) => {
+          isFenced = false
+          resolve(first)
+        })
+      commits.add(timedPending(changes, membership, { resolve: entered ?? resolve, reject }, patience))
+    })
+    running.add(committed)
+    return committed
+  }
+
+  async function write(group: readonly TimedPending[]): Promise<void> {
+    const current = ++number
+    try {
+      const answer = await sending.send(current, {
+        take: () => sent.take(current, group),
+        read: () => log()?.position() ?? start,
+        // One that enters is not fenced.
+        fence: group[0]?.membership ? undefined : fence,
+      })
+      fence = group[0]?.membership ?? fence
+      sent.answered(current, answer)
+    } catch (error) {
+      if (isNoAnswer(error)) {
+        for (const pending of group) pending.giveUp()
+        return
+      }
+      sent.refused(current)
+      const again = sentAgain(group, error)
+      for (const pending of group) if (!again.includes(pending)) pending.reject(error)
+      if (error instanceof Fenced) refuseAll()
+      if (isLoss(error)) onLost()
+      if (again.length > 0) await write(again)
+    }
+  }
+
+  /** Refuses what waits, all later commits, and what Redis has answered but not told: it may have lost that. */
+  function onLost(): void {
+    isLost = true
+    for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {
+      if (!pending.isSettled) pending.reject(new Error(lost))
+    }
+  }
+
+  /** Refuses what waits, and all later commits, but those that enter. */
+  function refuseAll(): void {
+    isFenced = true
+    for (const pending of commits.withdrawAll()) {
+      if (pending.membership) commits.add(pending)
+      else pending.reject(new Fenced())
+    }
+  }
+}
+
+/** Where Redis is out of memory: deletions make room, and must not wait for it. */
+function sentAgain(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
+  const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
+  return shrinking.length < group.length ? shrinking : []
+}
+
+function isDeletion(change: Change): boolean {
+  return 'del' in change || 'check' in change
+}

@@ -1,0 +1,76 @@
+import { encodeGroup } from './changes.ts'
+import type { Connection } from './connection.ts'
+import { numbersOf, type Outcome } from './log.ts'
+import { type Argument, commitScript, type Keys, type Send } from './script.ts'
+import type { Membership, TimedPending } from './timed-commit.ts'
+
+/** Time that one WAIT may take, in which the connection does nothing else. */
+const waitMs = 100
+
+/** How groups of commits go to Redis, and to its replicas. */
+export function createSending(parts: {
+  connection: Connection
+  keys: Keys
+  /** The name of this node in the log. */
+  node: string
+  /** Bytes of the log between two marks. */
+  markEvery: number
+  /** That must have a group before it is answered. */
+  replicas: number
+}) {
+  const { connection, keys, node, markEvery, replicas } = parts
+  const commitKeys = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer(node)]
+  /** What the replicas lack, for a message. */
+  let shortfall: string | undefined
+
+  return {
+    waitsForReplicas: replicas > 0,
+
+    /**
+     * Sends a group until it is answered: with its place in the log, and what became of it. `take` is asked for its
+     * commits once, when there is a connection; `read` how far the log was read, each time.
+     */
+    async send(
+      number: number,
+      how: { take: () => readonly TimedPending[]; read: () => string; fence: Membership | undefined },
+    ): Promise<{ id: string; outcome: Outcome }> {
+      const fenced = how.fence ? [how.fence.key, how.fence.value] : []
+      let args: Argument[] | undefined
+      const answer = await connection.ask(async (send) => {
+        args ??= argsOf(number, how.take())
+        const answer = await commitScript(send, commitKeys, [...args, how.read(), ...fenced])
+        if (replicas > 0) await replicated(send)
+        return answer
+      })
+      return readAnswer(answer)
+    },
+
+    /** Why a group is not answered. */
+    reason: (): string => shortfall ?? connection.noAnswer().message,
+  }
+
+  function argsOf(number: number, commits: readonly TimedPending[]): Argument[] {
+    const { changes, conditions, taken } = encodeGroup(commits.map(({ changes }) => changes))
+    return [node, number, changes, markEvery, conditions, taken]
+  }
+
+  /** Resolves when as many replicas as there should be have everything that was written on this connection. */
+  async function replicated(send: Send): Promise<void> {
+    for (;;) {
+      const reached = Number(await send('wait', [replicas, waitMs]))
+      if (reached >= replicas) break
+      shortfall = `${reached} of ${replicas} replicas of Redis have it`
+    }
+    shortfall = undefined
+  }
+}
+
+/** `ID 3,5 17` or `=ID …`: see the script. */
+function readAnswer(answer: unknown): { id: string; outcome: Outcome } {
+  const [place = '', failed, base = 0] = String(answer).split(' ')
+  const isLogged = !place.startsWith('=')
+  return {
+    id: isLogged ? place : place.slice(1),
+    outcome: { failed: numbersOf(failed), base: Number(base), isLogged },
+  }
+}
