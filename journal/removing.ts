@@ -76,7 +76,11 @@ export function createRemoving(parts: {
         // Others get a turn: there may be thousands of streams.
         await nextTurn()
         const { freed, ...before } = await freedOf(stream)
-        const entries = await read(stream, reach.window, before.upTo)
+        const entries = await readIndex(store, stream, {
+          window: reach.window,
+          after: before.upTo,
+          mostControls: limits.queueLimit,
+        })
         found.read += freed.length + entries.length
         found.hasLatest ||= before.positions.length > 0 || entries.some(isLatest)
         for (const entry of unkept(entries, inWindow(stream), limits, reach)) over.set(entry.position, entry)
@@ -99,29 +103,6 @@ export function createRemoving(parts: {
       }
       return found
     },
-  }
-
-  /**
-   * What the index has of a stream behind the window, the newest first, but for the beginning that is known up to
-   * `after`. Of control events also those in the window, as many as the rule asks for: how many of them are still valid
-   * nobody has counted.
-   */
-  async function read(stream: string, window: number, after: number): Promise<IndexEntry[]> {
-    const entries: IndexEntry[] = []
-    for (const prefix of [latestPrefix, everyPrefix]) {
-      const from = prefix === latestPrefix ? padded(after + 1) : undefined
-      let hasControls = false
-      let controls = 0
-      for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(stream)}/`, from)) {
-        const isInWindow = positionIn(key) >= window
-        if (isInWindow && (!hasControls || controls === limits.queueLimit)) break
-        const entry = readIndexEntry(key, value)
-        hasControls ||= isControlEvent(entry)
-        if (isInWindow) controls++
-        entries.push(entry)
-      }
-    }
-    return entries.sort((a, b) => b.position - a.position)
   }
 
   /** The beginning of a stream as it is known, and what of it nothing names any more. */
@@ -152,7 +133,7 @@ export function createRemoving(parts: {
       ({ topic, position }) => !journal.named.has(position) && !retained.names(topic, position),
     )
     const going = new Set(unnamed.map(({ position }) => position))
-    for (const entry of unnamed) if (await isPayloadNeeded(entry, going)) going.delete(entry.position)
+    for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
     // The newest first: those that have their payload from another one go before it.
     const removed = unnamed
       .filter(({ position }) => going.has(position))
@@ -169,23 +150,51 @@ export function createRemoving(parts: {
     }
     return going
   }
+}
 
-  /**
-   * The payload of an event with several livestreams lies with the first of its messages. It stays with it, and the
-   * message stays, as long as any of the others does: the round over all streams comes by again.
-   */
-  async function isPayloadNeeded(
-    { position, sharedUpTo }: IndexEntry,
-    going: ReadonlySet<number>,
-  ): Promise<boolean> {
-    if (sharedUpTo === undefined) return false
-    for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
-      const other = positionIn(key)
-      if (other > position + sharedUpTo) return false
-      if (!going.has(other) && readEntry(other, value).sharedWith === other - position) return true
+/**
+ * What the index has of a stream behind the window, the newest first, but for the beginning that is known up to
+ * `after`. Of control events also those in the window, `mostControls` of them: how many of them are still valid
+ * nobody has counted.
+ */
+async function readIndex(
+  store: Store,
+  stream: string,
+  { window, after, mostControls }: { window: number; after: number; mostControls: number },
+): Promise<IndexEntry[]> {
+  const entries: IndexEntry[] = []
+  for (const prefix of [latestPrefix, everyPrefix]) {
+    const from = prefix === latestPrefix ? padded(after + 1) : undefined
+    let hasControls = false
+    let controls = 0
+    for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(stream)}/`, from)) {
+      const isInWindow = positionIn(key) >= window
+      if (isInWindow && (!hasControls || controls === mostControls)) break
+      const entry = readIndexEntry(key, value)
+      hasControls ||= isControlEvent(entry)
+      if (isInWindow) controls++
+      entries.push(entry)
     }
-    return false
   }
+  return entries.sort((a, b) => b.position - a.position)
+}
+
+/**
+ * The payload of an event with several livestreams lies with the first of its messages. It stays with it, and the
+ * message stays, as long as any of the others does: the round over all streams comes by again.
+ */
+async function isPayloadNeeded(
+  store: Store,
+  { position, sharedUpTo }: IndexEntry,
+  going: ReadonlySet<number>,
+): Promise<boolean> {
+  if (sharedUpTo === undefined) return false
+  for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
+    const other = positionIn(key)
+    if (other > position + sharedUpTo) return false
+    if (!going.has(other) && readEntry(other, value).sharedWith === other - position) return true
+  }
+  return false
 }
 
 /** The beginning of a stream with what follows it in `entries`, as far as no rule keeps anything of that. */

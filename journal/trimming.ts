@@ -11,7 +11,14 @@ import {
   readEntry,
 } from './entry.ts'
 import type { Journal } from './journal.ts'
-import { isHistory, type KeepingLimits, moveWindow, streamBytesOf, type WindowPart } from './keeping.ts'
+import {
+  isHistory,
+  type KeepingLimits,
+  moveWindow,
+  type Reach,
+  streamBytesOf,
+  type WindowPart,
+} from './keeping.ts'
 import { createRemoving } from './removing.ts'
 import type { RetainedMessages } from './retained.ts'
 import type { Returnable } from './returnable.ts'
@@ -70,7 +77,7 @@ export async function openTrimming(parts: {
   const removing = createRemoving({ store, journal, retained, returnable, inWindow: counting.of, limits })
   let running: Promise<void> | undefined
   let isClosed = false
-  journal.raiseFloor((await readState()).floor)
+  journal.raiseFloor((await readState(store)).floor)
   store.watch?.(prefix, (change) => {
     if ('put' in change) journal.raiseFloor(parse(change.value).floor)
   })
@@ -94,7 +101,7 @@ export async function openTrimming(parts: {
   }
 
   async function trim(): Promise<void> {
-    let state = await readState()
+    let state = await readState(store)
     const head = journal.head()
     counting.beginAt(state.passed)
     const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
@@ -102,7 +109,7 @@ export async function openTrimming(parts: {
     if (upTo >= head) state = await remove(state)
     const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
     state = { ...state, window, floor: Math.max(state.floor, passed + 1) }
-    await write(state)
+    await writeState(store, state)
     journal.raiseFloor(state.floor)
   }
 
@@ -112,7 +119,7 @@ export async function openTrimming(parts: {
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await follow(state, floor)
-      await write(state)
+      await writeState(store, state)
     }
     for (
       let count = 0;
@@ -120,7 +127,7 @@ export async function openTrimming(parts: {
       count += pageSize
     ) {
       state = await shorten(state)
-      await write(state)
+      await writeState(store, state)
     }
     return isClosed ? state : goRound(state)
   }
@@ -129,8 +136,7 @@ export async function openTrimming(parts: {
   async function follow(state: State, floor: number): Promise<State> {
     // Few enough bytes that what a livestream may have is right for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
-    const { entries, isWhole } = await read(state.passed, floor, most)
-    const passed = isWhole ? floor : (entries.at(-1)?.position ?? 0) + 1
+    const { entries, end: passed } = await readStretch(store, state.passed, floor, most)
     counting.left(entries, passed)
     const { added, removed } = await look(streamsOf(entries), { ...state, passed }, state.passed)
     return { ...state, passed, historyBytes: Math.max(0, state.historyBytes + added - removed) }
@@ -139,13 +145,10 @@ export async function openTrimming(parts: {
   /** Takes the oldest events out of the history until the rest has room. */
   async function shorten(state: State): Promise<State> {
     const most = state.historyBytes - limits.historyBytes
-    const { entries, isWhole, historyBytes } = await read(state.historyFrom, state.passed, most)
-    const shortened = {
-      ...state,
-      historyFrom: isWhole ? state.passed : (entries.at(-1)?.position ?? 0) + 1,
-      // Behind the last one there is none.
-      historyBytes: isWhole ? 0 : Math.max(0, state.historyBytes - historyBytes),
-    }
+    const { entries, end, historyBytes } = await readStretch(store, state.historyFrom, state.passed, most)
+    // Behind the last one there is none.
+    const left = end === state.passed ? 0 : Math.max(0, state.historyBytes - historyBytes)
+    const shortened = { ...state, historyFrom: end, historyBytes: left }
     const { removed } = await look(streamsOf(entries), shortened, state.passed)
     return { ...shortened, historyBytes: Math.max(0, shortened.historyBytes - removed) }
   }
@@ -159,10 +162,8 @@ export async function openTrimming(parts: {
       streams < again.streams && entries < again.entries && !isClosed;
       streams++
     ) {
-      const next = await streamAfter(at)
-      if (!next) {
-        return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
-      }
+      const next = await streamAfter(store, at)
+      if (!next) return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
       const { kept, removed, read, hasLatest } = await look([next.stream], state, state.passed)
       // A stream with both kinds of messages comes twice, and counts once.
       if (next.isLatest || !hasLatest) bytes += kept
@@ -174,60 +175,54 @@ export async function openTrimming(parts: {
   }
 
   /** Removes what these streams need not keep up to `passed`; `before`: what was behind the window already. */
-  async function look(
-    streams: Iterable<string>,
-    { passed, historyFrom, historyBytes }: State,
-    before: number,
-  ) {
-    const streamBytes = streamBytesOf(limits, historyBytes)
-    return removing.look(streams, { window: passed, historyFrom, streamBytes, now: clock() }, before)
+  function look(streams: Iterable<string>, state: State, before: number) {
+    return removing.look(streams, reachOf(state, limits, clock()), before)
   }
+}
 
-  /** The messages from a position up to before another one, without payload: at most a page, or so many bytes of history. */
-  async function read(from: number, end: number, most = Infinity) {
-    const entries: Entry[] = []
-    let historyBytes = 0
-    for await (const [key, value] of store.range(journalPrefix, padded(from))) {
-      const position = positionIn(key)
-      if (position >= end) break
-      if (entries.length === pageSize || historyBytes >= most)
-        return { entries, historyBytes, isWhole: false }
-      const { entry } = readEntry(position, value)
-      entries.push({ ...entry, payload: noPayload })
-      if (isHistory(entry)) historyBytes += value.length
+function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLimits, now: number): Reach {
+  return { window: passed, historyFrom, streamBytes: streamBytesOf(limits, historyBytes), now }
+}
+
+/**
+ * The messages from a position up to before another one, without payload: at most a page, or `most` bytes of history.
+ * `end`: up to before which position these are all.
+ */
+async function readStretch(store: Store, from: number, end: number, most: number) {
+  const entries: Entry[] = []
+  let historyBytes = 0
+  for await (const [key, value] of store.range(journalPrefix, padded(from))) {
+    const position = positionIn(key)
+    if (position >= end) break
+    if (entries.length === pageSize || historyBytes >= most) {
+      return { entries, historyBytes, end: (entries.at(-1)?.position ?? 0) + 1 }
     }
-    return { entries, historyBytes, isWhole: true }
+    const { entry } = readEntry(position, value)
+    entries.push({ ...entry, payload: noPayload })
+    if (isHistory(entry)) historyBytes += value.length
   }
+  return { entries, historyBytes, end }
+}
 
-  /** The stream whose index comes next behind a key: first those of `every/`, then those of `latest/`. */
-  async function streamAfter(
-    at: string,
-  ): Promise<{ stream: string; isLatest: boolean; behind: string } | undefined> {
-    for (const indexed of [everyPrefix, latestPrefix]) {
-      if (at > indexed && !at.startsWith(indexed)) continue
-      const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
-      for await (const [key] of store.range(indexed, from)) {
-        const name = key.slice(indexed.length, key.lastIndexOf('/'))
-        // The first key behind all that begin with its name and a slash.
-        return {
-          stream: decodeURIComponent(name),
-          isLatest: indexed === latestPrefix,
-          behind: `${indexed}${name}0`,
-        }
+/** The stream whose index comes next behind a key: first those of `every/`, then those of `latest/`. */
+async function streamAfter(
+  store: Store,
+  at: string,
+): Promise<{ stream: string; isLatest: boolean; behind: string } | undefined> {
+  for (const indexed of [everyPrefix, latestPrefix]) {
+    if (at > indexed && !at.startsWith(indexed)) continue
+    const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
+    for await (const [key] of store.range(indexed, from)) {
+      const name = key.slice(indexed.length, key.lastIndexOf('/'))
+      // The first key behind all that begin with its name and a slash.
+      return {
+        stream: decodeURIComponent(name),
+        isLatest: indexed === latestPrefix,
+        behind: `${indexed}${name}0`,
       }
     }
-    return undefined
   }
-
-  async function readState(): Promise<State> {
-    const stored = await store.get(stateKey)
-    if (stored) return parse(stored)
-    return { window: [], floor: 1, passed: 1, historyFrom: 1, historyBytes: 0, round: { at: '', bytes: 0 } }
-  }
-
-  async function write(state: State): Promise<void> {
-    await store.commit([{ put: stateKey, value: JSON.stringify(state) }])
-  }
+  return undefined
 }
 
 /** In the order of the index, where they lie side by side. */
@@ -236,6 +231,16 @@ function streamsOf(entries: readonly Entry[]): string[] {
 }
 
 const noPayload = Buffer.alloc(0)
+
+async function readState(store: Store): Promise<State> {
+  const stored = await store.get(stateKey)
+  if (stored) return parse(stored)
+  return { window: [], floor: 1, passed: 1, historyFrom: 1, historyBytes: 0, round: { at: '', bytes: 0 } }
+}
+
+async function writeState(store: Store, state: State): Promise<void> {
+  await store.commit([{ put: stateKey, value: JSON.stringify(state) }])
+}
 
 function parse(stored: Buffer): State {
   return JSON.parse(stored.toString())

@@ -45,19 +45,26 @@ export interface Search {
 /** Messages to be looked at, in order; without `entry` there is nothing to be seen in it. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
+interface Parts {
+  store: Store
+  journal: Journal
+}
+
 /** Finds single events: by the time in their id, or by a position. */
-export function createFind({ store, journal }: { store: Store; journal: Journal }) {
+export function createFind({ store, journal }: Parts) {
+  const all = (from: number, end: number) => everything(store, from, end)
+
   return {
     /** An event by its id; where it was sent several times, the first time that it was published. */
-    byId: (id: string): Promise<Search> => search(id, everything, maxScanned),
+    byId: (id: string): Promise<Search> => search(id, all, maxScanned),
 
     /** The same, where an institution published it: looks at its reports, and then for a message of its own. */
     async ofInstitution(id: string, institutionId: string): Promise<Search> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       const most = { ...maxScanned, entries: maxReports }
-      const reported = await search(id, (from, end) => reports(prefix, from, end), most)
+      const reported = await search(id, (from, end) => reports({ store, journal }, prefix, from, end), most)
       if (reported.found) return reported
-      const { found, isWhole } = await search(id, everything, maxScanned)
+      const { found, isWhole } = await search(id, all, maxScanned)
       const isOwn = found?.messages[0]?.institutionId === institutionId
       return { found: isOwn ? found : undefined, isWhole: isWhole && reported.isWhole }
     },
@@ -75,7 +82,7 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
     if (at === undefined) return { isWhole: true }
     let { entries, bytes } = most
     let refused: Found | undefined
-    for await (const { from, end } of stretches(at)) {
+    for await (const { from, end } of stretches({ store, journal }, at)) {
       for await (const { entry, bytes: size } of candidates(from, end)) {
         bytes -= size
         if (entry) entries--
@@ -89,51 +96,11 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
     return { found: refused, isWhole: true }
   }
 
-  /** Where an event may be that got its id at an instant: mostly right there, then close by, then where it was repeated. */
-  async function* stretches(at: number): AsyncGenerator<{ from: number; end: number }> {
-    const placeOf = (instant: number) => positionAt(store, journal.head(), instant)
-    const from = await placeOf(at)
-    const end = await placeOf(at + clockToleranceMs)
-    yield { from, end }
-    yield { from: await placeOf(at - clockToleranceMs), end: from }
-    yield { from: end, end: await placeOf(at + repeatedMs) }
-  }
-
-  async function* everything(from: number, end: number): Candidates {
-    for await (const [key, value] of store.range(journalPrefix, padded(from))) {
-      const position = positionIn(key)
-      if (position >= end) return
-      const { entry, sharedWith } = readEntry(position, value)
-      // The message that has the payload of this one was looked at.
-      yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
-    }
-  }
-
-  async function* reports(prefix: string, from: number, end: number): Candidates {
-    let positions: number[] = []
-    for await (const [key] of store.range(prefix, padded(from))) {
-      if (positionIn(key) >= end) break
-      positions.push(positionIn(key))
-      if (positions.length < positionsAtOnce) continue
-      yield* entriesAt(positions)
-      positions = []
-    }
-    yield* entriesAt(positions)
-  }
-
-  async function* entriesAt(positions: readonly number[]): Candidates {
-    for (let next = 0; next < positions.length; ) {
-      const entries = await journal.getFirst(positions.slice(next))
-      for (const entry of entries) yield { entry, bytes: entry?.payload.length ?? 0 }
-      next += entries.length
-    }
-  }
-
   async function around(position: number): Promise<Found | undefined> {
     const entry = await journal.get(position)
     if (!entry) return undefined
-    const report = entry.isReport ? entry : await reportBehind(entry)
-    if (!report) return { report, messages: await sharingWith(position) }
+    const report = entry.isReport ? entry : await reportBehind(store, entry)
+    if (!report) return { report, messages: await sharingWith({ store, journal }, position) }
     const { id, dryRun, outcome, services } = readObject(report.payload)
     if (outcome !== 'published' || dryRun === true || typeof id !== 'string') return { report, messages: [] }
     const count = Math.min(Array.isArray(services) ? services.length : 0, maxLivestreams)
@@ -149,33 +116,76 @@ export function createFind({ store, journal }: { store: Store; journal: Journal 
     // The same event may have been sent, and published, just before.
     return { report, messages: messages.slice(-count) }
   }
+}
 
-  /** The messages of an event, by one of them: the first has the payload of all, and stays as long as any other. */
-  async function sharingWith(position: number): Promise<Entry[]> {
-    const value = await store.get(journalKey(position))
-    const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
-    const messages: Entry[] = []
-    for await (const [key, value] of store.range(journalPrefix, padded(first))) {
-      const position = positionIn(key)
-      if (position >= first + maxLivestreams) break
-      const { sharedWith = 0 } = readEntry(position, value)
-      const message = position - sharedWith === first ? await journal.get(position) : undefined
-      if (message) messages.push(message)
-    }
-    return messages
-  }
+/** Where an event may be that got its id at an instant: mostly right there, then close by, then where it was repeated. */
+async function* stretches(
+  { store, journal }: Parts,
+  at: number,
+): AsyncGenerator<{ from: number; end: number }> {
+  const placeOf = (instant: number) => positionAt(store, journal.head(), instant)
+  const from = await placeOf(at)
+  const end = await placeOf(at + clockToleranceMs)
+  yield { from, end }
+  yield { from: await placeOf(at - clockToleranceMs), end: from }
+  yield { from: end, end: await placeOf(at + repeatedMs) }
+}
 
-  /** The first report behind a message is that of its event: they were stored in one commit. */
-  async function reportBehind({ position, payload }: Entry): Promise<Entry | undefined> {
-    const { id } = readObject(payload)
-    let scanned = 0
-    for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
-      if (++scanned > maxLivestreams + maxBetween) return undefined
-      const { entry } = readEntry(positionIn(key), value)
-      if (entry.isReport) return isAbout(entry, String(id)) ? entry : undefined
-    }
-    return undefined
+async function* everything(store: Store, from: number, end: number): Candidates {
+  for await (const [key, value] of store.range(journalPrefix, padded(from))) {
+    const position = positionIn(key)
+    if (position >= end) return
+    const { entry, sharedWith } = readEntry(position, value)
+    // The message that has the payload of this one was looked at.
+    yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
   }
+}
+
+async function* reports({ store, journal }: Parts, prefix: string, from: number, end: number): Candidates {
+  let positions: number[] = []
+  for await (const [key] of store.range(prefix, padded(from))) {
+    if (positionIn(key) >= end) break
+    positions.push(positionIn(key))
+    if (positions.length < positionsAtOnce) continue
+    yield* entriesAt(journal, positions)
+    positions = []
+  }
+  yield* entriesAt(journal, positions)
+}
+
+async function* entriesAt(journal: Journal, positions: readonly number[]): Candidates {
+  for (let next = 0; next < positions.length; ) {
+    const entries = await journal.getFirst(positions.slice(next))
+    for (const entry of entries) yield { entry, bytes: entry?.payload.length ?? 0 }
+    next += entries.length
+  }
+}
+
+/** The messages of an event, by one of them: the first has the payload of all, and stays as long as any other. */
+async function sharingWith({ store, journal }: Parts, position: number): Promise<Entry[]> {
+  const value = await store.get(journalKey(position))
+  const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
+  const messages: Entry[] = []
+  for await (const [key, value] of store.range(journalPrefix, padded(first))) {
+    const position = positionIn(key)
+    if (position >= first + maxLivestreams) break
+    const { sharedWith = 0 } = readEntry(position, value)
+    const message = position - sharedWith === first ? await journal.get(position) : undefined
+    if (message) messages.push(message)
+  }
+  return messages
+}
+
+/** The first report behind a message is that of its event: they were stored in one commit. */
+async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
+  const { id } = readObject(payload)
+  let scanned = 0
+  for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
+    if (++scanned > maxLivestreams + maxBetween) return undefined
+    const { entry } = readEntry(positionIn(key), value)
+    if (entry.isReport) return isAbout(entry, String(id)) ? entry : undefined
+  }
+  return undefined
 }
 
 /** Whether a message is an event with this id, or its report. */

@@ -1,7 +1,8 @@
 import type { Store } from '../../store/store.ts'
 import { type Entry, journalKey, padded, readEntry } from '../entry.ts'
 import type { Journal } from '../journal.ts'
-import { clearedKey, clockBehindKey, farFutureMs } from '../retained.ts'
+import { clearedKey, clockBehindKey } from '../retained.ts'
+import { farFutureMs } from '../retained-values.ts'
 import { newestFirst } from './newest.ts'
 
 /** The times of two messages say which was first, unless they are closer than this: clocks of nodes differ, milliseconds. */

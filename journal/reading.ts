@@ -1,0 +1,112 @@
+import type { Store } from '../store/store.ts'
+import {
+  type Entry,
+  type IndexEntry,
+  journalKey,
+  journalPrefix,
+  latestPrefix,
+  positionIn,
+  readEntry,
+  readIndexEntry,
+} from './entry.ts'
+
+/** Payloads that are read together for one reader; a single message may have more. */
+const pageBytes = 256 * 1024
+/** Messages that are read at the same time for one reader. */
+const readAtOnce = 10
+/** Entries of an index that are read together. */
+const indexPage = 500
+
+/** What can be read of the journal; `recent`: what was appended a moment ago. */
+export function createReading(store: Store, recent: (position: number) => Entry | undefined) {
+  return {
+    /** The message at a position, or undefined where it is no longer kept. */
+    get,
+
+    /**
+     * Where the messages of a stream on some topics lie that were accepted from a time on, in order: at most `count`, the
+     * newest. Only of those of which the newest matters.
+     */
+    async latestOf(
+      stream: string,
+      wanted: { topics: readonly string[]; since: number; count: number },
+    ): Promise<IndexEntry[]> {
+      const { topics, since, count } = wanted
+      const prefix = `${latestPrefix}${encodeURIComponent(stream)}/`
+      const found: IndexEntry[] = []
+      for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
+        const page = await store.last(prefix, indexPage, keyPart(before))
+        const entries = page.map(([key, value]) => readIndexEntry(key, value))
+        // A whole page of them: the clocks of nodes disagree, and a single older one says nothing.
+        if (!entries.some(({ at }) => at >= since)) break
+        found.push(...entries.filter(({ topic, at }) => at >= since && topics.includes(topic)))
+        before = entries.at(-1)?.position ?? 0
+      }
+      return found.slice(0, count).reverse()
+    },
+
+    /** The messages at these positions, undefined where no longer kept: the first of them, as many as make a page. */
+    async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
+      const found: (Entry | undefined)[] = []
+      let bytes = 0
+      while (found.length < positions.length && bytes < pageBytes) {
+        const next = positions.slice(found.length, found.length + readAtOnce)
+        const entries = await Promise.all(next.map(get))
+        found.push(...entries)
+        for (const entry of entries) bytes += entry?.payload.length ?? 0
+      }
+      return found
+    },
+
+    /**
+     * Messages after a position and up to another one, in order: at most `count`, and as many as make a page. `upTo`:
+     * there are no others up to there.
+     */
+    async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
+      const entries: Entry[] = []
+      let bytes = 0
+      const isFull = () => entries.length === count || bytes >= pageBytes
+      const take = (entry: Entry) => {
+        entries.push(entry)
+        bytes += entry.payload.length
+      }
+      for (let position = after + 1; position <= upTo && !isFull(); position++) {
+        const entry = recent(position)
+        if (!entry) break
+        take(entry)
+      }
+      const from = entries.at(-1)?.position ?? after
+      if (from >= upTo) return { entries, upTo }
+      if (isFull()) return { entries, upTo: from }
+      for await (const [key, value] of store.range(journalPrefix, keyPart(from + 1))) {
+        if (positionIn(key) > upTo) break
+        if (isFull()) return { entries, upTo: positionIn(key) - 1 }
+        const entry = await withPayload(positionIn(key), value)
+        if (entry) take(entry)
+      }
+      return { entries, upTo }
+    },
+  }
+
+  async function get(position: number): Promise<Entry | undefined> {
+    const known = recent(position)
+    if (known) return known
+    const value = await store.get(journalKey(position))
+    return value && withPayload(position, value)
+  }
+
+  async function withPayload(position: number, value: Buffer): Promise<Entry | undefined> {
+    const { entry, sharedWith } = readEntry(position, value)
+    if (sharedWith === undefined) return entry
+    return withPayloadOf(entry, await get(position - sharedWith))
+  }
+}
+
+/** A message with the payload that it shares with another one. */
+export function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
+  return other && { ...entry, payload: other.payload, ...(other.refused && { refused: other.refused }) }
+}
+
+function keyPart(position: number): string {
+  return journalKey(position).slice(journalPrefix.length)
+}

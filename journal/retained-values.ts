@@ -1,0 +1,217 @@
+import type { Message } from '../event/message.ts'
+import { keepsStored, type Order } from '../store/store.ts'
+import type { Returnable } from './returnable.ts'
+
+/** A value that a new subscriber gets. */
+export interface RetainedValue {
+  topic: string
+  slot: string
+  /** Event time, milliseconds since the epoch. */
+  time: number
+  expires?: number
+  qos: 0 | 1 | 2
+  payload: Buffer
+  /** Where in the journal its message lies. */
+  position: number
+  /** What a session that was away gets of it. */
+  queue: Message['queue']
+  /** Since the start of this node, the moment when it went out to those for whom nothing is stored. */
+  sent?: number
+}
+
+/** Where a value lies, without its payload. */
+export type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
+
+export type RetainedValues = ReturnType<typeof createRetainedValues>
+
+/** Values side by side on one topic: a publisher that invents names without end must fill nobody's memory. */
+const maxSlots = 100
+/** Bytes of their payloads together; the latest always stays. */
+const maxSlotBytes = 512 * 1024
+
+/** An event time further ahead than this never keeps newer arrivals out (design.md §7), milliseconds. */
+export const farFutureMs = 10 * 60 * 1000
+
+/** The values in memory: by topic and slot, within bounds, and for sessions that were away. */
+export function createRetainedValues(returnable: Returnable) {
+  const tree = createTopicTree<RetainedValue>()
+  /** No longer shown because of a commit under way, which may fail: then they are shown again. */
+  const replaced = new Map<unknown, readonly RetainedValue[]>()
+  /** Pushed out of memory, not out of the store yet. */
+  let pushedOut: Place[] = []
+
+  return {
+    get: (topic: string, slot: string): RetainedValue | undefined => tree.at(topic)?.get(slot),
+    /** Those of a topic, in the order of positions. */
+    of,
+    all: tree.values,
+    topics: tree.topics,
+    replaced,
+
+    keep: (value: RetainedValue): void => pushOut(tree.put(value)),
+
+    /** It is stored: from now on a session that was away gets it. */
+    isStored({ topic, qos, position, queue }: RetainedValue): void {
+      if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
+    },
+
+    forget(value: RetainedValue): void {
+      tree.remove(value)
+      returnable.removeLatest(value.topic, value.position)
+    },
+
+    /** Whether the journal must keep the message at this position. */
+    names(topic: string, position: number): boolean {
+      const isNamed = (value: RetainedValue) => value.topic === topic && value.position === position
+      return [...of(topic)].some(isNamed) || [...replaced.values()].flat().some(isNamed)
+    },
+
+    /** What the store may still have of those that were pushed out. */
+    pushedOut: (): readonly Place[] => [...pushedOut],
+    /** The store has the first of them no more. */
+    cleared(count: number): void {
+      pushedOut = pushedOut.slice(count)
+    },
+  }
+
+  function of(topic: string): Iterable<RetainedValue> {
+    return tree.at(topic)?.values() ?? []
+  }
+
+  /** Keeps the number and the bytes of the values of a topic within their bounds: the oldest go. */
+  function pushOut(slots: Map<string, RetainedValue>): void {
+    let bytes = 0
+    for (const { payload } of slots.values()) bytes += payload.length
+    for (const oldest of slots.values()) {
+      if (slots.size <= maxSlots && (bytes <= maxSlotBytes || slots.size === 1)) return
+      bytes -= oldest.payload.length
+      slots.delete(oldest.slot)
+      pushedOut.push({ topic: oldest.topic, slot: oldest.slot, time: oldest.time })
+    }
+  }
+}
+
+/** The newest of some values, in the order of their positions, that is valid. */
+export function newestOf(values: Iterable<RetainedValue>, now: number): RetainedValue | undefined {
+  let newest: RetainedValue | undefined
+  for (const value of values) {
+    const valid = value.expires === undefined || value.expires > now
+    if (valid && !(newest && keepsStored(newest.time, orderAt(value.time, now)))) newest = value
+  }
+  return newest
+}
+
+export function orderAt(time: number, now: number): Order {
+  return { time, horizon: now + farFutureMs }
+}
+
+/** A level of the topics that hold values. */
+interface Node<Value> {
+  children: Map<string, Node<Value>>
+  /** In the order of positions, which decides between equal times. */
+  slots: Map<string, Value>
+  topic: string
+}
+
+/** Values by topic and slot, found by topic or by a filter. */
+function createTopicTree<Value extends { topic: string; slot: string; position: number }>() {
+  const root = createNode<Value>()
+  /** The nodes that hold values. */
+  const byTopic = new Map<string, Node<Value>>()
+
+  return {
+    /** By their slots, in the order of positions. */
+    at: (topic: string): ReadonlyMap<string, Value> | undefined => byTopic.get(topic)?.slots,
+
+    values: (): Iterable<Value> => values(root),
+
+    /** The topics that hold a value and match `filter`. */
+    topics(filter: string): string[] {
+      const topics: string[] = []
+      collect(root, filter.split('/'), 0, topics)
+      return topics
+    },
+
+    /** Returns all values of its topic. */
+    put(value: Value): Map<string, Value> {
+      const node = byTopic.get(value.topic) ?? addNode(value.topic)
+      node.slots.delete(value.slot)
+      const last = [...node.slots.values()].at(-1)
+      node.slots.set(value.slot, value)
+      if (last && value.position < last.position) node.slots = inOrderOfPosition(node.slots)
+      return node.slots
+    },
+
+    remove({ topic, slot }: Value): void {
+      const path: [Node<Value>, string][] = []
+      let node: Node<Value> | undefined = root
+      for (const level of topic.split('/')) {
+        if (!node) return
+        path.push([node, level])
+        node = node.children.get(level)
+      }
+      node?.slots.delete(slot)
+      if (node?.slots.size === 0) byTopic.delete(topic)
+      for (const [parent, level] of path.reverse()) {
+        const child = parent.children.get(level)
+        if (child && child.slots.size === 0 && child.children.size === 0) parent.children.delete(level)
+      }
+    },
+  }
+
+  function addNode(topic: string): Node<Value> {
+    let node = root
+    for (const level of topic.split('/')) {
+      let child = node.children.get(level)
+      if (!child) {
+        child = createNode()
+        node.children.set(level, child)
+      }
+      node = child
+    }
+    node.topic = topic
+    byTopic.set(topic, node)
+    return node
+  }
+}
+
+function createNode<Value>(): Node<Value> {
+  return { children: new Map(), slots: new Map(), topic: '' }
+}
+
+function inOrderOfPosition<Value extends { position: number }>(
+  slots: ReadonlyMap<string, Value>,
+): Map<string, Value> {
+  return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
+}
+
+/** All values at a node and below. */
+function* values<Value>(node: Node<Value>): Generator<Value> {
+  yield* node.slots.values()
+  for (const child of node.children.values()) yield* values(child)
+}
+
+/** Adds the topics that hold a value and match a filter, from the level `depth` of the filter on. */
+function collect<Value>(node: Node<Value>, levels: string[], depth: number, topics: string[]): void {
+  const level = levels[depth]
+  if (level === '#') {
+    for (const below of nodesBelow(node, depth)) if (below.slots.size > 0) topics.push(below.topic)
+  } else if (level === '+') {
+    for (const [name, child] of node.children) {
+      if (depth > 0 || !name.startsWith('$')) collect(child, levels, depth + 1, topics)
+    }
+  } else if (level !== undefined) {
+    const child = node.children.get(level)
+    if (child) collect(child, levels, depth + 1, topics)
+  } else if (node.slots.size > 0) {
+    topics.push(node.topic)
+  }
+}
+
+/** The node itself (`a/#` matches `a`, §4.7.1.2) and everything below; `#` alone spares `$…` [MQTT-4.7.2-1]. */
+function* nodesBelow<Value>(node: Node<Value>, depth: number): Generator<Node<Value>> {
+  yield node
+  for (const [name, child] of node.children) {
+    if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
+  }
+}
