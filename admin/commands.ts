@@ -1,8 +1,8 @@
-import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { type EventClass, isEventClass } from '../event/kind.ts'
-import { accepted, carriedOut, optionalNumber, text, texts, unknown } from './arguments.ts'
+import { carriedOut, text, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
+import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
 import { createEventCommands, type EventCommandParts } from './event-commands.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
@@ -13,11 +13,11 @@ type Awaitable<T> = T | Promise<T>
 
 /** The parts of a node that commands ask and change. */
 export interface CommandParts
-  extends HttpsCommandParts,
+  extends CredentialCommandParts,
+    HttpsCommandParts,
     QueueCommandParts,
     SubscriptionCommandParts,
     EventCommandParts {
-  credentials: Credentials
   audit: Audit
   status(): Awaitable<unknown>
   feed: SubscriptionCommandParts['feed'] & {
@@ -31,14 +31,12 @@ export interface CommandParts
     exists(clientId: string): boolean
     disconnect(clientId: string): Awaitable<boolean | { error: string }>
   }
-  sessions: {
+  sessions: CredentialCommandParts['sessions'] & {
     list(): Awaitable<unknown>
     exists(clientId: string): boolean
     /** With what its client would get now; undefined: there is none. */
     show(clientId: string): Awaitable<unknown>
     drop(clientId: string): Awaitable<boolean | { error: string }>
-    /** How many a credential has that outlive their connections. */
-    persistentOf(username: string): number
   }
   retained: {
     list(filter: string): Awaitable<unknown[]>
@@ -63,53 +61,12 @@ const catchUpMs = 1_200
 
 /** Everything the admin socket can be asked (design.md §4). Every change is written to the audit log. */
 export function createCommands(parts: CommandParts): Commands {
-  const { credentials, audit, feed, clients, sessions, retained } = parts
+  const { audit, feed, retained } = parts
 
   const commands: Commands = {
     status: async () => parts.status(),
     config: async () => parts.config(),
     audit: async () => audit.list(),
-
-    'credentials.add': async (args, who) => {
-      const request = {
-        role: text(args, 'role'),
-        label: text(args, 'label'),
-        institutions: texts(args, 'institutions'),
-        classes: texts(args, 'classes'),
-        filters: texts(args, 'filters'),
-      }
-      const issued = await audit.change(who, 'credentials.add', async (first) => {
-        return accepted(
-          await credentials.add(request, ({ username, role, institutions, filters, classes }) =>
-            first(username, { role, institutions, filters, classes }),
-          ),
-        )
-      })
-      return shownOnce(issued)
-    },
-    'credentials.list': async () => credentials.list().map(withSessions),
-    'credentials.show': async (args) => withSessions(existing(text(args, 'username'))),
-    'credentials.rotate': async (args, who) => {
-      const { username } = existing(text(args, 'username'))
-      const seconds = optionalNumber(args, 'revokeAfter')
-      const options = seconds === undefined ? {} : { revokeAfterMs: seconds * 1000 }
-      const rotated = await audit.change(who, 'credentials.rotate', async (first) => {
-        return accepted(
-          await credentials.rotate(username, options, (next, revokeAt) =>
-            first(username, { replacedBy: next.username, revokeAt: revokeAt ?? null }),
-          ),
-        )
-      })
-      return { ...shownOnce(rotated), replaces: rotated.replaces, revokeAt: rotated.revokeAt ?? null }
-    },
-    'credentials.revoke': async (args, who) => {
-      const { username } = existing(text(args, 'username'))
-      await audit.change(who, 'credentials.revoke', async (first) => {
-        await first(username, null)
-        if (!(await credentials.revoke(username))) throw unknown('credential', username)
-      })
-      return { username, revoked: true }
-    },
 
     'feed.status': async () => feed.status(),
     'feed.refresh': async (args, who) => {
@@ -133,6 +90,67 @@ export function createCommands(parts: CommandParts): Commands {
       return found
     },
 
+    'retained.list': async (args) => retained.list(args.filter === undefined ? '#' : text(args, 'filter')),
+    'retained.clear': async (args, who) => {
+      const topic = text(args, 'topic')
+      if (!retained.exists(topic)) throw unknown('retained message on', topic)
+      await audit.change(who, 'retained.clear', async (first) => {
+        await first(topic, null)
+        if (!(await retained.clear(topic))) throw unknown('retained message on', topic)
+      })
+      return { topic, cleared: true }
+    },
+
+    'store.accept': async (_args, who) => {
+      const replaced = parts.store.replaced()
+      if (!replaced) throw refusal('the store was not replaced: there is nothing to accept')
+      const { at, movedTo } = replaced
+      await audit.change(who, 'store.accept', async (first) => {
+        await first(movedTo, { at })
+        await parts.store.accept()
+      })
+      return { accepted: true, at, movedTo }
+    },
+
+    ...createCredentialCommands(parts),
+    ...sessionCommands(parts),
+    ...createHttpsCommands(parts),
+    ...createQueueCommands(parts),
+    ...createSubscriptionCommands(parts),
+    ...createEventCommands(parts),
+
+    check: async (args) => {
+      const institution = text(args, 'institution')
+      const cls = args.class === undefined ? undefined : text(args, 'class')
+      const wrong = checkInstitution(institution) ?? (cls === undefined ? undefined : checkClass(cls))
+      if (wrong !== undefined) throw refusal(wrong)
+      const payload = Buffer.from(text(args, 'payload'), 'base64')
+      return parts.check({ payload, institution, ...(cls !== undefined && isEventClass(cls) ? { cls } : {}) })
+    },
+  }
+  return Object.fromEntries(
+    Object.entries(commands).map(([name, command]) => [
+      name,
+      aboutItself.has(name) ? command : caughtUp(command),
+    ]),
+  )
+
+  /** What was done with one node is there for the next command to another. Without the store it is not known. */
+  function caughtUp(command: Commands[string]): Commands[string] {
+    return async (args, who) => {
+      const problem = await whyNotCaughtUp(parts.catchUp)
+      if (problem !== undefined) {
+        throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
+      }
+      return command(args, who)
+    }
+  }
+}
+
+/** Connected clients, and the sessions that outlive their connections. */
+function sessionCommands(parts: CommandParts): Commands {
+  const { clients, sessions, audit } = parts
+  return {
     'clients.list': async () => clients.list(),
     'clients.disconnect': async (args, who) => {
       const clientId = text(args, 'clientId')
@@ -160,87 +178,17 @@ export function createCommands(parts: CommandParts): Commands {
       })
       return { clientId, dropped: true }
     },
-
-    'retained.list': async (args) => retained.list(args.filter === undefined ? '#' : text(args, 'filter')),
-    'retained.clear': async (args, who) => {
-      const topic = text(args, 'topic')
-      if (!retained.exists(topic)) throw unknown('retained message on', topic)
-      await audit.change(who, 'retained.clear', async (first) => {
-        await first(topic, null)
-        if (!(await retained.clear(topic))) throw unknown('retained message on', topic)
-      })
-      return { topic, cleared: true }
-    },
-
-    'store.accept': async (_args, who) => {
-      const replaced = parts.store.replaced()
-      if (!replaced) throw refusal('the store was not replaced: there is nothing to accept')
-      const { at, movedTo } = replaced
-      await audit.change(who, 'store.accept', async (first) => {
-        await first(movedTo, { at })
-        await parts.store.accept()
-      })
-      return { accepted: true, at, movedTo }
-    },
-
-    ...createHttpsCommands(parts),
-    ...createQueueCommands(parts),
-    ...createSubscriptionCommands(parts),
-    ...createEventCommands(parts),
-
-    check: async (args) => {
-      const institution = text(args, 'institution')
-      const cls = args.class === undefined ? undefined : text(args, 'class')
-      const wrong = checkInstitution(institution) ?? (cls === undefined ? undefined : checkClass(cls))
-      if (wrong !== undefined) throw refusal(wrong)
-      const payload = Buffer.from(text(args, 'payload'), 'base64')
-      return parts.check({ payload, institution, ...(cls !== undefined && isEventClass(cls) ? { cls } : {}) })
-    },
-  }
-  return Object.fromEntries(
-    Object.entries(commands).map(([name, command]) => [
-      name,
-      aboutItself.has(name) ? command : caughtUp(command),
-    ]),
-  )
-
-  /** What was done with one node is there for the next command to another. Without the store it is not known. */
-  function caughtUp(command: Commands[string]): Commands[string] {
-    return async (args, who) => {
-      const problem = await whyNotCaughtUp()
-      if (problem !== undefined) {
-        throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
-      }
-      return command(args, who)
-    }
-  }
-
-  function withSessions(credential: Credential): Credential & { sessions: number } {
-    return { ...credential, sessions: sessions.persistentOf(credential.username) }
-  }
-
-  async function whyNotCaughtUp(): Promise<string | undefined> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<string>((resolve) => {
-      timer = setTimeout(resolve, catchUpMs, `no answer within ${catchUpMs} ms`)
-    })
-    try {
-      return await Promise.race([parts.catchUp().then(() => undefined, reasonOf), late])
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  function existing(username: string): Credential {
-    const credential = credentials.get(username)
-    if (credential === undefined) throw unknown('credential', username)
-    return credential
   }
 }
 
-/** The answer that carries the password, this once (design.md §4). */
-function shownOnce({ credential, password, warning }: IssuedCredential) {
-  const { username, role, institutions, filters, classes, createdAt } = credential
-  const answer = { username, password, role, institutions, filters, classes, createdAt }
-  return warning === undefined ? answer : { ...answer, warning }
+async function whyNotCaughtUp(catchUp: CommandParts['catchUp']): Promise<string | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(resolve, catchUpMs, `no answer within ${catchUpMs} ms`)
+  })
+  try {
+    return await Promise.race([catchUp().then(() => undefined, reasonOf), late])
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -1,0 +1,76 @@
+import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
+import { accepted, optionalNumber, text, texts, unknown } from './arguments.ts'
+import type { Audit } from './audit.ts'
+import type { Commands } from './socket.ts'
+
+export interface CredentialCommandParts {
+  credentials: Credentials
+  sessions: {
+    /** How many a credential has that outlive their connections. */
+    persistentOf(username: string): number
+  }
+}
+
+/** The MQTT credentials (design.md §5). */
+export function createCredentialCommands(parts: CredentialCommandParts & { audit: Audit }): Commands {
+  const { credentials, sessions, audit } = parts
+  return {
+    'credentials.add': async (args, who) => {
+      const request = {
+        role: text(args, 'role'),
+        label: text(args, 'label'),
+        institutions: texts(args, 'institutions'),
+        classes: texts(args, 'classes'),
+        filters: texts(args, 'filters'),
+      }
+      const issued = await audit.change(who, 'credentials.add', async (first) => {
+        return accepted(
+          await credentials.add(request, ({ username, role, institutions, filters, classes }) =>
+            first(username, { role, institutions, filters, classes }),
+          ),
+        )
+      })
+      return shownOnce(issued)
+    },
+    'credentials.list': async () => credentials.list().map(withSessions),
+    'credentials.show': async (args) => withSessions(existing(text(args, 'username'))),
+    'credentials.rotate': async (args, who) => {
+      const { username } = existing(text(args, 'username'))
+      const seconds = optionalNumber(args, 'revokeAfter')
+      const options = seconds === undefined ? {} : { revokeAfterMs: seconds * 1000 }
+      const rotated = await audit.change(who, 'credentials.rotate', async (first) => {
+        return accepted(
+          await credentials.rotate(username, options, (next, revokeAt) =>
+            first(username, { replacedBy: next.username, revokeAt: revokeAt ?? null }),
+          ),
+        )
+      })
+      return { ...shownOnce(rotated), replaces: rotated.replaces, revokeAt: rotated.revokeAt ?? null }
+    },
+    'credentials.revoke': async (args, who) => {
+      const { username } = existing(text(args, 'username'))
+      await audit.change(who, 'credentials.revoke', async (first) => {
+        await first(username, null)
+        if (!(await credentials.revoke(username))) throw unknown('credential', username)
+      })
+      return { username, revoked: true }
+    },
+  }
+
+  function withSessions(credential: Credential): Credential & { sessions: number } {
+    return { ...credential, sessions: sessions.persistentOf(credential.username) }
+  }
+
+  function existing(username: string): Credential {
+    const credential = credentials.get(username)
+    if (credential === undefined) throw unknown('credential', username)
+    return credential
+  }
+}
+
+/** The answer that carries the password, this once (design.md §4). */
+function shownOnce({ credential, password, warning }: IssuedCredential) {
+  const { username, role, institutions, filters, classes, createdAt } = credential
+  const answer = { username, password, role, institutions, filters, classes, createdAt }
+  return warning === undefined ? answer : { ...answer, warning }
+}
