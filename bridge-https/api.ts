@@ -98,17 +98,18 @@ export function serveRoutes(
       async onRequest(request, reply) {
         matched.set(request, route)
         const refused =
-          retired(reply) ??
+          (track && retired(lifecycle.of(track), reply)) ??
           (await authenticate(request)) ??
-          unknownParameters(request) ??
+          unknownParameters(route.query, request.query) ??
           (route.body && compressed(request))
         return refused && send(reply, refused)
       },
 
       async handler(request, reply) {
-        const received = route.body ? bodyOf(request) : { value: undefined }
+        const received = route.body ? bodyOf(request, checkBody) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
-        if (route.body && (await isRevoked(request)))
+        // The body may come long after the header: its user may have been removed meanwhile.
+        if (route.body && users.has(request) && !(await tokens.userOf(bearerOf(request) ?? '')))
           return send(reply, refuse(403, [httpsError('authorization.invalid')]))
         const call: Call = {
           params: { ...Object(request.params) },
@@ -119,72 +120,71 @@ export function serveRoutes(
           started: performance.now(),
           count,
         }
-        return send(reply, await answer(call, users.get(request)))
+        return send(reply, await answer(route, call, users.get(request)))
       },
     })
 
-    /** Before anything else is asked (design.md §9). */
-    function retired(reply: FastifyReply): Answer | undefined {
-      if (!track) return undefined
-      const status = lifecycle.of(track)
-      reply.headers(lifecycleHeaders(status))
-      return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
-    }
-
     async function authenticate(request: FastifyRequest): Promise<Answer | undefined> {
-      if (!needsToken(route)) return undefined
-      const token = bearerOf(request.headers.authorization)
-      if (token === undefined) return refuse(401, [httpsError('authorization.missing')])
-      if (route.permission === undefined) {
-        if (!(await route.admits?.(token))) return refuse(403, [httpsError('authorization.invalid')])
-        count()
-        return undefined
-      }
-      const user = await tokens.userOf(token)
-      if (!user) return refuse(403, [httpsError('authorization.invalid')])
-      users.set(request, user)
-      count()
-      if (user.permissions.includes(route.permission)) return undefined
-      return refuse(403, [httpsError('authorization.permission', route.permission)])
-    }
-
-    /** A parameter that is misspelled would be ignored, and do harm: with `dryrun=true` an event goes on the air. */
-    function unknownParameters({ query }: FastifyRequest): Answer | undefined {
-      const { query: known } = route
-      if (!known) return undefined
-      const unknown = Object.keys(Object(query)).filter((name) => !Object.hasOwn(known, name))
-      if (unknown.length === 0) return undefined
-      const detail = `expected ${Object.keys(known).join(', ')}`
-      const items = unknown.slice(0, maxNamedParameters)
-      return refuse(
-        400,
-        items.map((name) =>
-          errorItem('additionalProperties.openapi.validation', pathOf('query', name), detail),
-        ),
-      )
-    }
-
-    /** The body may come long after the header: its user may have been removed meanwhile. */
-    async function isRevoked(request: FastifyRequest): Promise<boolean> {
-      const token = users.has(request) ? bearerOf(request.headers.authorization) : undefined
-      return token !== undefined && (await tokens.userOf(token)) === undefined
-    }
-
-    function bodyOf(request: FastifyRequest): { value: unknown } | { refused: Answer } {
-      const payload = request.body as Payload | undefined
-      if (payload === undefined) return { refused: refuse(400, [httpsError('request.type')]) }
-      if ('refused' in payload) return payload
-      if (!checkBody) return { value: payload.bytes }
-      const checked = checkBody(payload.bytes)
-      return 'errors' in checked ? { refused: refuse(400, checked.errors) } : checked
-    }
-
-    async function answer(call: Call, user: User | undefined): Promise<Answer> {
-      if (route.permission === undefined) return route.handle(call)
-      if (!user) throw new Error('a guarded route was reached without a user')
-      return route.handle(call, user)
+      const { user, isCounted, refused } = await opened(route, tokens, bearerOf(request))
+      if (user) users.set(request, user)
+      if (isCounted) count()
+      return refused
     }
   }
+}
+
+/** Whether the bearer token of a request opens a route, and whose it is. `isCounted`: it is a valid one. */
+async function opened(
+  route: Route,
+  tokens: Tokens,
+  token: string | undefined,
+): Promise<{ refused?: Answer; user?: User; isCounted?: boolean }> {
+  if (!needsToken(route)) return {}
+  if (token === undefined) return { refused: refuse(401, [httpsError('authorization.missing')]) }
+  const invalid = { refused: refuse(403, [httpsError('authorization.invalid')]) }
+  if (route.permission === undefined) return (await route.admits?.(token)) ? { isCounted: true } : invalid
+  const user = await tokens.userOf(token)
+  if (!user) return invalid
+  if (user.permissions.includes(route.permission)) return { user, isCounted: true }
+  const refused = refuse(403, [httpsError('authorization.permission', route.permission)])
+  return { user, isCounted: true, refused }
+}
+
+/** Asked before anything else (design.md §9). */
+function retired(status: TrackStatus, reply: FastifyReply): Answer | undefined {
+  reply.headers(lifecycleHeaders(status))
+  return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
+}
+
+/** A parameter that is misspelled would be ignored, and do harm: with `dryrun=true` an event goes on the air. */
+function unknownParameters(known: Route['query'], query: unknown): Answer | undefined {
+  if (!known) return undefined
+  const unknown = Object.keys(Object(query)).filter((name) => !Object.hasOwn(known, name))
+  if (unknown.length === 0) return undefined
+  const detail = `expected ${Object.keys(known).join(', ')}`
+  const items = unknown.slice(0, maxNamedParameters)
+  return refuse(
+    400,
+    items.map((name) => errorItem('additionalProperties.openapi.validation', pathOf('query', name), detail)),
+  )
+}
+
+function bodyOf(
+  request: FastifyRequest,
+  check: ReturnType<typeof compileBody> | undefined,
+): { value: unknown } | { refused: Answer } {
+  const payload = request.body as Payload | undefined
+  if (payload === undefined) return { refused: refuse(400, [httpsError('request.type')]) }
+  if ('refused' in payload) return payload
+  if (!check) return { value: payload.bytes }
+  const checked = check(payload.bytes)
+  return 'errors' in checked ? { refused: refuse(400, checked.errors) } : checked
+}
+
+async function answer(route: Route, call: Call, user: User | undefined): Promise<Answer> {
+  if (route.permission === undefined) return route.handle(call)
+  if (!user) throw new Error('a guarded route was reached without a user')
+  return route.handle(call, user)
 }
 
 /** Sends an answer; texts and bytes as they are, everything else as JSON. */
@@ -213,8 +213,8 @@ function goneMessage({ link }: TrackStatus): string {
 }
 
 /** RFC 6750 §2.1; undefined for every other kind of authorization. */
-function bearerOf(header: string | undefined): string | undefined {
-  return /^bearer +([^\s]+) *$/i.exec(header ?? '')?.[1]
+function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return /^bearer +([^\s]+) *$/i.exec(headers.authorization ?? '')?.[1]
 }
 
 function compressed({ headers }: FastifyRequest): Answer | undefined {

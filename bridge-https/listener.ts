@@ -8,6 +8,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import Fastify, {
   type FastifyBaseLogger,
+  type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
   LogController,
@@ -146,14 +147,7 @@ export async function listenHttps(parts: {
     reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
   })
-  // The document is ours, and answered before the plugin would make a text of its own for every request.
-  await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    theme: { title: 'API of the now-playing hub' },
-    uiConfig: { validatorUrl: null },
-    uiHooks: { onRequest: answerDocument },
-  })
+  await serveDescription(app, openapi)
   serveRoutes(app, routes, { lifecycle, tokens, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
   const address = server.address()
@@ -176,6 +170,32 @@ export async function listenHttps(parts: {
     },
   }
 
+  /** What Node could not read as a request. */
+  function refuseBroken({ code: reason = '' }: NodeJS.ErrnoException, socket: Socket): void {
+    const status = statusOfBroken(reason)
+    const errors = status === 400 ? { errors: [httpsError('request.form')] } : {}
+    if (status) answerRaw(socket, status, { remoteAddress: guard.addressOf(socket), reason, ...errors })
+    else socket.destroy()
+  }
+}
+
+function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
+  if (reason === 'HPE_HEADER_OVERFLOW') return 431
+  if (reason === 'ERR_HTTP_REQUEST_TIMEOUT') return 408
+  return reason.startsWith('HPE_') ? 400 : undefined
+}
+
+/** The page of the API description. */
+async function serveDescription(app: FastifyInstance<Server>, openapi: () => string): Promise<void> {
+  // The document is ours, and answered before the plugin would make a text of its own for every request.
+  await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    theme: { title: 'API of the now-playing hub' },
+    uiConfig: { validatorUrl: null },
+    uiHooks: { onRequest: answerDocument },
+  })
+
   async function answerDocument(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -183,16 +203,6 @@ export async function listenHttps(parts: {
     const { url } = request.routeOptions
     if (url === '/docs/json') return send(reply, jsonText(openapi()))
     return url === '/docs/yaml' ? send(reply, refuse(404)) : undefined
-  }
-
-  /** What Node could not read as a request. */
-  function refuseBroken({ code: reason = '' }: NodeJS.ErrnoException, socket: Socket): void {
-    const about = { remoteAddress: guard.addressOf(socket), reason }
-    if (reason === 'HPE_HEADER_OVERFLOW') answerRaw(socket, 431, about)
-    else if (reason === 'ERR_HTTP_REQUEST_TIMEOUT') answerRaw(socket, 408, about)
-    else if (reason.startsWith('HPE_'))
-      answerRaw(socket, 400, { ...about, errors: [httpsError('request.form')] })
-    else socket.destroy()
   }
 }
 

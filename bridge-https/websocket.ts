@@ -141,14 +141,15 @@ export function createWebSocketDoor(parts: {
     warnOfRefused(`${reason} ${remoteAddress}`, { remoteAddress, reason })
     return 503
   }
+}
 
-  function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
-    // What offers another upgrade to a route that is there must not be told that it is not.
-    if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
-    if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
-    const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
-    return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
-  }
+/** Why a request is no upgrade to MQTT. */
+function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
+  // What offers another upgrade to a route that is there must not be told that it is not.
+  if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
+  if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
+  const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
+  return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
 }
 
 /** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */

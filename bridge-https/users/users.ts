@@ -63,14 +63,7 @@ export async function createUsers(parts: {
       if ('error' in checked) return checked
       return inOrder(async (held) => {
         if (idByEmail.has(checked.email)) return { error: `there is already a user ${checked.email}` }
-        const user: StoredUser = {
-          ...checked,
-          userId: randomUUID(),
-          emailVerified: false,
-          createdAt: new Date(clock()).toISOString(),
-          generation: 0,
-          resets: [],
-        }
+        const user = newUser(checked, clock())
         await first?.(shown(user))
         const reset = await storeReset(user, 'operator', held)
         idByEmail.set(user.email, user.userId)
@@ -106,20 +99,13 @@ export async function createUsers(parts: {
     async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
       // Looked up before the expensive part, and again when it is our turn: a token works once.
-      if (!byReset(hash)) return undefined
+      if (!byReset(collection.values(), hash, clock())) return undefined
       const passwordHash = await passwords.hash(password, asker)
       return inOrder(async (held) => {
-        const found = byReset(hash)
+        const found = byReset(collection.values(), hash, clock())
         if (!found) return undefined
-        const { stored, channel } = found
-        const changed: StoredUser = {
-          ...stored,
-          passwordHash,
-          resets: [],
-          generation: stored.generation + 1,
-          emailVerified: stored.emailVerified || channel === 'mail',
-        }
-        await collection.put(stored.userId, changed, held)
+        const changed = withPassword(found, passwordHash)
+        await collection.put(changed.userId, changed, held)
         return known(changed)
       })
     },
@@ -153,24 +139,61 @@ export async function createUsers(parts: {
     channel: ResetChannel,
     held: readonly Change[],
   ): Promise<ResetToken> {
-    const token = randomBytes(32).toString('base64url')
-    const expiresAt = new Date(clock() + resetLifetimeMs[channel]).toISOString()
-    const others = user.resets.filter((reset) => reset.channel !== channel)
-    const resets = [...others, { channel, hash: digest(token), expiresAt }]
-    await collection.put(user.userId, { ...user, resets }, held)
+    const { changed, token, expiresAt } = withReset(user, channel, clock())
+    await collection.put(user.userId, changed, held)
     return { user: shown(user), token, expiresAt }
   }
 
   function byEmail(email: string): StoredUser | undefined {
     return collection.get(idByEmail.get(normalEmail(email)) ?? '')
   }
+}
 
-  function byReset(hash: string): { stored: StoredUser; channel: ResetChannel } | undefined {
-    for (const stored of collection.values()) {
-      const reset = stored.resets.find((one) => one.hash === hash)
-      if (reset && Date.parse(reset.expiresAt) > clock()) return { stored, channel: reset.channel }
-    }
-    return undefined
+function newUser(request: Pick<User, 'email' | 'institutionId' | 'permissions'>, now: number): StoredUser {
+  return {
+    ...request,
+    userId: randomUUID(),
+    emailVerified: false,
+    createdAt: new Date(now).toISOString(),
+    generation: 0,
+    resets: [],
+  }
+}
+
+/** With a token to choose a password, in place of the one that went the same way. */
+function withReset(
+  user: StoredUser,
+  channel: ResetChannel,
+  now: number,
+): { changed: StoredUser; token: string; expiresAt: string } {
+  const token = randomBytes(32).toString('base64url')
+  const expiresAt = new Date(now + resetLifetimeMs[channel]).toISOString()
+  const others = user.resets.filter((reset) => reset.channel !== channel)
+  const resets = [...others, { channel, hash: digest(token), expiresAt }]
+  return { changed: { ...user, resets }, token, expiresAt }
+}
+
+interface FoundReset {
+  stored: StoredUser
+  channel: ResetChannel
+}
+
+function byReset(users: Iterable<StoredUser>, hash: string, now: number): FoundReset | undefined {
+  for (const stored of users) {
+    const reset = stored.resets.find((one) => one.hash === hash)
+    if (reset && Date.parse(reset.expiresAt) > now) return { stored, channel: reset.channel }
+  }
+  return undefined
+}
+
+/** Every token of the user is void then. */
+function withPassword({ stored, channel }: FoundReset, passwordHash: string): StoredUser {
+  return {
+    ...stored,
+    passwordHash,
+    resets: [],
+    generation: stored.generation + 1,
+    emailVerified: stored.emailVerified || channel === 'mail',
   }
 }
 
