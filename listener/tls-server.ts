@@ -62,7 +62,6 @@ export function guardServer(
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)
   const warnOfRefused = createRareWarning(log, 'connection refused')
-  const handshakeTurns = createTurns(1, turnsPerHandshake)
 
   const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
   server.on('tlsClientError', failed)
@@ -76,9 +75,7 @@ export function guardServer(
     })
   })
 
-  // The server's own listener starts the handshake. It gets the socket after us.
-  const handshakes = server.listeners('connection')
-  server.removeAllListeners('connection')
+  const startHandshake = createHandshakes(server, turnsPerHandshake)
   server.on('connection', (socket: Socket) => {
     socket.on('error', () => socket.destroy())
     admit(socket).catch((error: unknown) => {
@@ -128,14 +125,7 @@ export function guardServer(
     } catch (error) {
       return failed(error instanceof Error ? error : new Error(String(error)), socket)
     }
-    const { address: asker } = originOf(address)
-    const isOver = () => socket.destroyed
-    if (handshakeTurns.enter(() => begin(socket), { asker, isOver })) begin(socket)
-  }
-
-  function begin(socket: Socket): void {
-    if (socket.destroyed) return
-    for (const handshake of handshakes) handshake.call(server, socket)
+    startHandshake(socket, originOf(address).address)
   }
 
   function failed(error: Error, socket: Socket): void {
@@ -163,6 +153,21 @@ export function guardServer(
 
   function addressOf(socket: Peer): string {
     return clients.get(endsOf(socket))?.address ?? socket.remoteAddress ?? 'unknown'
+  }
+}
+
+/** Handshakes begin in turns, in which the askers take turns. The server's own listener does it, behind ours. */
+function createHandshakes(server: Server, turnsPerHandshake: number) {
+  const listeners = server.listeners('connection')
+  server.removeAllListeners('connection')
+  const turns = createTurns(1, turnsPerHandshake)
+  const begin = (socket: Socket) => {
+    if (socket.destroyed) return
+    for (const listener of listeners) listener.call(server, socket)
+  }
+  return (socket: Socket, asker: string): void => {
+    const isOver = () => socket.destroyed
+    if (turns.enter(() => begin(socket), { asker, isOver })) begin(socket)
   }
 }
 
