@@ -4,27 +4,25 @@ import { join, resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import { createAudit } from './admin/audit.ts'
-import { createCommands } from './admin/commands.ts'
+import { brokerParts, createCommands } from './admin/commands.ts'
 import { createKnownEvents } from './admin/known-events.ts'
 import { startAdminSocket } from './admin/socket.ts'
 import { createHealth, createStatus, createStoreCheck } from './admin/status.ts'
+import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
 import { createContactMail } from './bridge-https/users/contact-mail.ts'
-import { createFamiliar } from './bridge-https/users/familiar.ts'
 import { createLogIn } from './bridge-https/users/log-in.ts'
 import { createPasswords, type Passwords } from './bridge-https/users/passwords.ts'
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
-import { createTokens, lifetimes } from './bridge-https/users/tokens.ts'
-import { createUsers } from './bridge-https/users/users.ts'
 import { createBroker } from './broker/broker.ts'
 import { listenMqtt } from './broker/connection/listener.ts'
 import { createIngest } from './broker/ingest.ts'
 import { createTakeOver } from './broker/take-over.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
-import { createSigningKeys } from './certs/signing-keys.ts'
+import { brokerLimits } from './config/broker-limits.ts'
 import { type Config, isSampleFeed, maskedConfig, trialSettings } from './config/config.ts'
 import { expected, listening } from './config/expected.ts'
 import { version } from './config/version.ts'
@@ -66,15 +64,23 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   const open: Open = {}
   const close = () => closeAll(open, log)
   try {
-    return { ...(await assemble(open, config, log, options)), close }
+    const reached = { publicUrl: config.publicUrl ?? '', mqttPort: config.mqttPort }
+    const parts = await openParts(open, config, log, options, reached)
+    return { ...(await listen(open, parts, reached)), close }
   } catch (error) {
     await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
     throw error
   }
 }
 
-/** Notes in `open` what there is to close, at once: a later part may fail. */
-async function assemble(open: Open, config: Config, log: Log, options: HubOptions) {
+/** Where a node is reached. The ports are part of it, and known only when they are open. */
+interface Reached {
+  publicUrl: string
+  mqttPort: number
+}
+
+/** Opens all parts but the listeners. Notes in `open` what there is to close, at once: a later part may fail. */
+async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
   const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
   const nodeName = `${hostname()}:${process.pid}`
@@ -84,13 +90,7 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   )
   for (const problem of trialSettings(config))
     log.warn({ problem }, 'stage prod with a setting for trying out')
-  const tls = await certificatePaths(config, options.certsDir ?? resolve('certs'))
-  const certificates = await expected(
-    'HUB_TLS_CERT',
-    config.tlsCert,
-    'a certificate in PEM, and in HUB_TLS_KEY its key',
-    () => createCertificates({ certPath: tls.cert, keyPath: tls.key, log }),
-  )
+  const { certificates, caPath } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
   const opened = await openStore(config, nodeName, log, { onGap, takeOver: createTakeOver(formerWork) })
@@ -134,37 +134,15 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       isValid: ({ username }) => credentials.isValid(username),
       ...{ publishes, mayPublish, maySubscribe, mayReceive },
     },
-    limits: {
-      maxPacketBytes: config.maxPacket,
-      maxConnectBytes: config.maxConnectPacket,
-      connectTimeoutMs: config.connectTimeout * 1000,
-      maxClientIdBytes: config.maxClientId,
-      maxSubscriptions: config.maxSubscriptions,
-      maxTopicLevels: config.maxTopicLevels,
-      incomingWindow: config.incomingWindow,
-      outgoingBuffer: config.outgoingBuffer,
-      loginFailures: config.loginFailures,
-      publishRate: config.publishRate,
-      queueLimit: config.queueLimit,
-      history: config.history,
-      historyBytes: config.historyBytes,
-      sessionExpiryMs: config.sessionExpiry * 1000,
-      maxSessionsPerCredential: config.maxSessionsPerCredential,
-    },
+    limits: brokerLimits(config),
     clock,
     log,
     metrics,
   })
   open.broker = broker
-  // The port is part of it, and known only when it is open.
-  let publicUrl = config.publicUrl ?? ''
-  const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
-  const { passwords = createPasswords() } = options
-  const users = await createUsers({ store, passwords, clock, knownInstitution })
-  const familiar = await createFamiliar({ store, clock })
-  const tokens = createTokens({
-    ...{ keys, users, clock },
-    issuer: () => publicUrl,
+  const accounts = await openAccounts({
+    ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
+    publicUrl: () => reached.publicUrl,
     serviceAccount: config.serviceAccount,
   })
   const traffic = await createTraffic({
@@ -178,9 +156,9 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
     ...{ config, store, journal: broker.journal, nodes, calls, repetitions, version, clock, log, metrics },
-    tokenFor: createServiceTokens(tokens.issueService, () => keys.current().kid, clock),
+    tokenFor: createServiceTokens(accounts.tokens.issueService, () => accounts.keys.current().kid, clock),
     track: lifecycle.trackOf('push'),
-    tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => publicUrl }),
+    tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => reached.publicUrl }),
     sockets: socketsWithin(connections.outgoing),
   })
   open.deliveries = deliveries
@@ -201,17 +179,39 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await opened.join()
   await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
+  return {
+    ...{
+      config,
+      log,
+      clock,
+      nodeName,
+      metrics,
+      certificates,
+      opened,
+      checkStore,
+      feed,
+      audit,
+      credentials,
+      calls,
+    },
+    ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, caPath },
+  }
+}
 
-  let mqttPort = config.mqttPort
+/** Opens the listeners: what they ask is there. */
+async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, reached: Reached) {
+  const { config, log, metrics, certificates, opened, checkStore, feed, broker, deliveries } = parts
+  const { pipeline, topics, accounts, lifecycle } = parts
+  const { store, nodes, state: storeState } = opened
   const bounds = {
-    maxConnections: connections.incoming,
+    maxConnections: parts.connections.incoming,
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
   }
   const mqttBounds = createConnectionBounds(bounds)
   const httpsAt = { host: config.host, port: config.httpsPort }
   const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
-      ...{ certificates, pipeline, topics, users, tokens, keys, lifecycle, version, log, metrics },
+      ...{ certificates, pipeline, topics, ...accounts, lifecycle, version, log, metrics },
       ...httpsAt,
       history: broker.history,
       ...{ stage: config.stage, project: config.project },
@@ -221,51 +221,40 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
       // A browser that learned it for localhost would refuse every other server there.
       strictTransport: config.tlsCert !== undefined,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
-      publicUrl: () => publicUrl,
-      mqttPort: () => mqttPort,
+      publicUrl: () => reached.publicUrl,
+      mqttPort: () => reached.mqttPort,
       accept: broker.accept,
       ...{ maxPacketBytes: config.maxPacket, maxConnectBytes: config.maxConnectPacket },
       feed: feed.current,
-      logIn: createLogIn({ store, users, familiar, failures: config.loginFailures }),
-      resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => publicUrl }),
+      logIn: createLogIn({ store, ...accounts, failures: config.loginFailures }),
+      resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => reached.publicUrl }),
       subscriptions: deliveries.subscriptions,
       deliveries,
-      checkUrl: (url) => checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: publicUrl }),
+      checkUrl: (url) =>
+        checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: reached.publicUrl }),
       health: createHealth({ checkStore, state: storeState, feed }),
     }),
   )
   open.bridge = bridge
-  publicUrl ||= `https://localhost:${bridge.port}`
+  reached.publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
   const admin = await startAdminSocket({
     path: join(config.dataDir, 'admin.sock'),
     commands: createCommands({
-      credentials,
-      audit,
-      status: createStatus({ config, node: nodeName, checkStore, feed, metrics, certificates, broker }),
+      credentials: parts.credentials,
+      audit: parts.audit,
+      status: createStatus({ config, node: parts.nodeName, checkStore, feed, metrics, certificates, broker }),
       feed,
-      clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
-      sessions: {
-        list: broker.sessionList,
-        exists: broker.hasSession,
-        drop: broker.dropSession,
-        persistentOf: (username) => broker.known.persistentOf(username).size,
-        show: broker.session,
-      },
-      retained: {
-        list: broker.retainedList,
-        exists: (topic) => broker.retained.current(topic) !== undefined,
-        clear: broker.retained.clear,
-      },
+      ...brokerParts(broker),
       check: ({ payload, institution, cls }) =>
         pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
       config: () => maskedConfig(config),
-      ...{ users, keys, lifecycle },
-      resetUrl: (token) => resetUrl(publicUrl, token),
+      ...{ ...accounts, lifecycle },
+      resetUrl: (token) => resetUrl(reached.publicUrl, token),
       queues: deliveries,
       subscriptions: deliveries.subscriptions,
-      events: createKnownEvents({ broker, metrics, nodes, calls, feed, topics, deliveries }),
+      events: createKnownEvents({ broker, metrics, nodes, calls: parts.calls, feed, topics, deliveries }),
       store: storeState,
       catchUp: opened.catchUp,
     }),
@@ -285,14 +274,14 @@ async function assemble(open: Open, config: Config, log: Log, options: HubOption
     }),
   )
   open.mqtt = mqtt
-  mqttPort = mqtt.port
+  reached.mqttPort = mqtt.port
 
   return {
-    mqttPort,
+    mqttPort: mqtt.port,
     httpsPort: bridge.port,
     adminSocket: admin.path,
     /** The CA users are told to trust, PEM path; undefined where they trust it already. */
-    caPath: tls.ca,
+    caPath: parts.caPath,
     /** One livestream of the feed, for examples. */
     livestream: feed.current()?.sample,
   }
@@ -334,16 +323,26 @@ async function closeAll(open: Open, log: Log): Promise<void> {
 }
 
 /** The configured certificate, or a development one made on first start. */
-async function certificatePaths(
-  config: Config,
-  certsDir: string,
-): Promise<{ cert: string; key: string; ca: string | undefined }> {
+async function openCertificates(config: Config, certsDir: string, log: Log) {
   const { tlsCert, tlsKey, tlsCa } = config
   if (tlsCa !== undefined) {
     await expected('HUB_TLS_CA', tlsCa, 'a certificate in PEM', () => readFile(tlsCa))
   }
-  if (tlsCert !== undefined && tlsKey !== undefined) return { cert: tlsCert, key: tlsKey, ca: tlsCa }
-  return expected('HUB_TLS_CERT', tlsCert, `a certificate, or room for development ones in ${certsDir}`, () =>
-    ensureDevelopmentCertificates(certsDir, [config.host]),
+  const makeOwn = () => ensureDevelopmentCertificates(certsDir, [config.host])
+  const { cert, key, ca } =
+    tlsCert !== undefined && tlsKey !== undefined
+      ? { cert: tlsCert, key: tlsKey, ca: tlsCa }
+      : await expected(
+          'HUB_TLS_CERT',
+          tlsCert,
+          `a certificate, or room for development ones in ${certsDir}`,
+          makeOwn,
+        )
+  const certificates = await expected(
+    'HUB_TLS_CERT',
+    tlsCert,
+    'a certificate in PEM, and in HUB_TLS_KEY its key',
+    () => createCertificates({ certPath: cert, keyPath: key, log }),
   )
+  return { certificates, caPath: ca }
 }

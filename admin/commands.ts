@@ -1,4 +1,5 @@
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
+import type { Broker } from '../broker/broker.ts'
 import { type EventClass, isEventClass } from '../event/kind.ts'
 import { carriedOut, text, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
@@ -144,6 +145,25 @@ export function createCommands(parts: CommandParts): Commands {
       }
       return command(args, who)
     }
+  }
+}
+
+/** What commands ask and change of the broker. */
+export function brokerParts(broker: Broker): Pick<CommandParts, 'clients' | 'sessions' | 'retained'> {
+  return {
+    clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
+    sessions: {
+      list: broker.sessionList,
+      exists: broker.hasSession,
+      drop: broker.dropSession,
+      persistentOf: (username) => broker.known.persistentOf(username).size,
+      show: broker.session,
+    },
+    retained: {
+      list: broker.retainedList,
+      exists: (topic) => broker.retained.current(topic) !== undefined,
+      clear: broker.retained.clear,
+    },
   }
 }
 

@@ -1,0 +1,23 @@
+import { createSigningKeys } from '../certs/signing-keys.ts'
+import type { Store } from '../store/store.ts'
+import { createFamiliar } from './users/familiar.ts'
+import type { Passwords } from './users/passwords.ts'
+import { createTokens, lifetimes } from './users/tokens.ts'
+import { createUsers } from './users/users.ts'
+
+/** Who may use the HTTPS API: its users, their tokens and the keys of these, and where users logged in from. */
+export async function openAccounts(parts: {
+  store: Store
+  passwords: Passwords
+  clock: () => number
+  knownInstitution: (institutionId: string) => boolean
+  publicUrl: () => string
+  serviceAccount: Parameters<typeof createTokens>[0]['serviceAccount']
+}) {
+  const { store, clock, publicUrl, serviceAccount } = parts
+  const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
+  const users = await createUsers(parts)
+  const familiar = await createFamiliar({ store, clock })
+  const tokens = createTokens({ keys, users, clock, issuer: publicUrl, serviceAccount })
+  return { keys, users, familiar, tokens }
+}
