@@ -51,7 +51,7 @@ export function createReplays(parts: {
       const owed = await missing(name, messages)
       await first(owed.length)
       let repeated = 0
-      for await (const portion of inPortions(owed, copyOf)) {
+      for await (const portion of inPortions(owed, (message) => copyOf(journal, message))) {
         repeated += await inLock((held) => add(name, portion, held))
       }
       return repeated
@@ -97,7 +97,7 @@ export function createReplays(parts: {
     const items: { item: WorkItem; payload?: Buffer }[] = []
     for (const [message, copied] of portion) {
       const { position, at, messageId, details } = message
-      const payload = copied ?? (await copyOf(message))
+      const payload = copied ?? (await copyOf(journal, message))
       // Removed meanwhile.
       if (known.has(messageId) || (!payload && position < journal.floor())) continue
       const item = { ...newItem(messageId, details), acceptedAt: at }
@@ -130,13 +130,16 @@ export function createReplays(parts: {
     return found
   }
 
-  /** The payload of a message that the journal may let go of. */
-  async function copyOf({ position }: { position: number }): Promise<Buffer | undefined> {
-    return position < journal.floor() ? (await journal.get(position))?.payload : undefined
-  }
-
   function show(name: string, items: readonly { item: WorkItem }[]): void {
     for (const { item } of items) mirror.add(name, item)
     appended(name)
   }
+}
+
+/** The payload of a message that the journal may let go of. */
+async function copyOf(
+  journal: Pick<Journal, 'get' | 'floor'>,
+  { position }: { position: number },
+): Promise<Buffer | undefined> {
+  return position < journal.floor() ? (await journal.get(position))?.payload : undefined
 }
