@@ -47,8 +47,11 @@ export function createPipeline(parts: {
       const decision = decide(submission, feed(), clock())
       way.decided = performance.now()
       const settlement = (): Settled => {
-        const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
-        const completed = complete(decision, submission, arrival, repetition?.id ?? '')
+        const repetition =
+          decision.outcome === 'published'
+            ? repetitions(fingerprintOf(decision.kind.name, institutionId, submission.payload), nextEventId)
+            : undefined
+        const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
         const feedback = feedbackMessages([institutionId], completed.report, completed.source)
         const messages = [...completed.messages, ...feedback]
         return { ...completed, messages, repetition }
@@ -103,49 +106,8 @@ export function createPipeline(parts: {
   /** What `submit` would report and publish. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decide(submission, feed(), clock())
-    const { report, messages, source } = complete(decision, submission, arrival, '')
+    const { report, messages, source } = complete(work, decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
-  }
-
-  function recognise(
-    { kind }: Extract<Decision, { outcome: 'published' }>,
-    { institutionId, payload }: Submission,
-  ): Repetition {
-    return repetitions(fingerprintOf(kind.name, institutionId, payload), nextEventId)
-  }
-
-  /** The decision as its report and the messages for the radio tree. */
-  function complete(
-    decision: Decision,
-    { institutionId, payload: received }: Submission,
-    arrival: Arrival,
-    id: string,
-  ): Completed {
-    const details = { receivedAt: arrival.at, payload: received }
-    if (decision.outcome !== 'published') {
-      const { outcome, errors, value } = decision
-      const report = describeOutcome(outcome, value, { ...details, errors })
-      return { report, messages: [], source: { payload: received, value } }
-    }
-    const event = {
-      ...decision.event,
-      id,
-      services: decision.event.services.map((service, index) => {
-        const livestream = decision.livestreams[index]
-        return livestream ? { ...service, id: livestream.id } : service
-      }),
-    }
-    const livestreamIds = livestreamsOf(decision)
-    const payload = Buffer.from(JSON.stringify(event))
-    const warnings = work.warnings(event)
-    return {
-      report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
-      messages: radioMessages(event, payload, {
-        ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
-      }),
-      source: { payload: received, value: event },
-      accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
-    }
   }
 
   async function settle(
@@ -172,23 +134,8 @@ export function createPipeline(parts: {
       announce(feedbackMessages(institutions, failed))
       return failed
     }
-    const { report } = settled
-    metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
-    if (report.dryRun) return report
-    for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
-    if (report.outcome === 'published') {
-      const { id, event } = report
-      const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
-      const isLate = metrics.recordBudget(took)
-      if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
-    } else if (institutions.length > 0) {
-      const { outcome, event, services, errors } = report
-      log.info(
-        { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
-        'event refused',
-      )
-    }
-    return report
+    tell(settled.report, institutions, arrival, way, parts)
+    return settled.report
   }
 }
 
@@ -207,6 +154,66 @@ interface Settled {
   messages: readonly Message[]
   accepted?: Accepted
   repetition?: Repetition | undefined
+}
+
+/** The decision as its report and the messages for the radio tree. */
+function complete(
+  work: WorkPlanner,
+  decision: Decision,
+  { institutionId, payload: received }: Submission,
+  arrival: Arrival,
+  id: string,
+): Completed {
+  const details = { receivedAt: arrival.at, payload: received }
+  if (decision.outcome !== 'published') {
+    const { outcome, errors, value } = decision
+    const report = describeOutcome(outcome, value, { ...details, errors })
+    return { report, messages: [], source: { payload: received, value } }
+  }
+  const event = {
+    ...decision.event,
+    id,
+    services: decision.event.services.map((service, index) => {
+      const livestream = decision.livestreams[index]
+      return livestream ? { ...service, id: livestream.id } : service
+    }),
+  }
+  const livestreamIds = livestreamsOf(decision)
+  const payload = Buffer.from(JSON.stringify(event))
+  const warnings = work.warnings(event)
+  return {
+    report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
+    messages: radioMessages(event, payload, {
+      ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
+    }),
+    source: { payload: received, value: event },
+    accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
+  }
+}
+
+/** Counts what became of an event, and tells operators. */
+function tell(
+  report: Report,
+  institutions: readonly string[],
+  arrival: Arrival,
+  way: Way,
+  { log, metrics }: { log: Log; metrics: Metrics },
+): void {
+  metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
+  if (report.dryRun) return
+  for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
+  if (report.outcome === 'published') {
+    const { id, event } = report
+    const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
+    const isLate = metrics.recordBudget(took)
+    if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
+  } else if (institutions.length > 0) {
+    const { outcome, event, services, errors } = report
+    log.info(
+      { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
+      'event refused',
+    )
+  }
 }
 
 /** The livestreams of an accepted event, each once. */
