@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises'
 import { mask } from '../../config/mask.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { type Feed, type Livestream, namedLike, parseFeed, titled } from './feed.ts'
 import { createFormerLivestreams } from './former.ts'
+import { isHttps, type ReadFeed, readSource } from './read-source.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
@@ -30,13 +30,13 @@ const feedPlace = 'feed/'
 const lastGoodKey = `${feedPlace}last`
 const refreshChannel = 'feed refresh'
 
-interface LastGood {
+interface LastGood extends ReadFeed {
   source: string
-  /** Of the response it came with; null for a file. */
-  etag: string | null
   loadedAt: string
-  text: string
 }
+
+/** The feed in use. */
+type UsedFeed = LastGood & { feed: Feed }
 
 /**
  * Keeps the livestream feed fresh: reads it at start and every `intervalMs`, and stays on the last good
@@ -56,9 +56,11 @@ export async function createFeedSource(options: {
 }) {
   const { source, store, log, clock, isSample = () => false } = options
   const { fetchImpl = fetch, limits = httpLimits } = options
+  /** The sample feed lies elsewhere after an update. */
+  const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
   const former = await createFormerLivestreams(store, feedPlace)
-  let lastGood = await restore()
+  let lastGood = await restore(store, (last) => !isSample(last) || isSample(source))
   let checkedAt: string | null = null
   let problem: string | null = lastGood ? null : 'not read yet'
   let lastRefresh: Promise<unknown> = Promise.resolve()
@@ -70,8 +72,7 @@ export async function createFeedSource(options: {
   const timer = setInterval(() => {
     // A source slower than the interval must not pile up refreshes.
     if (underWay === 0) void refresh({ force: false })
-  }, options.intervalMs)
-  timer.unref()
+  }, options.intervalMs).unref()
 
   store.watch?.(feedPlace, (change) => {
     if ('put' in change && change.put === lastGoodKey) takeOver(change.value)
@@ -97,17 +98,7 @@ export async function createFeedSource(options: {
       return result
     },
     status,
-    /** The livestreams an id or external id of a livestream or publisher names; else those with a name that has it. */
-    lookup(text: string): Livestream[] {
-      const feed = lastGood?.feed
-      if (!feed) return []
-      const direct = feed.byId(text)
-      if (direct) return [direct]
-      const meant = [...feed.byExternalId(text), ...feed.byPublisher(text)]
-      return meant.length > 0 ? meant : namedLike(feed.all(), text)
-    },
-    /** The livestreams that are called so. */
-    titled: (title: string): Livestream[] => titled(lastGood?.feed.all() ?? [], title),
+    ...createLookUp(() => lastGood?.feed),
     /** Stops refreshing; one under way is given up. */
     close(): void {
       clearInterval(timer)
@@ -134,43 +125,19 @@ export async function createFeedSource(options: {
     // What failed because the node stops is no problem of the feed.
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
-    if (found !== null && found !== problem) {
-      log.error(
-        { source: shown(source), problem: found, kept: itemsBefore },
-        itemsBefore > 0
-          ? 'feed refused, the last good one stays'
-          : 'feed refused, every event is blocked until there is a good one',
-      )
-    }
+    if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
     problem = found
-    if (lastGood && !isConfigured(lastGood)) {
-      const { source: loadedFrom, feed } = lastGood
-      log.warn(
-        { source: shown(source), loadedFrom: shown(loadedFrom), items: feed.size },
-        'the livestream feed in use comes from another source than HUB_FEED',
-      )
-    }
+    if (lastGood && !isConfigured(lastGood.source)) logOtherSource(log, source, lastGood)
     return { ...status(), itemsBefore }
-  }
-
-  /** The sample feed lies elsewhere after an update. */
-  function isConfigured(last: LastGood): boolean {
-    return last.source === source || (isSample(last.source) && isSample(source))
   }
 
   /** Takes the feed over if it is good and new; the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
     // The feed of another source is better than none, but no measure for this one.
     const known = lastGood?.source === source ? lastGood : undefined
-    const read = await readSource(known?.etag)
-    if (read === 'unchanged' || read.text === known?.text) return null
-    const parsed = parseFeed(read.text)
-    if ('problem' in parsed) return parsed.problem
-    const { feed } = parsed
-    if (known && !force && feed.size < known.feed.size * (1 - shrinkGuard)) {
-      const numbers = `${known.feed.size} to ${feed.size} livestreams`
-      return `shrinks from ${numbers}, more than 20 %; feed refresh --force takes it anyway`
-    }
+    const found = await readGood(source, known, { force, fetchImpl, limits, closing: closing.signal })
+    if ('problem' in found) return found.problem
+    const { read, feed } = found
     const next: LastGood = { source, ...read, loadedAt: new Date(clock()).toISOString() }
     const dropped = former.change(lastGood?.feed, feed, clock())
     await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }, ...dropped.changes])
@@ -178,23 +145,6 @@ export async function createFeedSource(options: {
     dropped.show()
     log.info({ source: shown(source), items: feed.size }, 'feed loaded')
     return null
-  }
-
-  async function readSource(etag: string | null | undefined): Promise<ReadFeed | 'unchanged'> {
-    if (!isHttps(source)) return { text: await readFile(source, 'utf8'), etag: null }
-    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(limits.timeoutMs)])
-    const response = await fetchImpl(source, {
-      headers: { accept: 'application/json', ...(etag && { 'if-none-match': etag }) },
-      signal,
-    })
-    return readResponse(response, limits.maxBytes)
-  }
-
-  async function restore(): Promise<(LastGood & { feed: Feed }) | undefined> {
-    const stored = await store.get(lastGoodKey)
-    const last = stored && parseStored(stored)
-    // Invented livestreams must not outlive the setting that asked for them.
-    return last && isSample(last.source) && !isSample(source) ? undefined : last
   }
 
   /** Another node has a new one. The source is the same for all; a file may be another on each, and is read here. */
@@ -208,19 +158,86 @@ export async function createFeedSource(options: {
   }
 
   function status(): FeedStatus {
-    return {
-      source: shown(source),
-      loadedFrom: lastGood ? shown(lastGood.source) : null,
-      items: lastGood?.feed.size ?? 0,
-      loadedAt: lastGood?.loadedAt ?? null,
-      ok: lastGood !== undefined && problem === null,
-      checkedAt,
-      problem,
-    }
+    return statusOf(source, lastGood, checkedAt, problem)
   }
 }
 
-function parseStored(stored: Buffer): (LastGood & { feed: Feed }) | undefined {
+function statusOf(
+  source: string,
+  lastGood: UsedFeed | undefined,
+  checkedAt: string | null,
+  problem: string | null,
+): FeedStatus {
+  return {
+    source: shown(source),
+    loadedFrom: lastGood ? shown(lastGood.source) : null,
+    items: lastGood?.feed.size ?? 0,
+    loadedAt: lastGood?.loadedAt ?? null,
+    ok: lastGood !== undefined && problem === null,
+    checkedAt,
+    problem,
+  }
+}
+
+function logRefused(log: Log, source: string, problem: string, kept: number): void {
+  log.error(
+    { source: shown(source), problem, kept },
+    kept > 0
+      ? 'feed refused, the last good one stays'
+      : 'feed refused, every event is blocked until there is a good one',
+  )
+}
+
+function logOtherSource(log: Log, source: string, { source: loadedFrom, feed }: UsedFeed): void {
+  log.warn(
+    { source: shown(source), loadedFrom: shown(loadedFrom), items: feed.size },
+    'the livestream feed in use comes from another source than HUB_FEED',
+  )
+}
+
+/** A feed that is good and new, or why there is none: null where it is the known one. */
+async function readGood(
+  source: string,
+  known: UsedFeed | undefined,
+  { force, ...how }: { force: boolean } & Parameters<typeof readSource>[2],
+): Promise<{ read: ReadFeed; feed: Feed } | { problem: string | null }> {
+  const read = await readSource(source, known?.etag, how)
+  if (read === 'unchanged' || read.text === known?.text) return { problem: null }
+  const parsed = parseFeed(read.text)
+  if ('problem' in parsed) return parsed
+  const { feed } = parsed
+  if (known && !force && feed.size < known.feed.size * (1 - shrinkGuard)) {
+    const numbers = `${known.feed.size} to ${feed.size} livestreams`
+    return { problem: `shrinks from ${numbers}, more than 20 %; feed refresh --force takes it anyway` }
+  }
+  return { read, feed }
+}
+
+async function restore(store: Store, isWanted: (source: string) => boolean): Promise<UsedFeed | undefined> {
+  const stored = await store.get(lastGoodKey)
+  const last = stored && parseStored(stored)
+  // Invented livestreams must not outlive the setting that asked for them.
+  return last && isWanted(last.source) ? last : undefined
+}
+
+/** What operators ask of the feed in use. */
+function createLookUp(current: () => Feed | undefined) {
+  return {
+    /** The livestreams an id or external id of a livestream or publisher names; else those with a name that has it. */
+    lookup(text: string): Livestream[] {
+      const feed = current()
+      if (!feed) return []
+      const direct = feed.byId(text)
+      if (direct) return [direct]
+      const meant = [...feed.byExternalId(text), ...feed.byPublisher(text)]
+      return meant.length > 0 ? meant : namedLike(feed.all(), text)
+    },
+    /** The livestreams that are called so. */
+    titled: (title: string): Livestream[] => titled(current()?.all() ?? [], title),
+  }
+}
+
+function parseStored(stored: Buffer): UsedFeed | undefined {
   const last: LastGood = JSON.parse(stored.toString())
   const parsed = parseFeed(last.text)
   return 'feed' in parsed ? { ...last, feed: parsed.feed } : undefined
@@ -230,36 +247,9 @@ interface RefreshResult extends FeedStatus {
   itemsBefore: number
 }
 
-type ReadFeed = Pick<LastGood, 'text' | 'etag'>
-
-async function readResponse(response: Response, maxBytes: number): Promise<ReadFeed | 'unchanged'> {
-  const refusal = refusalOf(response)
-  if (response.status === 304 || refusal !== undefined) await response.body?.cancel()
-  if (refusal !== undefined) throw new Error(refusal)
-  if (response.status === 304) return 'unchanged'
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return { text: Buffer.concat(chunks).toString('utf8'), etag: response.headers.get('etag') }
-}
-
-function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
-  // The feed decides who owns what: it must not arrive where anybody could change it.
-  if (redirected && !isHttps(url)) return `redirected to ${mask('feed', url)}, which is not https`
-  return ok || status === 304 ? undefined : `the source answered ${status}`
-}
-
 /** A source as it may be shown: a URL may hold a token. */
 function shown(source: string): string {
   return isHttps(source) ? String(mask('feed', source)) : source
-}
-
-function isHttps(source: string): boolean {
-  return /^https:/i.test(source)
 }
 
 function reasonOf(error: unknown): string {

@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises'
+import { mask } from '../../config/mask.ts'
+
+export interface ReadFeed {
+  text: string
+  /** Of the response it came with; null for a file. */
+  etag: string | null
+}
+
+/** Reads a file or an https URL. Rejects with the reason. */
+export async function readSource(
+  source: string,
+  etag: string | null | undefined,
+  how: { fetchImpl: typeof fetch; limits: { timeoutMs: number; maxBytes: number }; closing: AbortSignal },
+): Promise<ReadFeed | 'unchanged'> {
+  if (!isHttps(source)) return { text: await readFile(source, 'utf8'), etag: null }
+  const signal = AbortSignal.any([how.closing, AbortSignal.timeout(how.limits.timeoutMs)])
+  const response = await how.fetchImpl(source, {
+    headers: { accept: 'application/json', ...(etag && { 'if-none-match': etag }) },
+    signal,
+  })
+  return readResponse(response, how.limits.maxBytes)
+}
+
+async function readResponse(response: Response, maxBytes: number): Promise<ReadFeed | 'unchanged'> {
+  const refusal = refusalOf(response)
+  if (response.status === 304 || refusal !== undefined) await response.body?.cancel()
+  if (refusal !== undefined) throw new Error(refusal)
+  if (response.status === 304) return 'unchanged'
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length
+    if (size > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return { text: Buffer.concat(chunks).toString('utf8'), etag: response.headers.get('etag') }
+}
+
+function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
+  // The feed decides who owns what: it must not arrive where anybody could change it.
+  if (redirected && !isHttps(url)) return `redirected to ${mask('feed', url)}, which is not https`
+  return ok || status === 304 ? undefined : `the source answered ${status}`
+}
+
+export function isHttps(source: string): boolean {
+  return /^https:/i.test(source)
+}
