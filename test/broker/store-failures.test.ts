@@ -145,8 +145,8 @@ t.test('what cannot be read is sent as soon as that works', async (t) => {
   publisher.send(publish('a', 1))
   // So much that it is not in memory any more.
   const payload = Buffer.alloc(1_000_000)
-  for (let id = 2; id <= 10; id++) publisher.send(publish('large', 1, id, { payload }))
-  await publisher.next('puback', 9)
+  for (let id = 2; id <= 14; id++) publisher.send(publish('large', 1, id, { payload }))
+  await publisher.next('puback', 13)
   for (let round = 0; round < 3; round++) {
     const failed = new Promise<void>((resolve) => {
       store.failReads((key) => {
