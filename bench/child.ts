@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isCompiled } from '../test/root.ts'
+import type { FileCoverage } from './coverage.ts'
 
 /** What a process of the bench can be asked, by name. */
 export type Commands = Record<string, (args: never) => unknown>
@@ -15,7 +16,7 @@ export interface Usage {
 
 /** Runs TypeScript; the tests run compiled, and so does what they start. */
 const loader = isCompiled ? [] : [`--import=${import.meta.resolve('tsx')}`]
-/** Runs a program that knows nothing of the bench, so that it can be asked what it uses. */
+/** Runs a program that knows nothing of the bench, so that it can be asked what it uses and what it runs. */
 export const askable = [...loader, `--import=${pathOf('usage.ts')}`]
 
 /** Profiles of the programs named in BENCH_PROFILE (`server`, `crowd`, …) go to .prof. */
@@ -83,4 +84,12 @@ export function asker<Asked extends Commands>(child: ChildProcess) {
 export function usageOf(child: ChildProcess): (of?: { collected: boolean }) => Promise<Usage> {
   const ask = asker<{ usage: (args: object) => Usage }>(child)
   return (of = { collected: false }) => ask('usage', of)
+}
+
+/** Counts which functions run in a process that was started with `askable`. */
+export function countingOf(child: ChildProcess) {
+  const ask = asker<{ startCounting: (args: object) => void; takeCounts: (args: object) => FileCoverage[] }>(
+    child,
+  )
+  return { start: () => ask('startCounting', {}), take: () => ask('takeCounts', {}) }
 }

@@ -10,7 +10,7 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
 import { projectFile } from '../test/root.ts'
-import { askable, profiling, usageOf } from './child.ts'
+import { askable, countingOf, profiling, usageOf } from './child.ts'
 import type { Bound } from './memory.ts'
 
 /** What `npm start` gives V8. */
@@ -100,6 +100,7 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
     /** From the start of its process until `hub ready`. */
     readyMs,
     usage: usageOf(child),
+    counting: countingOf(child),
     /** Undefined while it runs; how it ended, a code or a signal, when it has. */
     ended: () => child.exitCode ?? child.signalCode ?? undefined,
     async stop(): Promise<void> {

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs'
+import { dirname, relative } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { compiledServer } from '../test/compiled-server.ts'
+import { playing, station } from '../test/events.ts'
+import type { FileCoverage } from './coverage.ts'
+import { startNode } from './node.ts'
+
+/*
+ * Which files and functions of the product one event passes through: a publisher sends it at QoS 1, and one subscriber
+ * that is connected gets it at QoS 0. V8 counts the calls from just before the event until just after it. Packages are
+ * not counted.
+ */
+
+/** Before the one that counts: what is done once only, such as the topic of the livestream, is done by then. */
+const eventsBefore = 3
+/** The node is idle when nothing has happened for so long, milliseconds. */
+const idleMs = 2_000
+/** What a node still does for an event when it is acknowledged and delivered, milliseconds. */
+const afterwardsMs = 20
+const declared = /^\s*(?:export )?(?:async )?(?:function\*?|class) (\w+)/
+
+interface TouchedFile {
+  path: string
+  functions: string[]
+}
+
+const node = await startNode()
+try {
+  const livestream = station()
+  const institution = livestream.institution.id
+  const publisher = await node.connect(institution)
+  const subscriber = await node.connect()
+  await subscriber.subscribeAsync('radio/#', { qos: 0 })
+
+  async function sendOne(number: number): Promise<void> {
+    const payload = JSON.stringify(playing(livestream, { playlistItemId: `item-${number}` }))
+    const received = new Promise((resolve) => subscriber.once('message', resolve))
+    await publisher.publishAsync(`inbox/${institution}`, payload, { qos: 1 })
+    await received
+    await delay(afterwardsMs)
+  }
+
+  for (let number = 0; number < eventsBefore; number++) await sendOne(number)
+  await node.counting.start()
+  await delay(idleMs)
+  await node.counting.take()
+  await sendOne(eventsBefore)
+  const root = dirname(await compiledServer())
+  const files = touchedFiles(await node.counting.take(), root)
+  await Promise.all([publisher.endAsync(), subscriber.endAsync()])
+
+  for (const { path, functions } of files) console.log(`${path}: ${functions.join(', ')}`)
+  const count = files.reduce((sum, { functions }) => sum + functions.length, 0)
+  console.log(`\n${files.length} files, ${count} functions`)
+} finally {
+  await node.stop()
+}
+
+/** The product files among them in which a function has run, with these functions. */
+function touchedFiles(coverage: readonly FileCoverage[], root: string): TouchedFile[] {
+  return coverage
+    .filter(({ url }) => url.startsWith('file://'))
+    .map(({ url, functions }) => ({ file: fileURLToPath(url), ran: functions.filter(hasRun) }))
+    .filter(({ file, ran }) => isProduct(relative(root, file)) && ran.length > 0)
+    .map(({ file, ran }) => ({
+      path: relative(root, file).replace(/js$/, 'ts'),
+      functions: namesOf(ran, readFileSync(file, 'utf8')),
+    }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+function isProduct(path: string): boolean {
+  return !path.startsWith('..') && !path.startsWith('node_modules')
+}
+
+type FunctionCoverage = FileCoverage['functions'][number]
+
+function hasRun({ ranges: [whole] }: FunctionCoverage): boolean {
+  return whole !== undefined && whole.count > 0
+}
+
+/** A function without a name is called by the one around it. */
+function namesOf(functions: readonly FunctionCoverage[], source: string): string[] {
+  return functions.map(({ functionName, ranges: [whole] }) => {
+    if (functionName !== '') return functionName
+    const before = source.slice(0, whole?.startOffset).split('\n')
+    const indentation = indentationOf(before.at(-1) ?? '')
+    const around = before.findLast((line) => indentationOf(line) < indentation && declared.test(line))
+    return `(in ${declared.exec(around ?? '')?.[1] ?? 'the file'})`
+  })
+}
+
+function indentationOf(line: string): number {
+  return line.search(/\S|$/)
+}
