@@ -154,6 +154,33 @@ t.test('every path that CONTRIBUTING names exists', async (t) => {
   )
 })
 
+t.test('every step of docs/architecture.md exists: its file, and its function in it', async (t) => {
+  const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+  const steps = [...page.matchAll(/^\| .+ \| `([^`]+)` \| `([^`]+)` \|$/gm)]
+  t.ok(steps.length > 50)
+  for (const [, path = '', name = ''] of steps) {
+    const isThere = product.some((file) => file.path === path)
+    t.ok(isThere && declares(readFileSync(join(root, path), 'utf8'), name), `${path} declares ${name}`)
+  }
+  const rows = page.split('\n').filter((line) => /^\| (?!what happens)/.test(line))
+  t.equal(rows.length, steps.length, 'no row is written in another way')
+  for (const declared of [
+    'function f() {',
+    'export async function f<T>(a: T): Promise<T> {',
+    '  function* f() {',
+    '  f(a: { b: string }, c = g()): void {',
+    '  async f(\n    a: string,\n  ) {',
+    '  #f() {',
+    '  const f = () => 1',
+    '  f: async (a) => 1,',
+    '  readonly #f = (a: string) => 1',
+  ])
+    t.ok(declares(declared, /#f/.test(declared) ? '#f' : 'f'), declared)
+  for (const other of ['  f(a)', '  f({\n    a,\n  })', '  return f(a)', '  f,', '// function f']) {
+    t.notOk(declares(other, 'f'), other)
+  }
+})
+
 t.test('the house stays small enough to be seen', async (t) => {
   const atTop = readdirSync(root, { withFileTypes: true }).filter(({ name }) => !isGenerated(name))
   t.ok(atTop.filter((entry) => entry.isDirectory()).length <= maxFolders, `at most ${maxFolders} folders`)
@@ -312,6 +339,27 @@ function sourceFiles(directory: string): string[] {
     if (entry.isDirectory()) return sourceFiles(path)
     return entry.name.endsWith('.ts') ? [path] : []
   })
+}
+
+/** Whether a source text declares a function of this name: not whether it calls one. */
+function declares(text: string, name: string): boolean {
+  const start = `^ *(?:export |override |readonly |async )*`
+  const isNamed = new RegExp(`${start}function\\*? ${name}\\b`, 'm').test(text)
+  const isArrow = new RegExp(`${start}(?:const )?${name}(?: =|:) (?:async )?(?:<|\\(|\\w+ =>)`, 'm').test(
+    text,
+  )
+  return isNamed || isArrow || [...text.matchAll(new RegExp(`${start}\\*?${name}\\(`, 'gm'))].some(hasBody)
+}
+
+/** Whether a list of parameters, or of arguments, is followed by a body, or by a type and a body. */
+function hasBody({ 0: before, index, input }: RegExpExecArray): boolean {
+  let depth = 1
+  let end = index + before.length
+  for (; depth > 0 && end < input.length; end++) {
+    if (input[end] === '(') depth++
+    else if (input[end] === ')') depth--
+  }
+  return /^(:| \{)/.test(input.slice(end))
 }
 
 /** What is in back quotes. */
