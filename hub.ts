@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
+import type { Principal } from './acl/principal.ts'
 import { createAudit } from './admin/audit.ts'
 import { brokerParts, createCommands } from './admin/commands.ts'
 import { createKnownEvents } from './admin/known-events.ts'
@@ -18,7 +19,8 @@ import { createPasswords, type Passwords } from './bridge-https/users/passwords.
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
 import { createBroker } from './broker/broker.ts'
 import { listenMqtt } from './broker/connection/listener.ts'
-import { createIngest } from './broker/ingest.ts'
+import { openFanOut } from './broker/fanout/fanout.ts'
+import { createInbox } from './broker/publish.ts'
 import { createTakeOver } from './broker/take-over.ts'
 import { createCertificates } from './certs/certificates.ts'
 import { ensureDevelopmentCertificates } from './certs/development.ts'
@@ -127,19 +129,13 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.credentials = credentials
   const calls = createCalls({ store, nodes })
-  const broker = await createBroker({
-    ...{ store, nodes, calls },
-    access: {
-      authenticate: credentials.authenticate,
-      isValid: ({ username }) => credentials.isValid(username),
-      ...{ publishes, mayPublish, maySubscribe, mayReceive },
-    },
-    limits: brokerLimits(config),
-    clock,
-    log,
-    metrics,
-  })
-  open.broker = broker
+  const access = {
+    ...{ publishes, mayPublish, maySubscribe, mayReceive },
+    authenticate: credentials.authenticate,
+    isValid: ({ username }: Principal) => credentials.isValid(username),
+  }
+  const limits = brokerLimits(config)
+  const fanout = await openFanOut({ store, nodes, access, limits, clock, log, metrics })
   const accounts = await openAccounts({
     ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
     publicUrl: () => reached.publicUrl,
@@ -155,7 +151,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
-    ...{ config, store, journal: broker.journal, nodes, calls, repetitions, version, clock, log, metrics },
+    ...{ config, store, journal: fanout.journal, nodes, calls, repetitions, version, clock, log, metrics },
     tokenFor: createServiceTokens(accounts.tokens.issueService, () => accounts.keys.current().kid, clock),
     track: lifecycle.trackOf('push'),
     tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => reached.publicUrl }),
@@ -168,17 +164,22 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     repetitions,
     feed: feed.current,
     former: feed.former,
-    distribute: broker.distribute,
+    ...{ store, fanout },
     work: deliveries.planner,
-    announce: broker.announce,
-    nextEventId: createEventIds(() => broker.journal.timeOf(clock())),
+    nextEventId: createEventIds(fanout.now),
     clock,
     log,
     metrics,
   })
+  const broker = await createBroker({
+    ...{ store, nodes, calls, access, fanout, clock, log, metrics },
+    inbox: createInbox({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }),
+    limits,
+  })
+  open.broker = broker
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await opened.join()
-  await broker.start(createIngest({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }))
+  await broker.start()
   return {
     ...{
       config,

@@ -44,7 +44,7 @@ export async function startBridge(
       version: string
       publicUrl: () => string
       mqttPort: () => number
-      pipeline: Pick<Pipeline, 'submitLegacy'>
+      pipeline: Pick<Pipeline, 'decideLegacy' | 'settleLegacy'>
       topics: Topics
       feed: () => Feed | undefined
       users: Users

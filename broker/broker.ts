@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import { Aedes, type AuthenticateError, type Client } from 'aedes'
-import type { KeepingLimits } from '../journal/keeping.ts'
-import { openJournalAndViews } from '../journal/open.ts'
 import { createHalfReceived } from '../listener/half-received.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
 import { createTurns } from '../listener/turns.ts'
@@ -15,33 +13,29 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createInertEmitter, createPersistence } from './aedes-parts.ts'
 import { MqttConnection } from './connection/connection.ts'
-import type { ArrivedPublish, ConnectionLimits, CutReason } from './connection/connection-events.ts'
-import { createLinks, type Link } from './connection/link.ts'
-import { connackCode, encodePuback } from './connection/wire.ts'
-import { createDistribution } from './fanout/distribution.ts'
-import { createMoments } from './fanout/moments.ts'
-import { createReading } from './fanout/reading.ts'
+import type { ConnectionLimits, CutReason } from './connection/connection-events.ts'
+import { createLinks } from './connection/link.ts'
+import { connackCode } from './connection/wire.ts'
+import type { FanOut } from './fanout/fanout.ts'
 import { createReplay } from './fanout/replay.ts'
 import { createFilterRules } from './filter-rules.ts'
 import type { Access } from './login/access.ts'
 import { createAdmission } from './login/admission.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
-import { createReceiving, type Receive } from './receiving.ts'
+import { createPublishing, type Inbox } from './publish.ts'
 import { openHubTime } from './session/hub-time.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
-import { createOutgoing } from './session/outgoing-qos2.ts'
 import { openProgress } from './session/progress.ts'
 import { createReturning } from './session/returning.ts'
-import { attach, defaultBounds, type Session } from './session/session.ts'
+import { attach } from './session/session.ts'
 import { createSessions } from './session/sessions.ts'
 import { createSubscribing } from './session/subscribing.ts'
-import { createSubscriptions, type Routes } from './session/subscriptions.ts'
 import { createSweeping } from './sweeping.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
 
-export interface BrokerLimits extends ConnectionLimits, KeepingLimits, Partial<typeof defaultBounds> {
+export interface BrokerLimits extends ConnectionLimits {
   /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
   /** Failed log-ins per address and minute; 0: no limit. */
@@ -63,11 +57,9 @@ const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /** Pieces of a few bytes that a credential may send: so many for each of its events, and at least so many a second. */
 const tinyPieces = { perEvent: 8, perSecond: 1024 }
-/** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
-const largeBytes = 16 * 1024
-/** So does a SUBSCRIBE or UNSUBSCRIBE of more filters: one costs some microseconds. */
+/** A SUBSCRIBE or UNSUBSCRIBE of more filters may cost as much as a large PUBLISH: one filter costs some microseconds. */
 const manyFilters = 10
-/** Other packets cost some hundred microseconds: of all connections, so many are taken in a turn. */
+/** Small packets cost some hundred microseconds: of all connections, so many are taken in a turn. Of large ones, one. */
 const smallPerTurn = 64
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
@@ -76,11 +68,15 @@ const heartbeatIntervalMs = 24 * 3600 * 1000
  * The MQTT 3.1.1 broker. Aedes runs the log-in, the acknowledgements of inbound QoS 2, PINGREQ and the moment of a
  * will; the rooms beside this file do everything else. This file alone answers Aedes' callbacks.
  */
-export async function createBroker(parts: {
+export async function createBroker<Decision extends { livestreams: number }>(parts: {
   store: Store
   nodes: Nodes
   calls: Calls
   access: Access
+  /** How messages reach those who are connected. */
+  fanout: FanOut
+  /** Where it goes what clients publish. */
+  inbox: Inbox<Decision>
   limits: BrokerLimits
   clock: () => number
   /** A clock that only runs on, milliseconds; that of the process unless told otherwise. */
@@ -88,23 +84,14 @@ export async function createBroker(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { store, nodes, calls, access, limits, clock, log, metrics } = parts
-  const mayReceive = (session: Session, topic: string) => access.mayReceive(session.principal, topic)
-  const routes: Routes = { persistent: createSubscriptions(), live: createSubscriptions() }
+  const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
+  const { journal, returnable, retained, trimming, history, routes, outgoing, reading, bounds } = fanout
+  const { mayReceive } = access
   const sequences = createSequences(clock, nodes.slot)
   const { sessionExpiryMs: expiryMs } = limits
-  const bounds = { ...defaultBounds, ...limits }
   const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
   const { maxSubscriptions, maxTopicLevels } = limits
   const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
-  const moments = createMoments()
-  const { journal, returnable, retained, trimming, history } = await openJournalAndViews({
-    ...{ store, nodes, limits, clock, nextMoment: moments.next },
-  })
-  const outgoing = createOutgoing(store)
-  const reading = createReading({
-    ...{ journal, returnable, outgoing, mayReceive, bounds, clock, log, metrics },
-  })
   const progress = await openProgress({ store, nodes, journal, hubTime, log, metrics })
   const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
   const returning = createReturning({
@@ -116,29 +103,24 @@ export async function createBroker(parts: {
     ...{ clock, hubTime, bounds },
     maxPerCredential: limits.maxSessionsPerCredential,
   })
-  const distribution = createDistribution({
-    ...{ store, journal, retained, returnable, reading, routes, mayReceive, clock, metrics },
-  })
-  const replay = createReplay({ journal, retained, mayReceive, moments, live: distribution, log, metrics })
+  const replay = createReplay({ journal, retained, mayReceive, live: fanout, log, metrics })
   const subscribing = createSubscribing({ sessions, reading, replay, rules, log, metrics })
-  const wills = createWills(store, nodes)
   const links = createLinks()
-  const { incomingWindow } = limits
-  const publishRate = createPublishRate(limits.publishRate, store)
+  const rate = createPublishRate(limits.publishRate, store)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * limits.publishRate)
   // Without a publish rate there is no rate of pieces either.
   const pieceRate = createPublishRate(limits.publishRate === 0 ? 0 : tinyRate)
-  const smallPackets = createTurns(smallPerTurn)
-  const largePackets = createTurns(1)
+  const turns = { small: createTurns(smallPerTurn), large: createTurns(1) }
   const running = createRunningWork()
-  const receiving = await createReceiving({
-    ...{ store, wills, incomingWindow, running, clock, log, metrics },
-    rate: publishRate,
-    isValid: access.isValid,
+  const publishing = createPublishing({
+    ...{ store, inbox: parts.inbox, turns, rate, running, clock, log, metrics },
+    incomingWindow: limits.incomingWindow,
+  })
+  const wills = await createWills({
+    ...{ store, nodes, accept: publishing.accept, rate, isValid: access.isValid, running, clock, log },
   })
   const admission = createAdmission({
     ...{ store, sessions, known, wills, links, calls, log, metrics },
-    waitingWills: receiving.waitingWills,
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
     mayPublish: access.mayPublish,
@@ -153,11 +135,11 @@ export async function createBroker(parts: {
     persistence: createPersistence({
       isIncoming: async (clientId, packetId) => {
         const session = sessions.get(clientId)
-        return session !== undefined && receiving.isIncoming(session, packetId)
+        return session !== undefined && publishing.isIncoming(session, packetId)
       },
       releaseIncoming: async (clientId, packetId) => {
         const session = sessions.get(clientId)
-        if (session) await receiving.release(session, packetId)
+        if (session) await publishing.release(session, packetId)
       },
     }),
     heartbeatInterval: heartbeatIntervalMs,
@@ -185,15 +167,19 @@ export async function createBroker(parts: {
       const link = links.ofClient(client)
       // A will is handed over as it stood in the CONNECT: it has no packet type.
       const isWill = packet.cmd === undefined
-      const taken = isWill ? receiving.will(link) : link.taken.shift()
-      if (!taken) return done(new Error('a PUBLISH that did not arrive'))
-      if (isWill) running.add(taken)
-      taken.then(() => done(null), done)
+      if (isWill) {
+        const published = wills.publish(link)
+        running.add(published)
+        published.then(() => done(null), done)
+        return
+      }
+      const accepted = link.taken.shift() ?? Promise.resolve(false)
+      accepted.then((isAccepted) => done(isAccepted ? null : new Error('not accepted')), done)
     },
     authorizeForward: () => null,
   })
   await aedes.listen()
-  nodes.onGone(() => running.add(receiving.publishLeftOver()))
+  nodes.onGone(() => running.add(wills.publishLeftOver()))
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => settled(sessions.claimAgain()))
   aedes.on('clientReady', (client) => {
@@ -211,8 +197,6 @@ export async function createBroker(parts: {
 
   return {
     ...createOperating({ store, sessions, known, returning, retained, links, nodes, calls }),
-    distribute: distribution.distribute,
-    announce: distribution.announce,
     journal,
     history,
     retained,
@@ -220,13 +204,10 @@ export async function createBroker(parts: {
     sessions,
     known,
     hubTime,
-    /**
-     * Sets what happens with publishes, and begins to remove what is over; call it before the first connection, and when
-     * the journal knows what is named.
-     */
-    async start(receive: Receive): Promise<void> {
+    /** Begins to remove what is over; call it before the first connection, and when the journal knows what is named. */
+    async start(): Promise<void> {
       await sessions.endGone()
-      await receiving.start(receive)
+      await wills.start()
       sweeping.start()
     },
 
@@ -242,7 +223,7 @@ export async function createBroker(parts: {
         acknowledged: (type, packetId) => {
           if (link.session?.owner === connection) reading.acknowledge(link.session, type, packetId)
         },
-        publish: (publish) => take(link, publish),
+        publish: (publish) => publishing.take(link, publish),
         subscribe: async (request) => {
           if (link.session) await subscribing.subscribe(link.session, request)
         },
@@ -256,17 +237,12 @@ export async function createBroker(parts: {
         },
         hold: afterwards.hold,
         publishes: () => connection.principal !== undefined && access.publishes(connection.principal),
-        publishing(bytes, resume) {
-          const username = connection.principal?.username ?? ''
-          const turns = bytes <= largeBytes ? smallPackets : largePackets
-          // In its turn, so that what the event before it cost has been charged by then.
-          const pay = () => publishRate.enter(username, () => resume('rate'))
-          return turns.enter(() => pay() && resume('turn'), { asker: username, isOver }) && pay()
-        },
+        publishing: (bytes, resume) =>
+          publishing.enter(connection.principal?.username ?? '', bytes, resume, isOver),
         requesting(filters, resume) {
           const asker = connection.principal?.username ?? ''
-          const turns = filters <= manyFilters ? smallPackets : largePackets
-          return turns.enter(() => void resume('turn'), { asker, isOver })
+          const turn = filters <= manyFilters ? turns.small : turns.large
+          return turn.enter(() => void resume('turn'), { asker, isOver })
         },
       })
       const link = links.add(connection)
@@ -287,11 +263,11 @@ export async function createBroker(parts: {
     /** Finishes what was received, closes all connections, stores what is left. */
     async close(): Promise<void> {
       sweeping.stop()
-      receiving.close()
+      wills.close()
       await trimming.close()
       for (const { connection } of links.open) connection.stopReading()
       await running.ended()
-      await distribution.sent()
+      await fanout.sent()
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
       for (const { connection } of links.open) connection.destroy()
       await running.ended()
@@ -300,23 +276,6 @@ export async function createBroker(parts: {
       }
       await sessions.close()
     },
-  }
-
-  /** Decides at once, in the order of arrival. At QoS 0 and 1 Aedes has nothing to add to the answer. */
-  function take(link: Link, publish: ArrivedPublish): void {
-    const { connection } = link
-    const taken = receiving.publish(link, publish)
-    running.add(taken)
-    if (publish.qos === 2) {
-      link.taken.push(taken)
-      return
-    }
-    taken.then(
-      () => {
-        if (publish.qos === 1) connection.send(encodePuback(publish.packetId))
-      },
-      (error: unknown) => connection.cut('error', error instanceof Error ? error.message : String(error)),
-    )
   }
 
   function settled(work: Promise<unknown>): void {

@@ -13,8 +13,6 @@ export async function openJournalAndViews(parts: {
   nodes: Nodes
   limits: KeepingLimits
   clock: () => number
-  /** Numbers what happens in this node. */
-  nextMoment: () => number
 }) {
   const journal = await openJournal(parts.store)
   const returnable = await openReturnable(parts.store)

@@ -28,10 +28,9 @@ export async function openRetained(parts: {
   journal: Journal
   returnable: Returnable
   clock: () => number
-  /** Numbers what happens in this node. */
-  nextMoment: () => number
 }) {
-  const { store, journal, returnable, clock, nextMoment } = parts
+  const { store, journal, returnable, clock } = parts
+  let lastMoment = 0
   const values = createRetainedValues(returnable)
   await load(parts, values)
   store.watch?.(prefix, (change) => take(change, values, { journal, now: clock() }))
@@ -63,6 +62,9 @@ export async function openRetained(parts: {
       const value = retained && values.get(topic, retained.slot)
       if (value?.position === position) values.isStored(value)
     },
+
+    /** A number for now: of two moments of this node it tells which one was first, whatever the clock says. */
+    moment: nextMoment,
 
     /** This message goes out on its topic now, to those for whom nothing is stored. */
     sent(topic: string, position: number): void {
@@ -122,6 +124,10 @@ export async function openRetained(parts: {
         if (values.get(value.topic, value.slot) === value) values.forget(value)
       }
     },
+  }
+
+  function nextMoment(): number {
+    return ++lastMoment
   }
 
   async function takeBack(value: RetainedValue): Promise<void> {

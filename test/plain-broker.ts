@@ -5,15 +5,20 @@ import { join } from 'node:path'
 import pino from 'pino'
 import type { Principal } from '../acl/principal.ts'
 import { type BrokerLimits, createBroker } from '../broker/broker.ts'
+import { type FanOutLimits, openFanOut } from '../broker/fanout/fanout.ts'
 import type { Access } from '../broker/login/access.ts'
+import type { Received } from '../broker/publish.ts'
 import type { Message } from '../event/message.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import { createCalls } from '../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../store/nodes/nodes.ts'
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 
 export type PlainBroker = Awaited<ReturnType<typeof startPlainBroker>>
+
+/** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
+type Receive = (received: Received) => Promise<boolean>
 
 const everybody: Principal = { role: 'subscriber', username: 'everybody', filters: ['#'] }
 
@@ -37,7 +42,7 @@ export async function startPlainBroker(
   options: {
     port?: number
     access?: Partial<Access>
-    limits?: Partial<BrokerLimits>
+    limits?: Partial<BrokerLimits & FanOutLimits>
     logLevel?: string
     directory?: string
     wrapStore?: (store: Store) => Store
@@ -58,44 +63,49 @@ export async function startPlainBroker(
     if (options.logLevel) process.stdout.write(line)
   }
   const nodes = options.node?.nodes ?? createOnlyNode('test')
-  const broker = await createBroker({
-    ...{ store, nodes, calls: createCalls({ store, nodes }) },
-    access: { ...openAccess, ...options.access },
-    limits: {
-      maxPacketBytes: 1024 * 1024,
-      maxConnectBytes: 64 * 1024,
-      maxClientIdBytes: 65_535,
-      maxSubscriptions: 10_000,
-      maxTopicLevels: 100,
-      incomingWindow: 1000,
-      outgoingBuffer: 16 * 1024 * 1024,
-      connectTimeoutMs: 10_000,
-      loginFailures: 0,
-      publishRate: 0,
-      queueLimit: 10_000,
-      history: 100,
-      historyBytes: 256 * 1024 * 1024,
-      sessionExpiryMs: 3_600_000,
-      maxSessionsPerCredential: 20_000,
-      ...options.limits,
-    },
-    clock: options.clock ?? Date.now,
-    ...(options.monotonic && { monotonic: options.monotonic }),
-    log: pino({ level: options.logLevel ?? 'debug' }, { write }),
-    metrics,
-  })
-  await broker.start(async ({ topic, payload, qos, retain, alongside }) => {
+  const limits = {
+    maxPacketBytes: 1024 * 1024,
+    maxConnectBytes: 64 * 1024,
+    maxClientIdBytes: 65_535,
+    maxSubscriptions: 10_000,
+    maxTopicLevels: 100,
+    incomingWindow: 1000,
+    outgoingBuffer: 16 * 1024 * 1024,
+    connectTimeoutMs: 10_000,
+    loginFailures: 0,
+    publishRate: 0,
+    queueLimit: 10_000,
+    history: 100,
+    historyBytes: 256 * 1024 * 1024,
+    sessionExpiryMs: 3_600_000,
+    maxSessionsPerCredential: 20_000,
+    ...options.limits,
+  }
+  const access = { ...openAccess, ...options.access }
+  const clock = options.clock ?? Date.now
+  const log = pino({ level: options.logLevel ?? 'debug' }, { write })
+  const fanout = await openFanOut({ store, nodes, access, limits, clock, log, metrics })
+  let receive: Receive = async ({ topic, payload, qos, retain, alongside }) => {
     const retained = retain && payload.length > 0 ? { retained: { slot: '', time: Date.now() } } : {}
     try {
       // [MQTT-3.3.1-10]: an empty retained message removes the one before it.
-      if (retain && payload.length === 0) await broker.retained.clear(topic)
+      if (retain && payload.length === 0) await fanout.retained.clear(topic)
       const message = { topic, payload, qos, ...retained, queue: { keep: 'every' as const } }
-      await broker.distribute([{ ...message, ...options.rulesOf?.(message) }], alongside)
+      await distribute([{ ...message, ...options.rulesOf?.(message) }], alongside)
       return true
     } catch {
       return false
     }
+  }
+  const broker = await createBroker({
+    ...{ store, nodes, calls: createCalls({ store, nodes }), access, fanout, limits, clock, log, metrics },
+    ...(options.monotonic && { monotonic: options.monotonic }),
+    inbox: {
+      decide: (received) => ({ livestreams: 0, received }),
+      settle: async ({ received }) => ({ outcome: (await receive(received)) ? 'published' : 'failed' }),
+    },
   })
+  await broker.start()
   const server = createServer({ noDelay: true }, (socket) =>
     broker.accept(socket, socket.remoteAddress ?? 'unknown'),
   )
@@ -103,7 +113,11 @@ export async function startPlainBroker(
   const address = server.address()
 
   return {
-    broker,
+    broker: { ...broker, distribute, announce: fanout.announce },
+    /** From now on this becomes of what is published. */
+    receiveWith(next: Receive): void {
+      receive = next
+    },
     everybody,
     store,
     metrics,
@@ -116,5 +130,17 @@ export async function startPlainBroker(
       await store.close()
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
     },
+  }
+  /** Stores messages and delivers them, as the pipeline does it. */
+  async function distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
+    const batch = fanout.prepare(messages, alongside)
+    let first: number
+    try {
+      first = await store.commit(batch.changes, batch.underway)
+    } catch (error) {
+      await fanout.takeBack(batch)
+      throw error
+    }
+    await fanout.deliver(batch, first)
   }
 }

@@ -3,6 +3,7 @@ import { parseJson } from '../event/json.ts'
 import type { EventClass, EventKind } from '../event/kind.ts'
 import { type HubEvent, maxLivestreams } from '../event/schema.ts'
 import { checkShape, tooManyLivestreams } from '../event/shape.ts'
+import type { Change } from '../store/store.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 import { checkOwnership } from './ownership.ts'
 
@@ -15,6 +16,16 @@ export interface Submission {
   topicClass?: EventClass | undefined
   /** Classes the credential is limited to; empty: all. */
   allowedClasses: readonly EventClass[]
+}
+
+/** Where and when an event came in. */
+export interface Arrival {
+  /** Wall clock, milliseconds since the epoch. */
+  at: number
+  /** `performance.now()` at the arrival of its last byte: where the budget starts. */
+  started: number
+  /** Changes of the door that must be stored with the decision, or not at all. */
+  alongside?: readonly Change[]
 }
 
 export type Decision =

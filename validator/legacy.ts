@@ -4,21 +4,26 @@ import type { HubEvent, Service } from '../event/schema.ts'
 import { checkShape } from '../event/shape.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Arrival } from './arrival.ts'
-import { checkSpread, maxPayloadBytes } from './decide.ts'
+import type { Way } from '../telemetry/stages.ts'
+import { type Arrival, checkSpread, maxPayloadBytes } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { radioMessages } from './messages.ts'
-import { fingerprintOf, type Repetitions } from './repetitions.ts'
-import { answeredMessage, describeOutcome, eachOnce, type Report } from './report.ts'
+import { decideAgain, fingerprintOf, type Repetitions } from './repetitions.ts'
+import { answeredMessage, describeOutcome, type Report } from './report.ts'
 import type { createStoring } from './storing.ts'
-import type { Topics, Unlisted } from './topics.ts'
-import { checkNames, judgeService, type Ownership, type Verdict } from './verdict.ts'
-
-/**
- * Topics of one institution for livestreams that the feed does not know: far more than anybody tries out, and a
- * publisher that makes up a new name for each event must not fill the hub.
- */
-const maxUnlisted = 2_000
+import type { Topics } from './topics.ts'
+import {
+  blockedOf,
+  checkNames,
+  isBlocked,
+  type Judged,
+  judge,
+  livestreamOf,
+  type Ownership,
+  unlistedOf,
+  type Verdict,
+  verdictOf,
+} from './verdict.ts'
 
 /** What became of an event over HTTPS (service.md §2.7, §4.1). */
 type LegacyResult =
@@ -44,11 +49,39 @@ interface Request {
   dryRun?: boolean
 }
 
+/** A request that is judged, and not yet stored. */
+export type LegacyDecided = {
+  request: Request
+  arrival: Arrival
+  now: number
+  /** The times of its stages so far. */
+  way: Way
+} & (Refused | Taken)
+
+/** An event that goes somewhere, or gets a topic there. */
+interface Taken extends Readable {
+  refused?: undefined
+  /** To how many livestreams it goes. */
+  livestreams: number
+  by: Ownership
+  judged: Judged
+}
+
+/** An event that is refused as a whole. */
+interface Refused {
+  refused: 'invalid' | 'unavailable'
+  errors: ErrorItem[]
+  /** What could be read of the payload. */
+  value: unknown
+  /** To how many livestreams it would have gone. */
+  livestreams: number
+}
+
 /**
  * The legacy rules of publishing (design.md §9): each service has its own verdict, external publisher ids
  * are converted, and a livestream without topic gets one instead of the event (service.md §3).
  */
-export function createLegacySubmit(parts: {
+export function createLegacy(parts: {
   feed: () => Feed | undefined
   former: Livestreams
   topics: Topics
@@ -61,164 +94,156 @@ export function createLegacySubmit(parts: {
 }) {
   const { feed, former, topics, repetitions, store, nextEventId, clock, log, metrics } = parts
 
-  return async (
-    { payload: source, eventName, institutionId, dryRun = false }: Request,
-    arrival: Arrival,
-  ): Promise<LegacyResult> => {
-    const now = clock()
-    const way = metrics.stages.begin(arrival.started)
-    const shape = readEvent(source, eventName, now)
-    const current = feed()
-    const refuse = async (outcome: 'invalid' | 'blocked', errors: ErrorItem[], value: unknown) => {
-      refused(outcome, errors, dryRun)
-      if (!dryRun) await keepReport(describe({ outcome, value, errors }), value)
-    }
-    if ('errors' in shape || !current) {
-      arrival.decided?.(0)
-      if ('errors' in shape) {
-        await refuse('invalid', shape.errors, shape.value)
-        return { outcome: 'invalid', errors: shape.errors }
+  return {
+    decide(request: Request, arrival: Arrival): LegacyDecided {
+      const now = clock()
+      const way = metrics.stages.begin(arrival.started)
+      const verdict = verdictOn(request, now)
+      way.decided = performance.now()
+      return { request, arrival, now, way, ...verdict }
+    },
+
+    /** Stores what was decided, hands it to everyone connected, and says what the publisher gets to know. Never rejects. */
+    async settle(decided: LegacyDecided): Promise<LegacyResult> {
+      const { request, way } = decided
+      if (decided.refused) {
+        const { errors } = decided
+        refused(decided.refused === 'invalid' ? 'invalid' : 'blocked', errors, request.dryRun)
+        if (!request.dryRun) await keepReport(decided)
+        return decided.refused === 'invalid' ? { outcome: 'invalid', errors } : { outcome: 'unavailable' }
       }
-      await refuse('blocked', [errorItem('feed.unavailable', '.')], shape.event)
-      return { outcome: 'unavailable' }
+      const { event, kind } = decided
+      let { judged } = decided
+      if (request.dryRun) {
+        metrics.events.inc({ outcome: 'dry-run' })
+        return answer(event, judged, null)
+      }
+      let id = ''
+      try {
+        await decideAgain((isAgain) => {
+          if (isAgain) judged = judge(event.services, request.institutionId, decided.by, topics)
+          const settlement = settlementOf(decided, judged)
+          id = settlement.id
+          return store(settlement)
+        })
+      } catch (error) {
+        metrics.storeFailures.inc()
+        metrics.events.inc({ outcome: 'failed' })
+        log.error({ err: error, event: kind.name }, 'event not stored')
+        return { outcome: 'failed' }
+      }
+      note(decided, judged)
+      if (judged.published.length > 0) {
+        const took = metrics.stages.finish(way, { id, event: kind.name, at: decided.now })
+        metrics.recordBudget(took)
+      }
+      return answer(event, judged, id)
+    },
+  }
+
+  /** The event and where it goes, or why it is refused as a whole. */
+  function verdictOn({ payload, eventName, institutionId }: Request, now: number): Refused | Taken {
+    const shape = readEvent(payload, eventName, now)
+    const livestreams = 0
+    if ('errors' in shape) return { refused: 'invalid', ...shape, livestreams }
+    const { event } = shape
+    const current = feed()
+    if (!current) {
+      const errors = [errorItem('feed.unavailable', '.')]
+      return { refused: 'unavailable', errors, value: event, livestreams }
     }
-    const { event, kind, time } = shape
     const by: Ownership = { feed: current, former, ownerOf: topics.ownerOf }
     const misnamed = checkNames(event.services, by)
-    if (misnamed.length > 0) {
-      arrival.decided?.(0)
-      await refuse('invalid', misnamed, event)
-      return { outcome: 'invalid', errors: misnamed }
+    if (misnamed.length > 0) return { refused: 'invalid', errors: misnamed, value: event, livestreams }
+    const judged = judge(event.services, institutionId, by, topics)
+    const tooMuch = checkSpread(payload, [...judged.ids])
+    const { size } = judged.ids
+    if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: size }
+    return { ...shape, livestreams: size, by, judged }
+  }
+
+  /** What goes out for an event, and its id. */
+  function settlementOf(
+    { request, arrival, now, way, event, kind, time }: LegacyDecided & Taken,
+    judged: Judged,
+  ) {
+    const { payload: source, institutionId } = request
+    const { ids, published, verdicts, completed } = judged
+    // Nothing of an event is remembered that was blocked.
+    const repetition =
+      ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
+    const id = repetition?.id ?? nextEventId()
+    // Only what was accepted goes out: a blocked service has no place on the air of others.
+    const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
+    const stored: HubEvent = { ...event, id, services }
+    const payload = Buffer.from(JSON.stringify(stored))
+    const { statuses, errors } = verdictOf(event, judged)
+    if (errors.length > 0) repetition?.inPart()
+    const isPublished = published.length > 0
+    const isBlockedInPart = errors.some(({ errorCode }) => errorCode !== 'topic.created')
+    const outcome = isPublished ? 'published' : isBlockedInPart ? 'blocked' : 'failed'
+    const of = isPublished ? { livestreams: [...published] } : {}
+    const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
+    const described = describe(request, arrival, outcome, event, { errors, id, ...of })
+    const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
+    return {
+      id,
+      messages: [
+        ...radioMessages(stored, payload, { kind, time, institutionId, livestreamIds: published, now }),
+        answeredMessage(
+          institutionId,
+          { ...described, statuses },
+          { payload: source, value: event, refusedServices },
+        ),
+      ],
+      topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),
+      accepted: isPublished ? accepted : undefined,
+      repetition,
+      alongside: arrival.alongside,
+      way,
     }
-    let judged = judge(event.services, institutionId, by)
-    arrival.decided?.(judged.ids.size)
-    const tooMuch = checkSpread(source, [...judged.ids])
-    if (tooMuch.length > 0) {
-      await refuse('invalid', tooMuch, event)
-      return { outcome: 'invalid', errors: tooMuch }
-    }
-    way.decided = performance.now()
-    if (dryRun) {
-      metrics.events.inc({ outcome: 'dry-run' })
-      return answer(event, judged, null)
-    }
-    let id = ''
+  }
+
+  /** The answer is true without it: the publisher gets it in any case. */
+  async function keepReport({ request, arrival, way, refused, errors, value }: LegacyDecided & Refused) {
+    const outcome = refused === 'invalid' ? 'invalid' : 'blocked'
+    const report = describe(request, arrival, outcome, value, { errors })
+    const { institutionId, payload, eventName } = request
     try {
-      await store((isAgain) => {
-        if (isAgain) judged = judge(event.services, institutionId, by)
-        const { ids, published, verdicts, completed } = judged
-        // Nothing of an event is remembered that was blocked.
-        const repetition =
-          ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
-        id = repetition?.id ?? nextEventId()
-        // Only what was accepted goes out: a blocked service has no place on the air of others.
-        const services = completed.filter((_, index) =>
-          published.includes(livestreamOf(verdicts[index]) ?? ''),
-        )
-        const stored: HubEvent = { ...event, id, services }
-        const payload = Buffer.from(JSON.stringify(stored))
-        const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
-        const { statuses, errors } = verdictOf(event, judged)
-        if (errors.length > 0) repetition?.inPart()
-        const unpublished = errors.some(({ errorCode }) => errorCode !== 'topic.created')
-          ? 'blocked'
-          : 'failed'
-        const outcome = published.length > 0 ? 'published' : unpublished
-        const isPublished = published.length > 0
-        const of = isPublished ? { livestreams: [...published] } : {}
-        const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
-        const report = { ...describe({ outcome, value: event, errors, id, ...of }), statuses }
-        return {
-          messages: [
-            ...radioMessages(stored, payload, { kind, time, institutionId, livestreamIds: published, now }),
-            answeredMessage(institutionId, report, { payload: source, value: event, refusedServices }),
-          ],
-          topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),
-          accepted: published.length > 0 ? accepted : undefined,
-          repetition,
-          alongside: arrival.alongside,
-          way,
-        }
+      await store({
+        messages: [answeredMessage(institutionId, report, { payload, value })],
+        topics: { created: [], changes: [] },
+        accepted: undefined,
+        repetition: undefined,
+        alongside: arrival.alongside,
+        way,
       })
     } catch (error) {
       metrics.storeFailures.inc()
-      metrics.events.inc({ outcome: 'failed' })
-      log.error({ err: error, event: kind.name }, 'event not stored')
-      return { outcome: 'failed' }
+      log.warn({ err: error, event: eventName }, 'refused event not in the history')
     }
+  }
+
+  /** Counts and logs what became of an event. */
+  function note({ request, event, kind }: LegacyDecided & Taken, judged: Judged): void {
     const { published, verdicts } = judged
     const blocked = blockedOf(verdicts)
     const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
     metrics.events.inc({ outcome: published.length > 0 ? 'published' : unpublished })
     count(blocked)
-    if (blocked.length > 0) {
-      const refused = event.services.filter((_, index) => isBlocked(verdicts[index]))
-      log.info(
-        {
-          ...{ outcome: 'blocked', event: kind.name, institutions: [institutionId] },
-          services: refused.slice(0, 5).map(({ externalId }) => externalId.slice(0, 200)),
-          error: blocked[0],
-        },
-        'event refused',
-      )
-    }
-    if (published.length > 0) {
-      const took = metrics.stages.finish(way, { id, event: kind.name, at: now })
-      metrics.recordBudget(took)
-    }
-    return answer(event, judged, id)
-
-    /** What is kept of the answer. */
-    function describe({ outcome, value, ...details }: Described): Report {
-      const report = describeOutcome(outcome, value, {
-        ...{ ...details, receivedAt: arrival.at, payload: source },
-      })
-      return { ...report, event: eventName }
-    }
-
-    /** The answer is true without it: the publisher gets it in any case. */
-    async function keepReport(report: Report, value: unknown): Promise<void> {
-      try {
-        await store(() => ({
-          messages: [answeredMessage(institutionId, report, { payload: source, value })],
-          topics: { created: [], changes: [] },
-          accepted: undefined,
-          repetition: undefined,
-          alongside: arrival.alongside,
-          way,
-        }))
-      } catch (error) {
-        metrics.storeFailures.inc()
-        log.warn({ err: error, event: eventName }, 'refused event not in the history')
-      }
-    }
+    if (blocked.length === 0) return
+    const refused = event.services.filter((_, index) => isBlocked(verdicts[index]))
+    log.info(
+      {
+        ...{ outcome: 'blocked', event: kind.name, institutions: [request.institutionId] },
+        services: refused.slice(0, 5).map(({ externalId }) => externalId.slice(0, 200)),
+        error: blocked[0],
+      },
+      'event refused',
+    )
   }
 
-  /** The verdicts on the services of an event, and where it goes by them. */
-  function judge(services: readonly Service[], institutionId: string, by: Ownership): Judged {
-    const verdicts = verdictsOn(services, institutionId, by)
-    const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
-    const fresh = new Set([...ids].filter((id) => !topics.get(id)))
-    const published = [...ids].filter((id) => !fresh.has(id))
-    const completed = services.map((service, index) => complete(service, verdicts[index]))
-    return { verdicts, ids, fresh, published, completed }
-  }
-
-  /** One verdict for each service. */
-  function verdictsOn(services: readonly Service[], institutionId: string, by: Ownership): Verdict[] {
-    let room: number | undefined
-    return services.map((service, index): Verdict => {
-      const path = `.services.${index}`
-      const verdict = judgeService(service, path, institutionId, by)
-      if ('blocked' in verdict || !verdict.isUnlisted || topics.get(verdict.livestreamId)) return verdict
-      room ??= maxUnlisted - topics.countOf(institutionId)
-      if (room-- > 0) return verdict
-      const detail = `${institutionId} has ${maxUnlisted} such livestreams already`
-      return { blocked: errorItem('service.unknown', `${path}.externalId`, detail) }
-    })
-  }
-
-  function refused(outcome: string, errors: readonly ErrorItem[], dryRun: boolean): void {
+  function refused(outcome: string, errors: readonly ErrorItem[], dryRun = false): void {
     metrics.events.inc({ outcome: dryRun ? 'dry-run' : outcome })
     if (!dryRun) count(errors)
   }
@@ -228,17 +253,25 @@ export function createLegacySubmit(parts: {
   }
 }
 
-type Described = Omit<Parameters<typeof describeOutcome>[2], 'receivedAt' | 'payload'> & {
-  outcome: Report['outcome']
-  value: unknown
+/** What is kept of the answer. */
+function describe(
+  { payload, eventName }: Request,
+  { at: receivedAt }: Arrival,
+  outcome: Report['outcome'],
+  value: unknown,
+  details: Omit<Parameters<typeof describeOutcome>[2], 'receivedAt' | 'payload'>,
+): Report {
+  return { ...describeOutcome(outcome, value, { ...details, receivedAt, payload }), event: eventName }
 }
+
+type Readable = Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }>
 
 /** The event, or what is wrong with it and `value`, as far as it could be read. */
 function readEvent(
   payload: Buffer,
   urlEventName: string,
   now: number,
-): Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }> | { errors: ErrorItem[]; value: unknown } {
+): Readable | { errors: ErrorItem[]; value: unknown } {
   if (payload.length > maxPayloadBytes) {
     const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
     return { errors: [errorItem('payload.size', '.', detail)], value: undefined }
@@ -247,44 +280,6 @@ function readEvent(
   if ('errors' in parsed) return { ...parsed, value: undefined }
   const shape = checkShape(parsed.value, { door: 'https', now, urlEventName })
   return 'errors' in shape ? { ...shape, value: parsed.value } : shape
-}
-
-/** The livestreams among them that no feed ever listed. */
-function unlistedOf(
-  services: readonly Service[],
-  verdicts: readonly Verdict[],
-  institutionId: string,
-): Map<string, Unlisted> {
-  const unlisted = new Map<string, Unlisted>()
-  for (const [index, { externalId }] of services.entries()) {
-    const verdict = verdicts[index]
-    if (verdict && 'livestreamId' in verdict && verdict.isUnlisted) {
-      unlisted.set(verdict.livestreamId, { institutionId, externalId })
-    }
-  }
-  return unlisted
-}
-
-interface Judged {
-  /** One for each service, in their order. */
-  verdicts: readonly Verdict[]
-  /** The livestreams of the services that are not blocked. */
-  ids: ReadonlySet<string>
-  /** Those of `ids` that have no topic. */
-  fresh: ReadonlySet<string>
-  /** Those of `ids` that have a topic: the event goes to them. */
-  published: readonly string[]
-  /** The services as the hub knows them. */
-  completed: readonly Service[]
-}
-
-/** What was decided in numbers of services, and why. */
-function verdictOf(event: HubEvent, { verdicts, fresh, published }: Judged) {
-  const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
-  return {
-    statuses: { published: published.length, blocked: eachOnce(blocked).length, failed: fresh.size },
-    errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
-  }
 }
 
 /** The answer to the publisher. In a dry run nothing has an `id`. */
@@ -299,30 +294,6 @@ function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResul
       services: completed.map((service, index) => withTopic(service, verdicts[index], judged, id)),
     },
   }
-}
-
-function blockedOf(verdicts: readonly Verdict[]): ErrorItem[] {
-  return verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
-}
-
-function isBlocked(verdict: Verdict | undefined): boolean {
-  return verdict !== undefined && 'blocked' in verdict
-}
-
-/** Why an event did not go out for a service; nothing when it did. */
-function explain(verdict: Verdict, path: string, fresh: ReadonlySet<string>): ErrorItem[] {
-  if ('blocked' in verdict) return [verdict.blocked]
-  return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
-}
-
-function complete(service: Service, verdict: Verdict | undefined): Service {
-  if (!verdict || 'blocked' in verdict) return service
-  return { ...service, id: verdict.livestreamId, publisherId: verdict.publisherId }
-}
-
-/** Where an accepted service goes. The id of a blocked one is only what the publisher claims. */
-function livestreamOf(verdict: Verdict | undefined): string | undefined {
-  return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
 }
 
 /** The `topic` of a service in the answer; its names are the bridge's (service.md §2.3). */

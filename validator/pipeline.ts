@@ -1,80 +1,72 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { Message } from '../event/message.ts'
+import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Way } from '../telemetry/stages.ts'
-import type { Arrival, Distribute } from './arrival.ts'
-import { type Decision, decide, type Submission } from './decide.ts'
+import { type Arrival, type Decision, decide, type Submission } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
-import { createLegacySubmit } from './legacy.ts'
+import { createLegacy } from './legacy.ts'
 import { radioMessages } from './messages.ts'
-import { fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
+import { decideAgain, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
 import { describeOutcome, feedbackMessages, type Report, type Source } from './report.ts'
-import { createStoring } from './storing.ts'
+import { type Accepted, type Batch, createStoring, type FanOut, type WorkPlanner } from './storing.ts'
 import type { Topics } from './topics.ts'
-import type { Accepted, WorkPlanner } from './work.ts'
 
 export type Pipeline = ReturnType<typeof createPipeline>
 
-/** The one pipeline behind every door: decide → complete → distribute → report. */
-export function createPipeline(parts: {
+/**
+ * The one pipeline behind every door. It has two steps: `decide` is pure but for the feed and the clock, `settle` does what
+ * was decided: append, fan out, report. Whoever decides settles in the same turn.
+ */
+export function createPipeline<Prepared extends Batch>(parts: {
   feed: () => Feed | undefined
   /** Livestreams that dropped out of the feed. */
   former: Livestreams
   topics: Topics
   repetitions: Repetitions
-  distribute: Distribute
+  store: Pick<Store, 'commit'>
+  fanout: FanOut<Prepared> & {
+    /** Delivers without storing: for the report that the store failed. */
+    announce(messages: readonly Message[]): void
+  }
   work: WorkPlanner
-  /** Delivers without storing: for the report that the store failed. */
-  announce: (messages: readonly Message[]) => void
   nextEventId: () => string
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, repetitions, work, announce, nextEventId, clock, log, metrics } = parts
+  const { feed, topics, repetitions, fanout, work, nextEventId, clock, log, metrics } = parts
   const store = createStoring(parts)
+  const legacy = createLegacy({ ...parts, store })
 
   return {
-    /**
-     * Takes one event the whole way. The report's outcome `failed` means nothing was stored: the door
-     * must not acknowledge. Never rejects.
-     */
-    async submit(submission: Submission, arrival: Arrival): Promise<Report> {
-      const { institutionId } = submission
+    /** Decides about one event. */
+    decide(submission: Submission, arrival: Arrival): Decided {
       const way = metrics.stages.begin(arrival.started)
       const decision = decide(submission, feed(), clock())
       way.decided = performance.now()
-      const settlement = (): Settled => {
-        const repetition =
-          decision.outcome === 'published'
-            ? repetitions(fingerprintOf(decision.kind.name, institutionId, submission.payload), nextEventId)
-            : undefined
-        const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
-        const feedback = feedbackMessages([institutionId], completed.report, completed.source)
-        const messages = [...completed.messages, ...feedback]
-        return { ...completed, messages, repetition }
-      }
-      arrival.decided?.(decision.outcome === 'published' ? livestreamsOf(decision).length : 0)
-      return settle(settlement, [institutionId], arrival, way)
+      const livestreams = decision.outcome === 'published' ? livestreamsOf(decision).length : 0
+      const institutions = [submission.institutionId]
+      return { livestreams, institutions, arrival, way, event: { decision, submission } }
     },
 
-    /** Dry run of a door: reports to the institution what `submit` would, and does nothing else. */
-    async tryOut(submission: Submission, arrival: Arrival): Promise<Report> {
-      const { institutionId } = submission
+    /** Dry run of a door: what is reported to the institution is what would become of the event, and nothing else is done. */
+    tryOut(submission: Submission, arrival: Arrival): Decided {
+      const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)
-      arrival.decided?.(messages.length)
       const dry: Report = { ...report, dryRun: true }
-      const feedback = feedbackMessages([institutionId], dry, source)
-      return settle(() => ({ report: dry, messages: feedback }), [institutionId], arrival)
+      const settled = { report: dry, messages: feedbackMessages(institutions, dry, source) }
+      const way = metrics.stages.begin(arrival.started)
+      return { livestreams: messages.length, institutions, arrival, way, settled }
     },
 
     /**
-     * Reports a publish that the door itself refused (topic, ACL) to the publisher's own institutions.
-     * The payload is only read for the report.
+     * A publish that the door itself refused (topic, ACL). It is reported to the publisher's own institutions; the payload is
+     * only read for the report.
      */
-    async refuse(
+    refuse(
       refusal: {
         payload: Buffer
         error: ErrorItem
@@ -82,48 +74,51 @@ export function createPipeline(parts: {
         institutions: readonly string[]
       },
       arrival: Arrival,
-    ): Promise<Report> {
+    ): Decided {
       const { payload, outcome, error, institutions } = refusal
       const value = readLoosely(payload)
-      arrival.decided?.(0)
       const report = describeOutcome(outcome, value, {
         ...{ errors: [error], receivedAt: arrival.at, payload },
       })
-      const messages = feedbackMessages(institutions, report, { payload, value })
-      return settle(() => ({ report, messages }), institutions, arrival)
+      const settled = { report, messages: feedbackMessages(institutions, report, { payload, value }) }
+      const way = metrics.stages.begin(arrival.started)
+      return { livestreams: 0, institutions, arrival, way, settled }
     },
 
-    /** Takes one event of the HTTPS door the whole way, by the legacy rules. Never rejects. */
-    submitLegacy: createLegacySubmit({ ...parts, store }),
+    /**
+     * Stores what was decided, hands it to everyone connected and reports. The report's outcome `failed` means nothing was
+     * stored: the door must not acknowledge. Never rejects.
+     */
+    settle,
 
-    /** Dry run: the report `submit` would make and the topics it would publish to; changes nothing. */
+    /** The same two steps for an event of the HTTPS door, by the legacy rules. */
+    decideLegacy: legacy.decide,
+    settleLegacy: legacy.settle,
+
+    /** Dry run: the report there would be, and the topics that the event would be published to; changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const { report, messages } = foresee(submission, { at: clock(), started: 0 })
       return { ...report, topics: messages.map((message) => message.topic) }
     },
   }
 
-  /** What `submit` would report and publish. */
+  /** What would be reported and published. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decide(submission, feed(), clock())
-    const { report, messages, source } = complete(work, decision, submission, arrival, '')
+    const { report, messages, source } = complete(decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
   }
 
-  async function settle(
-    settlement: () => Settled,
-    institutions: readonly string[],
-    arrival: Arrival,
-    way: Way = metrics.stages.begin(arrival.started),
-  ): Promise<Report> {
+  async function settle(decided: Decided): Promise<Report> {
+    const { institutions, arrival, way } = decided
     const { alongside } = arrival
-    let settled = settlement()
+    let settled = settlementOf(decided)
     try {
-      await store((isAgain) => {
-        if (isAgain) settled = settlement()
+      await decideAgain((isAgain) => {
+        if (isAgain) settled = settlementOf(decided)
         const { accepted, messages, repetition } = settled
         const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
-        return { messages, topics: missing, accepted, repetition, alongside, way }
+        return store({ messages, topics: missing, accepted, repetition, alongside, way })
       })
     } catch (error) {
       metrics.storeFailures.inc()
@@ -131,13 +126,98 @@ export function createPipeline(parts: {
       log.error({ err: error, event: settled.report.event }, 'event not stored and not acknowledged')
       const errors = [errorItem('service.failed', '.', 'not stored, send it again')]
       const failed = describeFailure(settled.report, errors)
-      announce(feedbackMessages(institutions, failed))
+      fanout.announce(feedbackMessages(institutions, failed))
       return failed
     }
-    tell(settled.report, institutions, arrival, way, parts)
+    note(settled.report, decided)
     return settled.report
   }
+
+  /** What goes out for an event. It gets its id here: where it has been marked meanwhile, it may be that of another. */
+  function settlementOf({ event, settled, institutions, arrival }: Decided): Settled {
+    if (!event) return settled
+    const { decision, submission } = event
+    const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
+    const completed = complete(decision, submission, arrival, repetition?.id ?? '')
+    const feedback = feedbackMessages(institutions, completed.report, completed.source)
+    return { ...completed, messages: [...completed.messages, ...feedback], repetition }
+  }
+
+  function recognise(
+    { kind }: Extract<Decision, { outcome: 'published' }>,
+    { institutionId, payload }: Submission,
+  ): Repetition {
+    return repetitions(fingerprintOf(kind.name, institutionId, payload), nextEventId)
+  }
+
+  /** The decision as its report and the messages for the radio tree. */
+  function complete(
+    decision: Decision,
+    { institutionId, payload: received }: Submission,
+    arrival: Arrival,
+    id: string,
+  ): Completed {
+    const details = { receivedAt: arrival.at, payload: received }
+    if (decision.outcome !== 'published') {
+      const { outcome, errors, value } = decision
+      const report = describeOutcome(outcome, value, { ...details, errors })
+      return { report, messages: [], source: { payload: received, value } }
+    }
+    const event = {
+      ...decision.event,
+      id,
+      services: decision.event.services.map((service, index) => {
+        const livestream = decision.livestreams[index]
+        return livestream ? { ...service, id: livestream.id } : service
+      }),
+    }
+    const livestreamIds = livestreamsOf(decision)
+    const payload = Buffer.from(JSON.stringify(event))
+    const warnings = work.warnings(event)
+    return {
+      report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
+      messages: radioMessages(event, payload, {
+        ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
+      }),
+      source: { payload: received, value: event },
+      accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
+    }
+  }
+
+  /** Counts and logs what became of an event. */
+  function note(report: Report, { institutions, arrival, way }: Decided): void {
+    metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
+    if (report.dryRun) return
+    for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
+    if (report.outcome === 'published') {
+      const { id, event } = report
+      const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
+      const isLate = metrics.recordBudget(took)
+      if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
+    } else if (institutions.length > 0) {
+      const { outcome, event, services, errors } = report
+      log.info(
+        { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
+        'event refused',
+      )
+    }
+  }
 }
+
+/** What is decided, and not yet stored. */
+export type Decided = {
+  /** To how many livestreams the event goes. */
+  livestreams: number
+  /** Who gets the report. */
+  institutions: readonly string[]
+  arrival: Arrival
+  /** The times of its stages so far. */
+  way: Way
+} & (
+  | { event: { decision: Decision; submission: Submission }; settled?: undefined }
+  /** No event goes out. */
+  | { event?: undefined; settled: Settled }
+)
 
 /** A decision as what is told of it. */
 interface Completed {
@@ -154,66 +234,6 @@ interface Settled {
   messages: readonly Message[]
   accepted?: Accepted
   repetition?: Repetition | undefined
-}
-
-/** The decision as its report and the messages for the radio tree. */
-function complete(
-  work: WorkPlanner,
-  decision: Decision,
-  { institutionId, payload: received }: Submission,
-  arrival: Arrival,
-  id: string,
-): Completed {
-  const details = { receivedAt: arrival.at, payload: received }
-  if (decision.outcome !== 'published') {
-    const { outcome, errors, value } = decision
-    const report = describeOutcome(outcome, value, { ...details, errors })
-    return { report, messages: [], source: { payload: received, value } }
-  }
-  const event = {
-    ...decision.event,
-    id,
-    services: decision.event.services.map((service, index) => {
-      const livestream = decision.livestreams[index]
-      return livestream ? { ...service, id: livestream.id } : service
-    }),
-  }
-  const livestreamIds = livestreamsOf(decision)
-  const payload = Buffer.from(JSON.stringify(event))
-  const warnings = work.warnings(event)
-  return {
-    report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
-    messages: radioMessages(event, payload, {
-      ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
-    }),
-    source: { payload: received, value: event },
-    accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
-  }
-}
-
-/** Counts what became of an event, and tells operators. */
-function tell(
-  report: Report,
-  institutions: readonly string[],
-  arrival: Arrival,
-  way: Way,
-  { log, metrics }: { log: Log; metrics: Metrics },
-): void {
-  metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
-  if (report.dryRun) return
-  for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
-  if (report.outcome === 'published') {
-    const { id, event } = report
-    const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
-    const isLate = metrics.recordBudget(took)
-    if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
-  } else if (institutions.length > 0) {
-    const { outcome, event, services, errors } = report
-    log.info(
-      { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
-      'event refused',
-    )
-  }
 }
 
 /** The livestreams of an accepted event, each once. */

@@ -1,10 +1,49 @@
+import type { ErrorItem } from '../event/error.ts'
+import type { EventKind } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
-import type { Change } from '../store/store.ts'
+import type { HubEvent } from '../event/schema.ts'
+import type { Change, Store } from '../store/store.ts'
 import type { Way } from '../telemetry/stages.ts'
-import type { Distribute } from './arrival.ts'
-import { decideAgain, type Repetition } from './repetitions.ts'
+import type { Repetition } from './repetitions.ts'
 import type { NewTopics, Topics } from './topics.ts'
-import type { Accepted, WorkPlanner } from './work.ts'
+
+/** An accepted event, as far as work for webhooks and plugin targets can follow from it. */
+export interface Accepted {
+  /** As it is published: with id and completed services. */
+  event: HubEvent
+  id: string
+  kind: EventKind
+  /** The same as JSON: what these messages carry. */
+  payload: Buffer
+  institutionId: string
+  /** Livestreams it is published for: the messages of its commit begin with theirs, in this order. */
+  livestreamIds: readonly string[]
+}
+
+/** What follows from an accepted event beyond its distribution (design.md §10). */
+export interface WorkPlanner {
+  /** What of it cannot be done, for the report. */
+  warnings(event: HubEvent): ErrorItem[]
+  /** The changes that put it into every queue it belongs to, once. They go into the commit of the event. */
+  plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
+}
+
+/** Messages that are about to be stored. */
+export interface Batch {
+  /** The whole commit. */
+  readonly changes: readonly Change[]
+  /** For the commit: see `Store`. */
+  readonly underway: (first: number) => void
+}
+
+/** How messages get to everyone who is connected. Exactly one of `deliver` and `takeBack` follows on `prepare`. */
+export interface FanOut<Prepared extends Batch> {
+  prepare(messages: readonly Message[], alongside: readonly Change[]): Prepared
+  /** It is stored; its first message has this position. Resolves when everyone connected has been written to. */
+  deliver(batch: Prepared, first: number): Promise<void>
+  /** It is not stored, or that is not certain. */
+  takeBack(batch: Prepared): Promise<void>
+}
 
 /** What is stored in one commit, or not at all: the acknowledgement speaks for all of it. */
 interface Settlement {
@@ -21,36 +60,39 @@ interface Settlement {
 }
 
 /**
- * Stores what is decided about an event and sets it going. `decide` is called in the same turn, and once more where the
- * event has been marked meanwhile. Rejects when nothing was stored.
+ * Appends what is decided about an event to the journal, with all that follows from it, and then fans it out. Rejects
+ * when it is not certain that everybody has it, mostly because nothing was stored.
  */
-export function createStoring(parts: { topics: Topics; distribute: Distribute; work: WorkPlanner }) {
-  return (decide: (isAgain: boolean) => Settlement): Promise<void> =>
-    decideAgain((isAgain) => store(decide(isAgain)))
+export function createStoring<Prepared extends Batch>(parts: {
+  store: Pick<Store, 'commit'>
+  topics: Topics
+  fanout: FanOut<Prepared>
+  work: WorkPlanner
+}) {
+  const { store, topics, fanout, work } = parts
 
-  async function store(settlement: Settlement): Promise<void> {
-    const { topics, distribute, work } = parts
-    const { messages, accepted, repetition, alongside = [] } = settlement
+  return async (settlement: Settlement): Promise<void> => {
+    const { messages, accepted, repetition, alongside = [], way } = settlement
     const { created, changes } = settlement.topics
-    let isStored = false
-    const stored = (first: number) => {
-      if (isStored) return
-      isStored = true
-      settlement.way.stored = performance.now()
-      settlement.way.position = first
-      topics.show(created)
-      repetition?.stored(first)
-    }
+    let batch: Prepared | undefined
+    let first: number
     try {
       const planned = accepted && repetition ? work.plan(accepted, repetition) : []
       const following = [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside]
-      await distribute(repetition?.isRepeated ? messages.map(asRepetition) : messages, following, stored)
+      batch = fanout.prepare(repetition?.isRepeated ? messages.map(asRepetition) : messages, following)
+      first = await store.commit(batch.changes, batch.underway)
     } catch (error) {
-      if (isStored) throw error
+      if (batch) await fanout.takeBack(batch)
       topics.giveUp(created)
       repetition?.failed()
       throw error
     }
+    // At once, before a later commit of another node is told: what follows from this one must be in memory by then.
+    way.stored = performance.now()
+    way.position = first
+    topics.show(created)
+    repetition?.stored(first)
+    await fanout.deliver(batch, first)
   }
 }
 

@@ -1,9 +1,16 @@
 import { type ErrorItem, errorItem, quote } from '../event/error.ts'
-import type { Service } from '../event/schema.ts'
+import type { HubEvent, Service } from '../event/schema.ts'
 import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/urn.ts'
 import { isCrid } from './feed/external-id.ts'
 import type { Feed, Livestream, Livestreams } from './feed/feed.ts'
-import type { Topics } from './topics.ts'
+import { eachOnce } from './report.ts'
+import type { Topics, Unlisted } from './topics.ts'
+
+/**
+ * Topics of one institution for livestreams that the feed does not know: far more than anybody tries out, and a
+ * publisher that makes up a new name for each event must not fill the hub.
+ */
+const maxUnlisted = 2_000
 
 /** All that tells whose a livestream is, in the order in which it is asked. */
 export interface Ownership {
@@ -100,4 +107,100 @@ export function checkNames(services: readonly Service[], { feed, former }: Owner
     const detail = `${quote(externalId)}, expected crid://<authority>/<id>`
     return [errorItem('pattern.openapi.validation', `.services.${index}.externalId`, detail)]
   })
+}
+
+export function blockedOf(verdicts: readonly Verdict[]): ErrorItem[] {
+  return verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
+}
+
+export function isBlocked(verdict: Verdict | undefined): boolean {
+  return verdict !== undefined && 'blocked' in verdict
+}
+
+/** Why an event did not go out for a service; nothing when it did. */
+export function explain(verdict: Verdict, path: string, fresh: ReadonlySet<string>): ErrorItem[] {
+  if ('blocked' in verdict) return [verdict.blocked]
+  return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
+}
+
+/** Where an accepted service goes. The id of a blocked one is only what the publisher claims. */
+export function livestreamOf(verdict: Verdict | undefined): string | undefined {
+  return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
+}
+
+export interface Judged {
+  /** One for each service, in their order. */
+  verdicts: readonly Verdict[]
+  /** The livestreams of the services that are not blocked. */
+  ids: ReadonlySet<string>
+  /** Those of `ids` that have no topic. */
+  fresh: ReadonlySet<string>
+  /** Those of `ids` that have a topic: the event goes to them. */
+  published: readonly string[]
+  /** The services as the hub knows them. */
+  completed: readonly Service[]
+}
+
+/** The verdicts on the services of an event, and where it goes by them. */
+export function judge(
+  services: readonly Service[],
+  institutionId: string,
+  by: Ownership,
+  topics: Pick<Topics, 'get' | 'countOf'>,
+): Judged {
+  const verdicts = verdictsOn(services, institutionId, by, topics)
+  const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
+  const fresh = new Set([...ids].filter((id) => !topics.get(id)))
+  const published = [...ids].filter((id) => !fresh.has(id))
+  const completed = services.map((service, index) => complete(service, verdicts[index]))
+  return { verdicts, ids, fresh, published, completed }
+}
+
+/** One verdict for each service. */
+function verdictsOn(
+  services: readonly Service[],
+  institutionId: string,
+  by: Ownership,
+  topics: Pick<Topics, 'get' | 'countOf'>,
+): Verdict[] {
+  let room: number | undefined
+  return services.map((service, index): Verdict => {
+    const path = `.services.${index}`
+    const verdict = judgeService(service, path, institutionId, by)
+    if ('blocked' in verdict || !verdict.isUnlisted || topics.get(verdict.livestreamId)) return verdict
+    room ??= maxUnlisted - topics.countOf(institutionId)
+    if (room-- > 0) return verdict
+    const detail = `${institutionId} has ${maxUnlisted} such livestreams already`
+    return { blocked: errorItem('service.unknown', `${path}.externalId`, detail) }
+  })
+}
+
+/** What was decided in numbers of services, and why. */
+export function verdictOf(event: HubEvent, { verdicts, fresh, published }: Judged) {
+  const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
+  return {
+    statuses: { published: published.length, blocked: eachOnce(blocked).length, failed: fresh.size },
+    errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
+  }
+}
+
+function complete(service: Service, verdict: Verdict | undefined): Service {
+  if (!verdict || 'blocked' in verdict) return service
+  return { ...service, id: verdict.livestreamId, publisherId: verdict.publisherId }
+}
+
+/** The livestreams among them that no feed ever listed. */
+export function unlistedOf(
+  services: readonly Service[],
+  verdicts: readonly Verdict[],
+  institutionId: string,
+): Map<string, Unlisted> {
+  const unlisted = new Map<string, Unlisted>()
+  for (const [index, { externalId }] of services.entries()) {
+    const verdict = verdicts[index]
+    if (verdict && 'livestreamId' in verdict && verdict.isUnlisted) {
+      unlisted.set(verdict.livestreamId, { institutionId, externalId })
+    }
+  }
+  return unlisted
 }

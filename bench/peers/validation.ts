@@ -34,10 +34,15 @@ export function createValidation(feedPath: string, publish: (message: Message) =
     feed: () => feed,
     former: { byId: () => undefined, byExternalId: () => [], likeExternalId: () => [] },
     work: { warnings: () => [], plan: () => [] },
-    distribute: async (messages) => {
-      await Promise.all(messages.map(publish))
+    store: { commit: async () => 0 },
+    fanout: {
+      prepare: (messages: readonly Message[]) => ({ messages, changes: [], underway() {} }),
+      deliver: async ({ messages }) => {
+        await Promise.all(messages.map(publish))
+      },
+      takeBack: async () => {},
+      announce: () => {},
     },
-    announce: () => {},
     nextEventId: createEventIds(),
     clock: Date.now,
     log: pino({ level: 'silent' }),
@@ -46,7 +51,8 @@ export function createValidation(feedPath: string, publish: (message: Message) =
   return async (topic: string, payload: Buffer): Promise<boolean> => {
     const institutionId = topic.split('/')[1] ?? ''
     const arrival = { at: Date.now(), started: performance.now() }
-    const report = await pipeline.submit({ payload, institutionId, allowedClasses: [] }, arrival)
+    const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)
+    const report = await pipeline.settle(decided)
     return report.outcome === 'published'
   }
 }

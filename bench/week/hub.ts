@@ -1,4 +1,6 @@
 import { createBroker } from '../../broker/broker.ts'
+import { openFanOut } from '../../broker/fanout/fanout.ts'
+import { createInbox } from '../../broker/publish.ts'
 import { createTakeOver } from '../../broker/take-over.ts'
 import { loadConfig } from '../../config/config.ts'
 import { createAttempts } from '../../delivery/attempts.ts'
@@ -41,26 +43,16 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const { store, nodes, join } = await openStore(config, 'week', log, handlers)
   const feed = await createFeedSource({ source: config.feed, intervalMs: neverMs, store, log, clock })
   const calls = createCalls({ store, nodes })
-  const broker = await createBroker({
-    ...{ store, nodes, calls, clock, log, metrics, monotonic: clock },
-    access: {
-      authenticate: () => undefined,
-      isValid: () => false,
-      publishes: () => false,
-      mayPublish: () => ({ allowed: false }),
-      maySubscribe: () => ({ allowed: false, reason: 'there are no clients' }),
-      mayReceive: () => false,
-    },
-    limits: {
-      ...config,
-      maxPacketBytes: config.maxPacket,
-      maxConnectBytes: config.maxConnectPacket,
-      connectTimeoutMs: config.connectTimeout * 1000,
-      maxClientIdBytes: config.maxClientId,
-      sessionExpiryMs: config.sessionExpiry * 1000,
-    },
-  })
-  const { journal, retained, trimming } = broker
+  const access = {
+    authenticate: () => undefined,
+    isValid: () => false,
+    publishes: () => false,
+    mayPublish: () => ({ allowed: false }),
+    maySubscribe: () => ({ allowed: false as const, reason: 'there are no clients' }),
+    mayReceive: () => false,
+  }
+  const fanout = await openFanOut({ store, nodes, access, limits: config, clock, log, metrics })
+  const { journal, retained, trimming } = fanout
   const repetitions = await createRepetitions({ store, clock })
   const subscriptions = await createPushSubscriptions({ store, serviceAccount: config.serviceAccount, clock })
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
@@ -86,14 +78,26 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     ...{ repetitions, clock, log, metrics, topics: await createTopics(store) },
     feed: feed.current,
     former: feed.former,
-    distribute: broker.distribute,
-    announce: broker.announce,
+    ...{ store, fanout },
     work: {
       warnings: () => [],
       plan: (accepted, { once, isRepeatedWhole }) =>
         queues.plan({ messageId: accepted.id, once, groups: push.groupsFor(accepted, isRepeatedWhole) }),
     },
     nextEventId: createEventIds(clock),
+  })
+  const { maxTopicLevels } = config
+  const broker = await createBroker({
+    ...{ store, nodes, calls, access, fanout, clock, log, metrics, monotonic: clock },
+    inbox: createInbox({ pipeline, maxTopicLevels, log, metrics }),
+    limits: {
+      ...config,
+      maxPacketBytes: config.maxPacket,
+      maxConnectBytes: config.maxConnectPacket,
+      connectTimeoutMs: config.connectTimeout * 1000,
+      maxClientIdBytes: config.maxClientId,
+      sessionExpiryMs: config.sessionExpiry * 1000,
+    },
   })
   await join()
   runner.start()
@@ -107,7 +111,8 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     /** Takes an event the whole way, as the door of MQTT hands it in. */
     async publish(institutionId: string, payload: Buffer): Promise<void> {
       const arrival = { at: clock(), started: performance.now() }
-      const { outcome } = await pipeline.submit({ payload, institutionId, allowedClasses: [] }, arrival)
+      const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)
+      const { outcome } = await pipeline.settle(decided)
       if (outcome === 'failed') throw new Error('an event could not be stored')
     },
 

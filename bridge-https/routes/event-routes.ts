@@ -2,8 +2,7 @@ import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import { eventKinds } from '../../event/kind.ts'
 import { TrackEvent } from '../../event/schema.ts'
-import type { createPublishRate } from '../../listener/publish-rate.ts'
-import { costOf } from '../../validator/cost.ts'
+import { costOf, type createPublishRate } from '../../listener/publish-rate.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { belowBody, refuse, refuseUntil } from '../answer.ts'
 import { ErrorWithItems, PlainError, PublishAnswer } from '../description/schemas.ts'
@@ -23,7 +22,7 @@ export type EventRate = Pick<ReturnType<typeof createPublishRate>, 'take' | 'cha
 
 /** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
 export function eventRoutes(parts: {
-  pipeline: Pick<Pipeline, 'submitLegacy'>
+  pipeline: Pick<Pipeline, 'decideLegacy' | 'settleLegacy'>
   names: LegacyNames
   rate: EventRate
 }): Route[] {
@@ -72,9 +71,9 @@ export function eventRoutes(parts: {
         const waitMs = rate.take(user.userId, performance.now())
         if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
         const request = { payload: body, eventName, institutionId: user.institutionId, dryRun }
-        const decided = (livestreams: number) =>
-          rate.charge(user.userId, costOf(body.length, livestreams) - 1, performance.now())
-        const result = await pipeline.submitLegacy(request, { at, started, decided })
+        const decided = pipeline.decideLegacy(request, { at, started })
+        rate.charge(user.userId, costOf(body.length, decided.livestreams) - 1, performance.now())
+        const result = await pipeline.settleLegacy(decided)
         if (result.outcome === 'failed') return refuse(500)
         if (result.outcome === 'invalid') {
           // Never 413, whatever the reason: a body that is too large was refused before.

@@ -13,10 +13,10 @@ export interface Link {
   willGone: () => void
   /** Where its will is stored. */
   willKey: string | undefined
-  /** Every PUBLISH of QoS 2 that Aedes has not asked about yet; it does so in the order they came in. */
-  readonly taken: Promise<void>[]
-  /** Settles when everything published so far may be acknowledged. */
-  acknowledged: Promise<void>
+  /** Every PUBLISH of QoS 2 that Aedes has not asked about yet, as `acknowledged`; it asks in the order they came in. */
+  readonly taken: Promise<boolean>[]
+  /** Everything published so far is settled; false: the last of it must not be acknowledged. */
+  acknowledged: Promise<boolean>
 }
 
 export type Links = ReturnType<typeof createLinks>
@@ -36,7 +36,7 @@ export function createLinks() {
         willGone: () => {},
         willKey: undefined,
         taken: [],
-        acknowledged: Promise.resolve(),
+        acknowledged: Promise.resolve(true),
       }
       open.add(link)
       byConnection.set(connection, link)

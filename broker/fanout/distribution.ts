@@ -3,53 +3,57 @@ import type { Entry } from '../../journal/entry.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import type { Returnable } from '../../journal/returnable.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Change } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { type Publish, preparePublish } from '../connection/wire.ts'
+import type { Access } from '../login/access.ts'
 import type { Session } from '../session/session.ts'
 import type { Routes } from '../session/subscriptions.ts'
-import { createPortions, type Portion } from './portions.ts'
 import type { Reading } from './reading.ts'
-import { type Recipient, sendToEach } from './unstored.ts'
+import { createPortions, type Portion, type Recipient, sendToEach } from './writing.ts'
 
-/** A message on its way. */
-interface Delivery {
-  message: Message
-  publish: Publish
-  /** New subscribers get it. */
-  isShown: boolean
-  /** Where it is what they get: how to take it back. */
-  takeBack: (() => Promise<void>) | undefined
-  /** It is on its way to those for whom nothing is stored. */
-  isLive: boolean
+/** The messages of one commit on their way. */
+interface Batch {
+  readonly messages: readonly Message[]
+  readonly publishes: readonly Publish[]
+  /** The whole commit. */
+  readonly changes: readonly Change[]
+  readonly now: number
+  /** When they are accepted, as the journal has it. */
+  readonly at: number
+  /** To be called when the commit is underway: see `Store`. */
+  readonly underway: (first: number) => void
+  /** Its events went out before they were stored. */
+  isEarly: boolean
+  /** How to take back what new subscribers get. */
+  takeBacks: (() => Promise<void>)[]
 }
 
 export type Distribution = ReturnType<typeof createDistribution>
 
 /**
- * The way of an accepted message to everyone who may have it: append it to the journal, then hand it to every open
- * connection without waiting for any of them. What others get later they read from the journal.
+ * The way of accepted messages to everyone who may have them: whoever stores `changes` in one commit hands the batch on to
+ * every open connection, without waiting for any of them. What others get later they read from the journal.
  */
 export function createDistribution(parts: {
-  store: Store
   journal: Journal
   retained: RetainedMessages
   returnable: Returnable
   reading: Reading
   routes: Routes
   /** Second line of the ACL, asked once per message and set of permissions. */
-  mayReceive: (session: Session, topic: string) => boolean
+  mayReceive: Access['mayReceive']
   clock: () => number
   metrics: Metrics
 }) {
-  const { store, journal, retained, returnable, reading, routes, mayReceive, clock, metrics } = parts
+  const { journal, retained, returnable, reading, routes, mayReceive, clock, metrics } = parts
   /** Two lines that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
   const live = createPortions()
   const following = createPortions()
   /** Positions by topic, those that wait included. */
   const sending = new Map<string, number[]>()
   /** Batches that nobody has got anything of yet, in the order of their commits. */
-  const held = new Set<readonly Delivery[]>()
+  const held = new Set<Batch>()
   let told: Entry[] = []
   journal.onAppended((entry) => {
     // Behind what else its commit has changed, the retained value above all.
@@ -58,51 +62,62 @@ export function createDistribution(parts: {
 
   return {
     /**
-     * Stores the messages and `alongside` in one commit, and delivers: to those for whom nothing is stored while it is on
-     * its way to the disk, to the others when it is safe. Resolves when every connected subscriber has been written to;
-     * rejects when it is not certain that everybody has it, mostly because nothing was stored. `stored`: see `Distribute`.
+     * A batch of messages that are stored with `alongside`, in one commit. It must be committed at once, with `underway`;
+     * then comes exactly one of `deliver` and `takeBack`.
      */
-    async distribute(
-      messages: readonly Message[],
-      alongside: readonly Change[] = [],
-      stored: (first: number) => void = () => undefined,
-    ): Promise<void> {
+    prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
       const now = clock()
       const at = journal.timeOf(now)
-      const changes = [...alongside, ...journal.append(messages, at), ...retained.changes(messages, now, at)]
-      const batch = messages.map(toDelivery)
-      const underway = (first: number) => {
-        const [foremost] = held
-        if (foremost !== batch) return
-        held.delete(batch)
-        const isEarly = ({ message }: Delivery) => !message.isReport
-        for (const [nth, delivery] of batch.entries()) if (isEarly(delivery)) show(delivery, now, first + nth)
-        void live.deliver(
-          batch.flatMap((each, nth) => (isEarly(each) ? [livePortion(each, first + nth)] : [])),
-        )
+      const batch: Batch = {
+        messages,
+        publishes: messages.map(prepared),
+        changes: [...alongside, ...journal.append(messages, at), ...retained.changes(messages, now, at)],
+        now,
+        at,
+        underway: (first) => deliverEarly(batch, first),
+        isEarly: false,
+        takeBacks: [],
       }
       held.add(batch)
-      let first: number
-      try {
-        first = await store.commit(changes, underway)
-      } catch (error) {
-        // Should the store not be readable either, the next event of the topic takes its place.
-        await Promise.allSettled(batch.map(({ takeBack }) => takeBack?.()))
-        throw error
-      } finally {
-        held.delete(batch)
+      return batch
+    },
+
+    /**
+     * The batch is stored; its first message has this position. Resolves when every connected subscriber has been written to.
+     */
+    async deliver(batch: Batch, first: number): Promise<void> {
+      held.delete(batch)
+      const { messages, publishes, now, at } = batch
+      const entries = journal.appended(messages, first, at)
+      const rest: Portion[] = []
+      for (const [nth, entry] of entries.entries()) {
+        const isOut = batch.isEarly && !entry.isReport
+        if (!isOut) retained.show(entry, now, entry.position)
+        keepReturnable(entry)
+        retained.stored(entry)
+        if (!isOut) rest.push(openPortion(entry, publishes[nth], entry.position))
       }
-      stored(first)
-      await deliverRest(batch, journal.appended(messages, first, at), now)
+      await Promise.all([
+        // Even if there is nothing left: behind what went out before the commit.
+        live.deliver(rest),
+        following.deliver(entries.map((entry, nth) => readingPortion(entry, publishes[nth]))),
+      ])
+    },
+
+    /** It is not stored, or that is not certain. */
+    async takeBack(batch: Batch): Promise<void> {
+      held.delete(batch)
+      // Should the store not be readable either, the next event of the topic takes its place.
+      await Promise.allSettled(batch.takeBacks.map((takeBack) => takeBack()))
     },
 
     /** Delivers to open connections only; for what need not, or cannot, be stored. */
     announce(messages: readonly Message[]): void {
-      const portions = messages.map((message) =>
-        openPortion({ ...message, qos: 0 }, preparePublish(message.topic, message.payload), unstored),
-      )
-      void live.deliver(portions)
+      void live.deliver(messages.map((message) => openPortion({ ...message, qos: 0 })))
     },
+
+    /** When something is accepted now. */
+    now: (): number => journal.timeOf(clock()),
 
     /** Positions of messages on their way to those for whom nothing is stored, oldest first. */
     sending: (topic: string): readonly number[] => sending.get(topic) ?? [],
@@ -114,26 +129,23 @@ export function createDistribution(parts: {
     },
   }
 
-  /** To everybody who has not got it yet. */
-  async function deliverRest(
-    batch: readonly Delivery[],
-    entries: readonly Entry[],
-    now: number,
-  ): Promise<void> {
-    const rest: Portion[] = []
-    for (const [nth, delivery] of batch.entries()) {
-      const entry = entries[nth]
-      if (!entry) continue
-      show(delivery, now, entry.position)
-      keepReturnable(entry)
-      retained.stored(entry)
-      if (!delivery.isLive) rest.push(livePortion(delivery, entry.position))
+  /**
+   * To those for whom nothing is stored, in the order of the commits, which is that of the store: the events of a batch,
+   * while it is on its way to the disk. A report speaks of what is stored, and waits for that.
+   */
+  function deliverEarly(batch: Batch, first: number): void {
+    const [foremost] = held
+    if (foremost !== batch) return
+    held.delete(batch)
+    batch.isEarly = true
+    const portions: Portion[] = []
+    for (const [nth, message] of batch.messages.entries()) {
+      if (message.isReport) continue
+      const takeBack = retained.show(message, batch.now, first + nth)
+      if (takeBack) batch.takeBacks.push(takeBack)
+      portions.push(openPortion(message, batch.publishes[nth], first + nth))
     }
-    await Promise.all([
-      // Even if there is nothing left: behind what went out before the commit.
-      live.deliver(rest),
-      following.deliver(entries.map((entry, nth) => readingPortion(entry, batch[nth]?.publish))),
-    ])
+    void live.deliver(portions)
   }
 
   /** What other nodes distribute, to the clients of this one. */
@@ -141,28 +153,13 @@ export function createDistribution(parts: {
     const entries = told
     told = []
     for (const entry of entries) keepReturnable(entry)
-    const publishes = entries.map(({ topic, payload }) => preparePublish(topic, payload))
-    void live.deliver(
-      entries.map((entry, nth) => openPortion(entry, publishes[nth] ?? prepared(entry), entry.position)),
-    )
+    const publishes = entries.map(prepared)
+    void live.deliver(entries.map((entry, nth) => openPortion(entry, publishes[nth], entry.position)))
     void following.deliver(entries.map((entry, nth) => readingPortion(entry, publishes[nth])))
   }
 
   function keepReturnable({ position, topic, qos, queue }: Entry): void {
     if (queue.keep === 'every') returnable.add({ position, topic, qos, expires: queue.expires })
-  }
-
-  /** In the order of the commits, which is that of the store. */
-  function show(delivery: Delivery, now: number, position: number): void {
-    if (delivery.isShown) return
-    delivery.isShown = true
-    delivery.takeBack = retained.show(delivery.message, now, position)
-  }
-
-  /** What those get for whom nothing is stored. */
-  function livePortion(delivery: Delivery, position: number): Portion {
-    delivery.isLive = true
-    return openPortion(delivery.message, delivery.publish, position)
   }
 
   /** What persistent sessions get. */
@@ -184,8 +181,8 @@ export function createDistribution(parts: {
   /** For those who are connected and subscribed when its turn comes. */
   function openPortion(
     message: Pick<Message, 'topic' | 'payload' | 'qos'>,
-    publish: Publish,
-    position: number,
+    publish: Publish = prepared(message),
+    position: number = unstored,
   ): Portion {
     const { topic, payload, qos } = message
     const all = sending.get(topic) ?? []
@@ -228,7 +225,7 @@ export function createDistribution(parts: {
     return (session) => {
       const { permission } = session
       if (permission === lastPermission) return lastAnswer
-      lastAnswer = answers?.get(permission) ?? mayReceive(session, topic)
+      lastAnswer = answers?.get(permission) ?? mayReceive(session.principal, topic)
       answers ??= new Map()
       answers.set(permission, lastAnswer)
       lastPermission = permission
@@ -239,10 +236,6 @@ export function createDistribution(parts: {
 
 /** The position of what is not stored. */
 const unstored = 0
-
-function toDelivery(message: Message): Delivery {
-  return { message, publish: prepared(message), isShown: false, takeBack: undefined, isLive: false }
-}
 
 function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publish {
   return preparePublish(topic, payload)

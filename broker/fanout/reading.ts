@@ -6,11 +6,12 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import { encodePubrel, lowerQos, type Publish, packetType, preparePublish } from '../connection/wire.ts'
+import type { Access } from '../login/access.ts'
 import { asksOf, choose, isControlOver, isWanted, withinLimits } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
 import { packetIdOf, type Session, type SessionBounds } from '../session/session.ts'
-import type { Recipient } from './unstored.ts'
+import type { Recipient } from './writing.ts'
 
 /** Between two attempts to read or store what a connected client is to be sent, milliseconds. */
 const retryMs = 500
@@ -32,7 +33,7 @@ export function createReading(parts: {
   journal: Journal
   returnable: Returnable
   outgoing: Outgoing
-  mayReceive: (session: Session, topic: string) => boolean
+  mayReceive: Access['mayReceive']
   bounds: SessionBounds
   clock: () => number
   log: Log
@@ -230,7 +231,7 @@ export function createReading(parts: {
       const { topic, position, queue } = entry
       const qos = lowerQos(asks(topic, position), entry.qos)
       const owed: Owed = { position, qos, retain: false, dup: again !== undefined }
-      if (qos > 0 && !isControlOver(queue, clock()) && mayReceive(session, topic)) {
+      if (qos > 0 && !isControlOver(queue, clock()) && mayReceive(session.principal, topic)) {
         if (session.inFlight.size >= inFlightWindow) return false
         await connection.paced()
         if (!(await sendOwed(session, connection, entry, owed))) return false
@@ -258,7 +259,10 @@ export function createReading(parts: {
   }
 
   function termsOf(session: Session) {
-    return { asks: asksOf(session.subscriptions), mayReceive: (topic: string) => mayReceive(session, topic) }
+    return {
+      asks: asksOf(session.subscriptions),
+      mayReceive: (topic: string) => mayReceive(session.principal, topic),
+    }
   }
 
   /** False: it must wait, or the connection is gone. */

@@ -6,11 +6,11 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import { lowerQos, preparePublish, type Qos } from '../connection/wire.ts'
+import type { Access } from '../login/access.ts'
 import type { Owed } from '../session/in-flight.ts'
 import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
-import type { Distribution } from './distribution.ts'
-import type { Moments } from './moments.ts'
-import { sendRetained } from './unstored.ts'
+import type { FanOut } from './fanout.ts'
+import { sendRetained } from './writing.ts'
 
 export type Replay = ReturnType<typeof createReplay>
 
@@ -27,13 +27,12 @@ const { inFlightWindow } = defaultBounds
 export function createReplay(parts: {
   journal: Journal
   retained: RetainedMessages
-  mayReceive: (session: Session, topic: string) => boolean
-  moments: Moments
-  live: Pick<Distribution, 'sending' | 'sent'>
+  mayReceive: Access['mayReceive']
+  live: Pick<FanOut, 'sending' | 'sent'>
   log: Log
   metrics: Metrics
 }) {
-  const { journal, retained, mayReceive, moments, live, log, metrics } = parts
+  const { journal, retained, mayReceive, live, log, metrics } = parts
   /** Filters whose turn comes after the present ones: asking again and again piles nothing up. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   /** Live messages that found no room. */
@@ -42,7 +41,7 @@ export function createReplay(parts: {
   return {
     /** Filters are about to be granted: what goes out live from now on, the client gets. */
     granting: (session: Session): Grant => ({
-      granted: moments.next(),
+      granted: retained.moment(),
       lost: lostOf(session, session.connection),
     }),
 
@@ -51,7 +50,7 @@ export function createReplay(parts: {
       const owed: Owed[] = []
       for (const [topic, granted] of topicsOf(filters, session)) {
         const value = retained.current(topic)
-        if (!value || !mayReceive(session, topic)) continue
+        if (!value || !mayReceive(session.principal, topic)) continue
         const qos = lowerQos(granted, value.qos)
         const { position } = value
         const flight = session.inFlight.get(packetIdOf(position))
@@ -167,7 +166,7 @@ export function createReplay(parts: {
       // Filters given up meanwhile bring nothing more [MQTT-3.10.4-2].
       const granted = highest([...filters.keys()].map((filter) => session.subscriptions.get(filter)?.qos))
       const value = retained.current(topic)
-      if (granted === undefined || !value || !mayReceive(session, topic)) continue
+      if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
       const qos = lowerQos(granted, value.qos)
       // See `owedFor`.
       if (!session.clean && qos > 0) continue

@@ -14,7 +14,7 @@ import type { KnownSessions } from '../session/known-sessions.ts'
 import { ClientGone, ForeignSession, TooManySessions } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
 import type { Access } from './access.ts'
-import { createWillRoom, type createWills } from './wills.ts'
+import { createWillRoom, type Wills } from './wills.ts'
 
 /** Beyond these no more wills are taken in of a credential: all that are taken in get published. */
 const maxWaitingWills = 1_000
@@ -30,7 +30,7 @@ export function createAdmission(parts: {
   store: Store
   sessions: Sessions
   known: KnownSessions
-  wills: ReturnType<typeof createWills>
+  wills: Wills
   links: Links
   calls: Calls
   /** The principal behind a log-in, or undefined. */
@@ -38,8 +38,6 @@ export function createAdmission(parts: {
   mayPublish: Access['mayPublish']
   /** Failed log-ins per address and minute; 0: no limit. */
   loginFailures: number
-  /** How many wills of a credential wait for its publish rate. */
-  waitingWills: (username: string) => number
   log: Log
   metrics: Metrics
 }) {
@@ -132,7 +130,7 @@ export function createAdmission(parts: {
     const { request } = link.connection
     if (!request?.will) return true
     const { username } = principal
-    if (parts.waitingWills(username) >= maxWaitingWills) return false
+    if (wills.waiting(username) >= maxWaitingWills) return false
     const isDenied = !parts.mayPublish(principal, request.will.topic).allowed
     if (isDenied) request.will = { ...request.will, payload: Buffer.alloc(0) }
     const giveBack = willRoom.take(username, request.will)

@@ -1,9 +1,16 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../../acl/principal.ts'
 import { decodeRecord, encodeRecord } from '../../journal/record.ts'
+import type { createPublishRate } from '../../listener/publish-rate.ts'
+import { createLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { once } from '../../store/once.ts'
+import type { createRunningWork } from '../../store/running-work.ts'
 import type { Change, Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
 import type { Will } from '../connection/connect-packet.ts'
+import type { Link } from '../connection/link.ts'
+import type { Received } from '../publish.ts'
 
 /** Wills of the connected clients of one credential, bytes. */
 const maxWillBytes = 16 * 1024 * 1024
@@ -29,20 +36,48 @@ export function createWillRoom() {
   }
 }
 
-/** A will that outlived its node. */
-interface StoredWill extends Will {
-  key: string
+/** A will that is to be published, and whose it is. */
+interface SentWill extends Will {
   clientId: string
   principal: Principal
+}
+
+/** A will that outlived its node. */
+interface StoredWill extends SentWill {
+  key: string
   /** The node its client was connected to. */
   node: string
 }
 
+export type Wills = Awaited<ReturnType<typeof createWills>>
+
+/** Between two attempts to publish a will: nobody would send it again. Milliseconds. */
+const retryMs = 1_000
+
 /**
- * Stored wills, one per connection: a client that takes its session over must not lose the new will to
- * the end of the old connection.
+ * Wills, stored one per connection: a client that takes its session over must not lose the new will to the end of the old
+ * connection. Each is published when its time has come, if need be by another node.
  */
-export function createWills(store: Store, nodes: Nodes) {
+export async function createWills(parts: {
+  store: Store
+  nodes: Nodes
+  /** Decides and stores what a client published. False: nothing was stored. */
+  accept: (received: Received) => Promise<boolean>
+  rate: ReturnType<typeof createPublishRate>
+  isValid: (principal: Principal) => boolean
+  /** What must be over before the store is closed. */
+  running: ReturnType<typeof createRunningWork>
+  clock: () => number
+  log: Log
+}) {
+  const { store, nodes, accept, rate, isValid, running, clock, log } = parts
+  let state: 'new' | 'started' | 'closed' = 'new'
+  const inTurn = await createLock(store, 'wills')
+  /** Left-over wills that this node has begun with, by key. */
+  const begun = new Set<string>()
+  /** How many wills of each credential wait for its publish rate. */
+  const waiting = new Map<string, number>()
+
   return {
     key: (clientId: string, connection: string) => `will/${encodeURIComponent(clientId)}/${connection}`,
 
@@ -50,26 +85,128 @@ export function createWills(store: Store, nodes: Nodes) {
       return { put: key, value: encodeRecord({ clientId, principal, node: nodes.self, ...will }, payload) }
     },
 
-    /** Whether it is still to be published: another node that took this one for dead may have done so. */
-    async isDue(key: string): Promise<boolean> {
-      if (!nodes.isShared) return true
-      // An attempt without an answer may have worked; nothing sent before is applied after this.
-      await store.commit([{ tell: 'settled', value: '' }])
-      return (await store.get(key)) !== undefined
+    /** Publishes the wills that a dead node left behind. */
+    async start(): Promise<void> {
+      state = 'started'
+      await keepTrying(allLeftOver)
     },
 
-    /** Whether this node publishes the wills of those that are gone. */
-    isHeir: (): boolean => !nodes.isShared || nodes.isLeader(),
-
-    /** The wills of connections that ended with their node. */
-    async leftOver(): Promise<StoredWill[]> {
-      const wills: StoredWill[] = []
-      for await (const [key, value] of store.range('will/')) {
-        const { header, payload } = decodeRecord<Omit<StoredWill, 'key' | 'payload'>>(value)
-        const isAlive = nodes.isShared && nodes.isLiving(header.node)
-        if (!isAlive) wills.push({ ...header, key, payload })
-      }
-      return wills
+    /** Publishes the wills of nodes that are gone. */
+    async publishLeftOver(): Promise<void> {
+      if (state === 'started') await keepTrying(allLeftOver)
     },
+
+    /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
+    async publish({ connection, session, willKey }: Link): Promise<void> {
+      const will = connection.request?.will
+      if (!session || !will) return
+      const { principal, clientId } = session
+      await inItsTurn(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
+    },
+
+    /** How many wills of a credential wait for its publish rate. */
+    waiting: (username: string): number => waiting.get(username) ?? 0,
+
+    /** Wills that wait, or cannot be published now, are left for the next start, or for another node. */
+    close(): void {
+      state = 'closed'
+    },
+  }
+
+  async function allLeftOver(): Promise<boolean> {
+    if (!isHeir()) return true
+    const left = (await storedWills()).filter(({ key }) => !begun.has(key))
+    for (const { key } of left) begun.add(key)
+    await Promise.all(
+      left.map(({ key, node: _node, ...will }) => inItsTurn(will.principal, () => leftOver(will, key))),
+    )
+    return true
+  }
+
+  /** One node at a time, so that another that thinks it is its business finds nothing left. */
+  async function leftOver(will: SentWill, key: string): Promise<boolean> {
+    const isPublished = await inTurn((held) => publishOnce(will, key, held))
+    if (isPublished) begun.delete(key)
+    return isPublished
+  }
+
+  /**
+   * A will waits for the publish rate like any other PUBLISH of its credential, and before those that come later.
+   * Resolves when it has been tried once, or has to wait.
+   */
+  async function inItsTurn({ username }: Principal, publish: () => Promise<boolean>): Promise<void> {
+    const resume = () => {
+      count(username, -1)
+      if (state === 'closed') return false
+      running.add(keepTrying(publish))
+      return true
+    }
+    if (rate.enter(username, resume)) return keepTrying(publish)
+    count(username, 1)
+  }
+
+  function count(username: string, by: 1 | -1): void {
+    const left = (waiting.get(username) ?? 0) + by
+    if (left > 0) waiting.set(username, left)
+    else waiting.delete(username)
+  }
+
+  async function publishOnce(
+    will: SentWill,
+    key: string | undefined,
+    held: readonly Change[] = [],
+  ): Promise<boolean> {
+    if (key && !(await isDue(key))) return true
+    const alongside = key ? [{ del: key }, ...held] : []
+    // It was written with a right to publish that has been taken away.
+    if (!isValid(will.principal)) {
+      await store.commit(alongside)
+      return true
+    }
+    const now = { at: clock(), started: performance.now() }
+    return accept({ ...will, isWill: true, ...now, alongside })
+  }
+
+  /** Tries once, and then in the background until it is done. */
+  async function keepTrying(attempt: () => Promise<boolean>): Promise<void> {
+    if (!(await isDone(attempt))) running.add(tryAgain(attempt))
+  }
+
+  async function tryAgain(attempt: () => Promise<boolean>): Promise<void> {
+    do await delay(retryMs, undefined, { ref: false })
+    while (state !== 'closed' && !(await isDone(attempt)))
+  }
+
+  async function isDone(attempt: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await attempt()
+    } catch (err) {
+      log.error({ err }, 'will not published yet')
+      return false
+    }
+  }
+
+  /** Whether it is still to be published: another node that took this one for dead may have done so. */
+  async function isDue(key: string): Promise<boolean> {
+    if (!nodes.isShared) return true
+    // An attempt without an answer may have worked; nothing sent before is applied after this.
+    await store.commit([{ tell: 'settled', value: '' }])
+    return (await store.get(key)) !== undefined
+  }
+
+  /** Whether this node publishes the wills of those that are gone. */
+  function isHeir(): boolean {
+    return !nodes.isShared || nodes.isLeader()
+  }
+
+  /** The wills of connections that ended with their node. */
+  async function storedWills(): Promise<StoredWill[]> {
+    const wills: StoredWill[] = []
+    for await (const [key, value] of store.range('will/')) {
+      const { header, payload } = decodeRecord<Omit<StoredWill, 'key' | 'payload'>>(value)
+      const isAlive = nodes.isShared && nodes.isLiving(header.node)
+      if (!isAlive) wills.push({ ...header, key, payload })
+    }
+    return wills
   }
 }

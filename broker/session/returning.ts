@@ -4,6 +4,7 @@ import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { lowerQos } from '../connection/wire.ts'
 import type { Denial, FilterRules } from '../filter-rules.ts'
+import type { Access } from '../login/access.ts'
 import { asksOf, choose, isWanted } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
@@ -25,7 +26,7 @@ export function createReturning(parts: {
   returnable: Returnable
   outgoing: Outgoing
   progress: Progress
-  mayReceive: (session: Session, topic: string) => boolean
+  mayReceive: Access['mayReceive']
   rules: FilterRules
   bounds: SessionBounds
   clock: () => number
@@ -130,7 +131,10 @@ export function createReturning(parts: {
   }
 
   function termsOf(session: Session): Pick<Terms, 'asks' | 'mayReceive'> {
-    return { asks: asksOf(session.subscriptions), mayReceive: (topic) => mayReceive(session, topic) }
+    return {
+      asks: asksOf(session.subscriptions),
+      mayReceive: (topic) => mayReceive(session.principal, topic),
+    }
   }
 
   /** What does not come any more takes no room from what does. It is read only where room may be short. */

@@ -34,7 +34,7 @@ export interface Session {
   /** QoS 2 messages received and not released, by packet identifier. */
   readonly incoming: Set<number>
   /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
-  readonly processing: Map<number, Promise<void>>
+  readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
   /** Of a persistent session: everything up to here is dealt with, except what is in flight or in the backlog. */
   upTo: number

@@ -10,7 +10,7 @@ t.test(
     t.teardown(broker.close)
     let inThisTurn = 0
     let most = 0
-    await broker.broker.start(async () => {
+    broker.receiveWith(async () => {
       if (inThisTurn === 0) setImmediate(() => (inThisTurn = 0))
       most = Math.max(most, ++inThisTurn)
       return true
@@ -107,7 +107,7 @@ t.test('the time of an event begins with its last byte, also where it waits for 
   const broker = await startPlainBroker()
   t.teardown(broker.close)
   const decisions: { started: number; decided: number }[] = []
-  await broker.broker.start(async ({ started }) => {
+  broker.receiveWith(async ({ started }) => {
     const decided = performance.now()
     decisions.push({ started, decided })
     // As long as an event that is expensive to decide.
@@ -142,7 +142,7 @@ t.test('the wait of a publisher above its rate is its own', async (t) => {
   const broker = await startPlainBroker({ limits: { publishRate: 10 } })
   t.teardown(broker.close)
   const waits: number[] = []
-  await broker.broker.start(async ({ started }) => {
+  broker.receiveWith(async ({ started }) => {
     waits.push(performance.now() - started)
     return true
   })

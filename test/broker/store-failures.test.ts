@@ -1,7 +1,8 @@
 import { once } from 'node:events'
 import t from 'tap'
-import { createReceiving } from '../../broker/receiving.ts'
+import { createPublishing } from '../../broker/publish.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
+import { createTurns } from '../../listener/turns.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
 import { createRunningWork } from '../../store/running-work.ts'
 import {
@@ -213,27 +214,24 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     throw new Error('not called')
   }
   const { store, metrics } = await openBroker(t)
-  const log = { error: nothing } as never
-  const receiving = await createReceiving({
-    store,
-    wills: { isHeir: () => true, leftOver: async () => [] } as never,
-    incomingWindow: 1,
+  const publishing = createPublishing({
+    ...{ store, incomingWindow: 1, clock: Date.now, metrics },
+    inbox: { decide: () => ({ livestreams: 0 }), settle: async () => ({ outcome: 'published' }) },
+    turns: { small: createTurns(1), large: createTurns(1) },
     rate: createPublishRate(0),
-    isValid: () => true,
     running: createRunningWork(),
-    clock: Date.now,
-    log,
-    metrics,
+    log: { error: nothing } as never,
   })
-  await receiving.start(async () => true)
   const arrived = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1, started: 0 }
   const link = {
-    connection: { finished: () => {} },
-    session: { clientId: 'c' },
+    connection: { finished: () => {}, send: () => {} },
+    session: { clientId: 'c', principal: { username: 'c' } },
     acknowledged: Promise.resolve(),
   }
-  for (let index = 0; index < 3; index++) await receiving.publish(link as never, arrived as never)
-  t.equal(await link.acknowledged, undefined)
+  for (let index = 0; index < 3; index++) {
+    publishing.take(link as never, arrived as never)
+    t.equal(await link.acknowledged, true)
+  }
 })
 
 t.test(

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { preparePublish, type Qos } from '../../broker/connection/wire.ts'
-import { sendToEach } from '../../broker/fanout/unstored.ts'
+import { sendToEach } from '../../broker/fanout/writing.ts'
 import type { Session } from '../../broker/session/session.ts'
 import type { Message } from '../../event/message.ts'
 import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '../conformance/peers.ts'

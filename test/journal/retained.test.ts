@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createMoments } from '../../broker/fanout/moments.ts'
 import type { Message } from '../../event/message.ts'
 import { maxLivestreams } from '../../event/schema.ts'
 import { openJournal } from '../../journal/journal.ts'
@@ -25,7 +24,7 @@ const state = (slot: string, fields: { time?: number; expires?: number } = {}): 
 async function open(store: Store, clock = () => now) {
   const journal = await openJournal(store)
   const returnable = await openReturnable(store)
-  const retained = await openRetained({ store, journal, returnable, clock, nextMoment: createMoments().next })
+  const retained = await openRetained({ store, journal, returnable, clock })
   /** The changes of an event. */
   const changes = (messages: readonly Message[]) => [
     ...journal.append(messages, clock()),

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createPublishRate } from '../../listener/publish-rate.ts'
+import { costOf, createPublishRate } from '../../listener/publish-rate.ts'
 
 t.test('a credential may publish its rate, and a burst of twice that', async (t) => {
   const rate = createPublishRate(10)
@@ -62,4 +62,21 @@ t.test('a debt stays one for as long as it takes, not for a window of time', asy
     allowed += 20
   }
   t.ok(allowed <= 20 + 10 * 8 + 20, `${allowed} tokens in 8 seconds at 10 a second`)
+})
+
+t.test('an event costs one token, or one for each 64 KiB over all its livestreams', async (t) => {
+  const table: [bytes: number, livestreams: number, cost: number][] = [
+    [0, 0, 1],
+    [500, 1, 1],
+    [5_000, 10, 1],
+    [64 * 1024, 1, 1],
+    [128 * 1024, 1, 2],
+    [32 * 1024, 4, 2],
+    [400 * 1024, 0, 6.25],
+    [400 * 1024, 20, 125],
+    [40 * 1024, 200, 125],
+  ]
+  for (const [bytes, livestreams, cost] of table) {
+    t.equal(costOf(bytes, livestreams), cost, `${bytes} bytes for ${livestreams}`)
+  }
 })

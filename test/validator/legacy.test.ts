@@ -5,7 +5,7 @@ import type { Message } from '../../event/message.ts'
 import type { Service } from '../../event/schema.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
-import { createLegacySubmit } from '../../validator/legacy.ts'
+import { createLegacy } from '../../validator/legacy.ts'
 import { createRepetitions } from '../../validator/repetitions.ts'
 import { createStoring } from '../../validator/storing.ts'
 import { createTopics } from '../../validator/topics.ts'
@@ -34,18 +34,25 @@ async function startLegacy(t: Test, hasFeed = true) {
   const lines: Record<string, unknown>[] = []
   let failure: Error | undefined
   const topics = await createTopics(store)
-  const submit = createLegacySubmit({
+  const { decide, settle } = createLegacy({
     feed: () => (hasFeed ? feed : undefined),
     former: feedOf(item(9, 2)),
     topics,
     repetitions: await createRepetitions({ store, clock: Date.now }),
     store: createStoring({
       topics,
-      async distribute(messages, alongside = [], stored) {
-        if (failure) throw failure
-        await store.commit(alongside)
-        stored?.(1)
-        distributed.push(...messages.filter(({ isReport }) => !isReport))
+      store: {
+        async commit(changes) {
+          if (failure) throw failure
+          return store.commit(changes)
+        },
+      },
+      fanout: {
+        prepare: (messages: readonly Message[], changes) => ({ messages, changes, underway() {} }),
+        async deliver({ messages }) {
+          distributed.push(...messages.filter(({ isReport }) => !isReport))
+        },
+        takeBack: async () => {},
       },
       work: { warnings: () => [], plan: () => [] },
     }),
@@ -63,9 +70,11 @@ async function startLegacy(t: Test, hasFeed = true) {
       failure = error
     },
     publish: (event: object) =>
-      submit(
-        { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId },
-        { at: Date.now(), started: performance.now() },
+      settle(
+        decide(
+          { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId },
+          { at: Date.now(), started: performance.now() },
+        ),
       ),
   }
 }

@@ -8,8 +8,8 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
 import { createPipeline } from '../../validator/pipeline.ts'
 import type { Repetitions } from '../../validator/repetitions.ts'
+import type { WorkPlanner } from '../../validator/storing.ts'
 import type { Topics } from '../../validator/topics.ts'
-import type { WorkPlanner } from '../../validator/work.ts'
 import { control, data, playing, serviceOf } from '../events.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 
@@ -60,21 +60,32 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
     topics: everyTopicExists,
     repetitions: everythingIsNew,
     work: { ...nothingToDo, warnings: () => warnings },
-    async distribute(messages, alongside, stored) {
-      distributed.push({ messages, alongside })
-      if (storeError) throw storeError
-      stored?.(1)
+    store: {
+      async commit() {
+        if (storeError) throw storeError
+        return 1
+      },
     },
-    announce: (messages) => void announced.push(...messages),
+    fanout: {
+      prepare(messages, alongside) {
+        distributed.push({ messages, alongside })
+        return { changes: alongside, underway() {} }
+      },
+      deliver: async () => {},
+      takeBack: async () => {},
+      announce: (messages) => void announced.push(...messages),
+    },
     nextEventId: () => `id-${++ids}`,
     clock: () => now,
     log: pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) }),
     metrics,
   })
   const submit = (event: object, more: Partial<Submission> = {}) =>
-    pipeline.submit(
-      { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [], ...more },
-      { at: now, started: performance.now(), alongside },
+    pipeline.settle(
+      pipeline.decide(
+        { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [], ...more },
+        { at: now, started: performance.now(), alongside },
+      ),
     )
   return { pipeline, submit, distributed, announced, lines, metrics }
 }
@@ -306,7 +317,9 @@ t.test('the door’s own refusal is reported to each of the publisher’s instit
   const error = errorItem('topic.denied', 'topic', 'inbox/x')
   const institutions = [institutionId, 'urn:org:institution:2']
   const arrival = { at: now, started: performance.now(), alongside }
-  const report = await pipeline.refuse({ payload, error, outcome: 'blocked', institutions }, arrival)
+  const report = await pipeline.settle(
+    pipeline.refuse({ payload, error, outcome: 'blocked', institutions }, arrival),
+  )
   t.match(report, {
     outcome: 'blocked',
     statuses: { published: 0, blocked: 1, failed: 0 },
@@ -337,7 +350,7 @@ t.test('a refused payload may be anything', async (t) => {
   ]) {
     const { pipeline, distributed } = startPipeline()
     const refusal = { payload: Buffer.from(text), error, outcome: 'invalid' as const, institutions: [] }
-    const report = await pipeline.refuse(refusal, { at: now, started: 0, alongside })
+    const report = await pipeline.settle(pipeline.refuse(refusal, { at: now, started: 0, alongside }))
     t.match(report, { outcome: 'invalid', event: null, services: [], errors: [error] }, text.slice(0, 20))
     t.strictSame(distributed, [{ messages: [], alongside }], 'stored even with nobody to report to')
   }
@@ -368,11 +381,14 @@ t.test('a dry run says what would happen and changes nothing', async (t) => {
 t.test('a dry run of a door is reported, and nothing else', async (t) => {
   const { pipeline, submit, distributed, metrics, lines } = startPipeline()
   const costs: number[] = []
-  const tryOut = (event: object) =>
-    pipeline.tryOut(
+  const tryOut = (event: object) => {
+    const decided = pipeline.tryOut(
       { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [] },
-      { at: now, started: 0, alongside, decided: (livestreams) => costs.push(livestreams) },
+      { at: now, started: 0, alongside },
     )
+    costs.push(decided.livestreams)
+    return pipeline.settle(decided)
+  }
   const good = playing(one, { services: [serviceOf(one), serviceOf(two)] })
   const report = await tryOut(good)
   t.match(await tryOut(playing(foreign)), { dryRun: true, outcome: 'blocked', id: null })
@@ -410,7 +426,7 @@ t.test('outcomes and reasons are counted, refusals and late events logged', asyn
   ])
   const payload = Buffer.from(JSON.stringify(playing(one)))
   const started = performance.now() - 221
-  await pipeline.submit({ payload, institutionId, allowedClasses: [] }, { at: now, started })
+  await pipeline.settle(pipeline.decide({ payload, institutionId, allowedClasses: [] }, { at: now, started }))
   t.match(lines.at(-1), { level: 40, msg: 'event took longer than 220 ms' })
   t.match(await metrics.snapshot(), { hub_budget_exceeded_total: 1 })
 })

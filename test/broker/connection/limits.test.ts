@@ -198,7 +198,7 @@ t.test('a PUBLISH that waits goes with its connection', async (t) => {
 t.test('of a client that may never publish nothing is kept that waits', async (t) => {
   const broker = await openBroker(t, { limits: slow, access: { publishes: () => false } })
   const sizes: number[] = []
-  await broker.broker.start(async ({ payload }) => sizes.push(payload.length) > 0)
+  broker.receiveWith(async ({ payload }) => sizes.push(payload.length) > 0)
   const began = performance.now()
   await spendRate(t, broker)
   const clients = await waitingPublishes(t, broker, 100)

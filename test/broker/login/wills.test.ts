@@ -24,7 +24,7 @@ t.test('a will that is going to be denied is kept without its payload', async (t
   const broker = await startPlainBroker({ access: { mayPublish } })
   t.teardown(broker.close)
   const published: [topic: string, bytes: number][] = []
-  await broker.broker.start(async ({ topic, payload, alongside }) => {
+  broker.receiveWith(async ({ topic, payload, alongside }) => {
     published.push([topic, payload.length])
     await broker.store.commit(alongside)
     return true
