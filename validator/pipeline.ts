@@ -105,7 +105,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
   /** What would be reported and published. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decide(submission, feed(), clock())
-    const { report, messages, source } = complete(decision, submission, arrival, '')
+    const { report, messages, source } = complete(work, decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
   }
 
@@ -129,7 +129,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       fanout.announce(feedbackMessages(institutions, failed))
       return failed
     }
-    note(settled.report, decided)
+    note(settled.report, decided, parts)
     return settled.report
   }
 
@@ -138,7 +138,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     if (!event) return settled
     const { decision, submission } = event
     const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
-    const completed = complete(decision, submission, arrival, repetition?.id ?? '')
+    const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
     const feedback = feedbackMessages(institutions, completed.report, completed.source)
     return { ...completed, messages: [...completed.messages, ...feedback], repetition }
   }
@@ -148,59 +148,6 @@ export function createPipeline<Prepared extends Batch>(parts: {
     { institutionId, payload }: Submission,
   ): Repetition {
     return repetitions(fingerprintOf(kind.name, institutionId, payload), nextEventId)
-  }
-
-  /** The decision as its report and the messages for the radio tree. */
-  function complete(
-    decision: Decision,
-    { institutionId, payload: received }: Submission,
-    arrival: Arrival,
-    id: string,
-  ): Completed {
-    const details = { receivedAt: arrival.at, payload: received }
-    if (decision.outcome !== 'published') {
-      const { outcome, errors, value } = decision
-      const report = describeOutcome(outcome, value, { ...details, errors })
-      return { report, messages: [], source: { payload: received, value } }
-    }
-    const event = {
-      ...decision.event,
-      id,
-      services: decision.event.services.map((service, index) => {
-        const livestream = decision.livestreams[index]
-        return livestream ? { ...service, id: livestream.id } : service
-      }),
-    }
-    const livestreamIds = livestreamsOf(decision)
-    const payload = Buffer.from(JSON.stringify(event))
-    const warnings = work.warnings(event)
-    return {
-      report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
-      messages: radioMessages(event, payload, {
-        ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
-      }),
-      source: { payload: received, value: event },
-      accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
-    }
-  }
-
-  /** Counts and logs what became of an event. */
-  function note(report: Report, { institutions, arrival, way }: Decided): void {
-    metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
-    if (report.dryRun) return
-    for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
-    if (report.outcome === 'published') {
-      const { id, event } = report
-      const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
-      const isLate = metrics.recordBudget(took)
-      if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
-    } else if (institutions.length > 0) {
-      const { outcome, event, services, errors } = report
-      log.info(
-        { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
-        'event refused',
-      )
-    }
   }
 }
 
@@ -234,6 +181,64 @@ interface Settled {
   messages: readonly Message[]
   accepted?: Accepted
   repetition?: Repetition | undefined
+}
+
+/** The decision as its report and the messages for the radio tree. */
+function complete(
+  work: WorkPlanner,
+  decision: Decision,
+  { institutionId, payload: received }: Submission,
+  arrival: Arrival,
+  id: string,
+): Completed {
+  const details = { receivedAt: arrival.at, payload: received }
+  if (decision.outcome !== 'published') {
+    const { outcome, errors, value } = decision
+    const report = describeOutcome(outcome, value, { ...details, errors })
+    return { report, messages: [], source: { payload: received, value } }
+  }
+  const event = {
+    ...decision.event,
+    id,
+    services: decision.event.services.map((service, index) => {
+      const livestream = decision.livestreams[index]
+      return livestream ? { ...service, id: livestream.id } : service
+    }),
+  }
+  const livestreamIds = livestreamsOf(decision)
+  const payload = Buffer.from(JSON.stringify(event))
+  const warnings = work.warnings(event)
+  return {
+    report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
+    messages: radioMessages(event, payload, {
+      ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
+    }),
+    source: { payload: received, value: event },
+    accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
+  }
+}
+
+/** Counts and logs what became of an event. */
+function note(
+  report: Report,
+  { institutions, arrival, way }: Decided,
+  { log, metrics }: { log: Log; metrics: Metrics },
+): void {
+  metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
+  if (report.dryRun) return
+  for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
+  if (report.outcome === 'published') {
+    const { id, event } = report
+    const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
+    const isLate = metrics.recordBudget(took)
+    if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
+  } else if (institutions.length > 0) {
+    const { outcome, event, services, errors } = report
+    log.info(
+      { outcome, event, institutions, services: services.slice(0, 5), error: errors[0] },
+      'event refused',
+    )
+  }
 }
 
 /** The livestreams of an accepted event, each once. */
