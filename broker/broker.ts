@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { Aedes, type AuthenticateError, type Client } from 'aedes'
+import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes'
 import { createHalfReceived } from '../listener/half-received.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
 import { createTurns } from '../listener/turns.ts'
@@ -12,15 +12,15 @@ import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createInertEmitter, createPersistence } from './aedes-parts.ts'
+import { createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits, CutReason } from './connection/connection-events.ts'
-import { createLinks } from './connection/link.ts'
 import { connackCode } from './connection/wire.ts'
 import type { FanOut } from './fanout/fanout.ts'
 import { createReplay } from './fanout/replay.ts'
 import { createFilterRules } from './filter-rules.ts'
 import type { Access } from './login/access.ts'
-import { createAdmission } from './login/admission.ts'
+import { createLogIn } from './login/log-in.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
 import { createPublishing, type Inbox } from './publish.ts'
@@ -105,7 +105,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   })
   const replay = createReplay({ journal, retained, mayReceive, live: fanout, log, metrics })
   const subscribing = createSubscribing({ sessions, reading, replay, rules, log, metrics })
-  const links = createLinks()
+  const clients = createClients()
   const rate = createPublishRate(limits.publishRate, store)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * limits.publishRate)
   // Without a publish rate there is no rate of pieces either.
@@ -119,8 +119,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const wills = await createWills({
     ...{ store, nodes, accept: publishing.accept, rate, isValid: access.isValid, running, clock, log },
   })
-  const admission = createAdmission({
-    ...{ store, sessions, known, wills, links, calls, log, metrics },
+  const logIn = createLogIn({
+    ...{ store, sessions, known, wills, clients, calls, log, metrics },
     authenticate: (username, password) =>
       username === undefined ? access.anonymous : access.authenticate(username, password),
     mayPublish: access.mayPublish,
@@ -147,33 +147,33 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     // The connection bounds what waits in either direction.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
-    authenticate: (client, username, password, done) => {
+    authenticate: (from, username, password, done) => {
       const login = {
         username: username === undefined ? undefined : String(username),
         password: password ? Buffer.from(password) : undefined,
       }
-      admission.admit(links.ofClient(client), client.id, login).then(
+      logIn.admit(clients.ofAedes(from), from.id, login).then(
         (returnCode) =>
           returnCode === connackCode.accepted ? done(null, true) : done(refusal(returnCode), false),
         (error: unknown) => {
           metrics.storeFailures.inc()
-          log.error({ err: error, clientId: client.id }, 'log-in not stored')
+          log.error({ err: error, clientId: from.id }, 'log-in not stored')
           done(refusal(connackCode.serverUnavailable), false)
         },
       )
     },
-    authorizePublish: (client, packet, done) => {
-      if (!client) return done(null)
-      const link = links.ofClient(client)
+    authorizePublish: (from, packet, done) => {
+      if (!from) return done(null)
+      const client = clients.ofAedes(from)
       // A will is handed over as it stood in the CONNECT: it has no packet type.
       const isWill = packet.cmd === undefined
       if (isWill) {
-        const published = wills.publish(link)
+        const published = wills.publish(client)
         running.add(published)
         published.then(() => done(null), done)
         return
       }
-      const accepted = link.taken.shift() ?? Promise.resolve(false)
+      const accepted = client.taken.shift() ?? Promise.resolve(false)
       accepted.then((isAccepted) => done(isAccepted ? null : new Error('not accepted')), done)
     },
     authorizeForward: () => null,
@@ -182,21 +182,21 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   nodes.onGone(() => running.add(wills.publishLeftOver()))
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => settled(sessions.claimAgain()))
-  aedes.on('clientReady', (client) => {
-    const { connection, session, logInDone } = links.ofClient(client)
+  aedes.on('clientReady', (from) => {
+    const { connection, session, logInDone } = clients.ofAedes(from)
     logInDone()
     if (session?.owner !== connection) return
     attach(session, connection)
     connection.open(session.inFlight)
     if (!session.clean) reading.begin(session)
   })
-  aedes.on('connectionError', (client, error) => cutFor(client, error))
-  aedes.on('clientError', (client, error) => cutFor(client, error))
+  aedes.on('connectionError', (from, error) => cutFor(from, error))
+  aedes.on('clientError', (from, error) => cutFor(from, error))
 
   const sweeping = createSweeping({ nodes, hubTime, retained, trimming, sessions, log, metrics })
 
   return {
-    ...createOperating({ store, sessions, known, returning, retained, links, nodes, calls }),
+    ...createOperating({ store, sessions, known, returning, retained, clients, nodes, calls }),
     journal,
     history,
     retained,
@@ -221,14 +221,14 @@ export async function createBroker<Decision extends { livestreams: number }>(par
           return afterwards.collect(end, () => pieceRate.take(username, performance.now()) === 0)
         },
         acknowledged: (type, packetId) => {
-          if (link.session?.owner === connection) reading.acknowledge(link.session, type, packetId)
+          if (client.session?.owner === connection) reading.acknowledge(client.session, type, packetId)
         },
-        publish: (publish) => publishing.take(link, publish),
+        publish: (publish) => publishing.take(client, publish),
         subscribe: async (request) => {
-          if (link.session) await subscribing.subscribe(link.session, request)
+          if (client.session) await subscribing.subscribe(client.session, request)
         },
         unsubscribe: async (request) => {
-          if (link.session) await subscribing.unsubscribe(link.session, request)
+          if (client.session) await subscribing.unsubscribe(client.session, request)
         },
         cut: (reason, detail) => logCut(connection, reason, detail),
         dropped: () => {
@@ -245,17 +245,17 @@ export async function createBroker<Decision extends { livestreams: number }>(par
           return turn.enter(() => void resume('turn'), { asker, isOver })
         },
       })
-      const link = links.add(connection)
+      const client = clients.add(connection)
       metrics.connections.inc()
-      link.client = aedes.handle(connection)
-      connection.once('close', () => running.add(admission.closed(link)))
+      client.aedes = aedes.handle(connection)
+      connection.once('close', () => running.add(logIn.closed(client)))
     },
 
-    connectionCount: () => links.open.size,
+    connectionCount: () => clients.open.size,
 
     /** Closes every connection that logged in with this username. */
     disconnectUser(username: string): void {
-      for (const { connection } of links.open) {
+      for (const { connection } of clients.open) {
         if (connection.principal?.username === username) connection.cut('revoked', 'credential revoked')
       }
     },
@@ -265,11 +265,11 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       sweeping.stop()
       wills.close()
       await trimming.close()
-      for (const { connection } of links.open) connection.stopReading()
+      for (const { connection } of clients.open) connection.stopReading()
       await running.ended()
       await fanout.sent()
       await new Promise<void>((resolve) => aedes.close(() => resolve()))
-      for (const { connection } of links.open) connection.destroy()
+      for (const { connection } of clients.open) connection.destroy()
       await running.ended()
       if (nodes.isLeader()) {
         await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
@@ -282,8 +282,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
 
-  function cutFor(client: Client, error: Error): void {
-    links.ofClient(client).connection.cut('error', error.message)
+  function cutFor(from: AedesClient, error: Error): void {
+    clients.ofAedes(from).connection.cut('error', error.message)
   }
 
   function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {

@@ -1,7 +1,7 @@
 import { type EventKind, eventKinds } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import { feedbackTopic, radioTopic } from '../event/topic.ts'
-import { decodeRecord } from '../journal/record.ts'
+import { decodeValue } from '../journal/value-codec.ts'
 import type { Qos } from './connection/wire.ts'
 import type { SessionRecord } from './session/session-record.ts'
 
@@ -57,7 +57,7 @@ export function readQueueEntry(value: Buffer): QueueEntry {
 
 /** The message that an entry stands for. */
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
-  const { payload } = decodeRecord(body)
+  const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
   // A retained value that a client got because it subscribed was to be kept in any case.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
@@ -66,7 +66,7 @@ export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, b
 
 /** A retained value; undefined where it is one of this release. */
 export function readRetained(value: Buffer): { header: RetainedHeader; payload: Buffer } | undefined {
-  return value[0] === openBrace ? decodeRecord<RetainedHeader>(value) : undefined
+  return value[0] === openBrace ? decodeValue<RetainedHeader>(value) : undefined
 }
 
 /** The message that made a retained value. */

@@ -2,11 +2,7 @@ import type { RetainedMessages } from '../journal/retained.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
-import type { Links } from './connection/link.ts'
-import type { Known, KnownSessions } from './session/known-sessions.ts'
-import type { Returning } from './session/returning.ts'
-import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
-import type { Sessions } from './session/sessions.ts'
+import type { Clients } from './connection/client.ts'
 import {
   type ClientView,
   figuresOf,
@@ -16,7 +12,11 @@ import {
   toClientView,
   toRetainedView,
   toSessionView,
-} from './views.ts'
+} from './operators-view.ts'
+import type { Known, KnownSessions } from './session/known-sessions.ts'
+import type { Returning } from './session/returning.ts'
+import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
+import type { Sessions } from './session/sessions.ts'
 
 /** True: done. False: there is no such client or session. Or the reason why that is not known. */
 type Outcome = boolean | { error: string }
@@ -28,11 +28,11 @@ export function createOperating(parts: {
   known: KnownSessions
   returning: Returning
   retained: RetainedMessages
-  links: Links
+  clients: Clients
   nodes: Nodes
   calls: Calls
 }) {
-  const { store, sessions, known, returning, retained, links, nodes, calls } = parts
+  const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
@@ -106,7 +106,7 @@ export function createOperating(parts: {
   }
 
   function clientsHere(): ClientView[] {
-    return [...links.open].flatMap(({ connection, session }) =>
+    return [...clients.open].flatMap(({ connection, session }) =>
       session?.connection === connection ? [toClientView(session, connection, nodes.name)] : [],
     )
   }

@@ -10,8 +10,8 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import type { Arrival } from '../validator/decide.ts'
 import type { Decided, Pipeline } from '../validator/pipeline.ts'
+import type { Client } from './connection/client.ts'
 import type { ArrivedPublish, Resume } from './connection/connection-events.ts'
-import type { Link } from './connection/link.ts'
 import { encodePuback, type Qos } from './connection/wire.ts'
 import type { Session } from './session/session.ts'
 import { incomingChange, incomingPrefix } from './session/session-record.ts'
@@ -74,14 +74,14 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     },
 
     /** It goes on: it is decided at once, in the order of arrival, and acknowledged in its turn. */
-    take(link: Link, publish: ArrivedPublish): void {
-      const { session } = link
+    take(client: Client, publish: ArrivedPublish): void {
+      const { session } = client
       if (!session) throw new Error('a PUBLISH without session')
       const accepted =
-        publish.qos === 2 ? acceptOnce(link, session, publish) : acceptFrom(session, publish, [])
-      link.acknowledged = acknowledge(link, publish, accepted, link.acknowledged)
-      if (publish.qos === 2) link.taken.push(link.acknowledged)
-      running.add(link.acknowledged)
+        publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
+      client.acknowledged = acknowledge(client, publish, accepted, client.acknowledged)
+      if (publish.qos === 2) client.taken.push(client.acknowledged)
+      running.add(client.acknowledged)
     },
 
     accept,
@@ -111,13 +111,13 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   }
 
   /** QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. */
-  async function acceptOnce(link: Link, session: Session, publish: ArrivedPublish): Promise<boolean> {
+  async function acceptOnce(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
     const { packetId } = publish
     if (session.incoming.has(packetId)) return true
     const underway = session.processing.get(packetId)
     if (underway) return underway
     if (session.incoming.size + session.processing.size >= incomingWindow) {
-      link.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
+      client.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
       return false
     }
     // A clean session does not outlive its connection: there is nothing to store.
@@ -157,7 +157,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
    * connection without one, and the answer is false. Never rejects.
    */
   async function acknowledge(
-    { connection }: Link,
+    { connection }: Client,
     publish: ArrivedPublish,
     accepted: Promise<boolean>,
     before: Promise<boolean>,

@@ -1,7 +1,7 @@
 import type { Calls } from '../store/nodes/calls.ts'
-import type { LaneState } from './lane.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
+import type { QueueRunState } from './queue-run.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** A queue as operators see it. */
@@ -9,7 +9,7 @@ export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>>>
 
 /** What only the node knows that works queues off. */
 interface QueuesHere {
-  states: [queue: string, state: LaneState][]
+  states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
 }
 
@@ -17,7 +17,7 @@ interface QueuesHere {
 export function createQueueList(parts: {
   calls: Calls
   queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
-  runner: { states(): QueuesHere['states']; stateOf(name: string): LaneState }
+  runner: { states(): QueuesHere['states']; stateOf(name: string): QueueRunState }
   pluginQueues: readonly { name: string; target: PluginTarget }[]
   subscriptions: Pick<PushSubscriptions, 'list' | 'find'>
   whyClosed: (queue: string) => string | undefined

@@ -8,12 +8,12 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { createAttempts } from './attempts.ts'
 import { backOff } from './back-off.ts'
-import { createGate } from './gate.ts'
-import { createLane, type Lane, type LaneState, laneState } from './lane.ts'
+import { createConcurrency } from './concurrency.ts'
 import type { Leases } from './leases.ts'
 import type { Places } from './queue/limits.ts'
 import type { Attempt, WorkItem } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
+import { createQueueRun, type QueueRun, type QueueRunState, runState } from './queue-run.ts'
 import { createSlowStart } from './slow-start.ts'
 import { isClosed, type Outcome, type Target, type TargetOf } from './target.ts'
 
@@ -50,10 +50,10 @@ export function createRunner(parts: {
   metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
 }) {
   const { queues, leases, attempts, targetOf, noted, onGone, clock, random, log, metrics } = parts
-  const lanes = new Map<string, Lane>()
+  const runs = new Map<string, QueueRun>()
   const running = createRunningWork()
-  const healthy = createGate(parts.places.healthy)
-  const failing = createGate(parts.places.failing)
+  const healthy = createConcurrency(parts.places.healthy)
+  const failing = createConcurrency(parts.places.failing)
   const slowStart = createSlowStart(clock)
   const starts = createTurns(startsPerTurn)
   const stopping = new AbortController()
@@ -73,7 +73,7 @@ export function createRunner(parts: {
 
     /** Tries a queue again now, whatever happened before. */
     retryNow(name: string): void {
-      laneOf(name).notBefore = 0
+      runOf(name).notBefore = 0
       wake(name)
     },
 
@@ -83,16 +83,18 @@ export function createRunner(parts: {
     stateOf,
 
     /** The queues that are worked off here and are not idle. */
-    states: (): [queue: string, state: LaneState][] =>
-      [...lanes.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
+    states: (): [queue: string, state: QueueRunState][] =>
+      [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
     /** Queues that this node looks after and could deliver from now, and does not. */
     standing: (): string[] =>
       queues.names().filter((name) => {
-        if (!leases.isOwn(name) || lanes.get(name)?.running) return false
+        if (!leases.isOwn(name) || runs.get(name)?.running) return false
         const target = targetOf(name)
         return (
-          target !== undefined && target !== 'gone' && 'item' in nextOf(name, lanes.get(name) ?? createLane())
+          target !== undefined &&
+          target !== 'gone' &&
+          'item' in nextOf(name, runs.get(name) ?? createQueueRun())
         )
       }),
 
@@ -100,16 +102,16 @@ export function createRunner(parts: {
     async stop(): Promise<void> {
       stopping.abort()
       clearInterval(tidying)
-      for (const lane of lanes.values()) clearTimeout(lane.timer)
+      for (const run of runs.values()) clearTimeout(run.timer)
       const force = setTimeout(() => cutting.abort(), stopMs)
       await running.ended()
       clearTimeout(force)
     },
   }
 
-  function stateOf(name: string): LaneState {
+  function stateOf(name: string): QueueRunState {
     const waiting = { ...queues.waiting(name), aside: queues.nextAside(name) }
-    return laneState(lanes.get(name), waiting, clock())
+    return runState(runs.get(name), waiting, clock())
   }
 
   function wakeAll(): void {
@@ -117,104 +119,104 @@ export function createRunner(parts: {
   }
 
   function wake(name: string): void {
-    const lane = laneOf(name)
-    if (lane.probeOnArrival && queues.waiting(name).second) {
-      Object.assign(lane, { probeOnArrival: false, probing: true, notBefore: 0 })
+    const run = runOf(name)
+    if (run.probeOnArrival && queues.waiting(name).second) {
+      Object.assign(run, { probeOnArrival: false, probing: true, notBefore: 0 })
     }
-    lane.isWoken = true
-    if (lane.running || stopping.signal.aborted) return
-    clearTimeout(lane.timer)
-    lane.running = true
-    running.add(run(name, lane))
+    run.isWoken = true
+    if (run.running || stopping.signal.aborted) return
+    clearTimeout(run.timer)
+    run.running = true
+    running.add(begin(name, run))
   }
 
   /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
-  async function run(name: string, lane: Lane): Promise<void> {
+  async function begin(name: string, run: QueueRun): Promise<void> {
     try {
-      while (lane.isWoken) {
-        lane.isWoken = false
-        await workOff(name, lane)
+      while (run.isWoken) {
+        run.isWoken = false
+        await workOff(name, run)
       }
     } catch (err) {
       if (stopping.signal.aborted) return
       log.error({ err, queue: name }, 'queue stopped for a moment')
-      sleepUntil(name, lane, clock() + storeRetryMs)
+      sleepUntil(name, run, clock() + storeRetryMs)
     } finally {
-      lane.running = false
-      delete lane.current
-      if (isForgettable(name, lane)) lanes.delete(name)
+      run.running = false
+      delete run.current
+      if (isForgettable(name, run)) runs.delete(name)
     }
   }
 
-  async function workOff(name: string, lane: Lane): Promise<void> {
+  async function workOff(name: string, run: QueueRun): Promise<void> {
     for (;;) {
       if (!leases.isOwn(name)) {
         await leases.release(name)
         return
       }
       if (isClosed(targetOf(name))) {
-        await giveUpAll(name, lane)
+        await giveUpAll(name, run)
         return
       }
-      const next = nextOf(name, lane)
+      const next = nextOf(name, run)
       if (stopping.signal.aborted || !('item' in next)) {
-        sleepUntil(name, lane, 'at' in next ? next.at : undefined)
+        sleepUntil(name, run, 'at' in next ? next.at : undefined)
         return
       }
       if (!(await leases.take(name))) return
       const target = targetOf(name)
       if (target === undefined) return
       if (target === 'gone') await queues.drop(name, await attempts.drop(name))
-      else if (!isClosed(target)) await turn(name, lane, next, target)
+      else if (!isClosed(target)) await turn(name, run, next, target)
     }
   }
 
-  async function giveUpAll(name: string, lane: Lane): Promise<void> {
+  async function giveUpAll(name: string, run: QueueRun): Promise<void> {
     if (stopping.signal.aborted || queues.lengthOf(name).pending === 0 || !(await leases.take(name))) return
     const target = targetOf(name)
     if (!isClosed(target)) return
     const count = await queues.giveUpAll(name, target.closed)
     log.info({ queue: name, items: count, reason: target.closed }, 'queue closed')
-    Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
+    Object.assign(run, { failures: 0, notBefore: 0, lastReason: null, probing: false })
   }
 
-  function nextOf(name: string, lane: Lane): Turn | { at?: number } {
+  function nextOf(name: string, run: QueueRun): Turn | { at?: number } {
     const { head, second, due } = queues.waiting(name)
     const at = queues.nextAside(name)?.asideUntil
     if (!head && !due) return at === undefined ? {} : { at }
     const now = clock()
     // Further ahead than any pause: the clock was set back.
-    if (lane.notBefore > now + maxRetryAfterMs) lane.notBefore = 0
-    if (lane.notBefore > now) return { at: lane.notBefore }
-    if (due && !(head && lane.triedAside)) return { item: due }
-    const isProbing = lane.probing && head !== undefined && head.refusals >= maxRefusals
+    if (run.notBefore > now + maxRetryAfterMs) run.notBefore = 0
+    if (run.notBefore > now) return { at: run.notBefore }
+    if (due && !(head && run.triedAside)) return { item: due }
+    const isProbing = run.probing && head !== undefined && head.refusals >= maxRefusals
     if (isProbing && second) return { item: second, refusedHead: head }
     return head ? { item: head } : {}
   }
 
-  function sleepUntil(name: string, lane: Lane, at: number | undefined): void {
+  function sleepUntil(name: string, run: QueueRun, at: number | undefined): void {
     if (at === undefined || stopping.signal.aborted) return
-    clearTimeout(lane.timer)
-    lane.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
+    clearTimeout(run.timer)
+    run.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
   }
 
   /** One item, tried once. */
-  async function turn(name: string, lane: Lane, next: Turn, target: Target): Promise<void> {
+  async function turn(name: string, run: QueueRun, next: Turn, target: Target): Promise<void> {
     // Before it takes a place, which others could use meanwhile.
     const pause = slowStart.waitFor(target)
     if (pause > 0) await sleep(pause, undefined, { signal: stopping.signal })
-    const gate = lane.failures > 0 ? failing : healthy
+    const gate = run.failures > 0 ? failing : healthy
     const leave = once(await gate.enter(target.endpoint, target.owner))
     try {
       await new Promise<void>((resolve) => starts.enter(resolve, { asker: target.owner }) && resolve())
       stopping.signal.throwIfAborted()
       // It may have been removed while we waited for our place, or its queue closed.
-      const now = nextOf(name, lane)
+      const now = nextOf(name, run)
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return
       const where = targetOf(name)
       if (where === undefined || where === 'gone' || isClosed(where)) return
-      lane.current = now.item
-      lane.triedAside = now.item.asideUntil !== undefined
+      run.current = now.item
+      run.triedAside = now.item.asideUntil !== undefined
       const payload = await queues.payload(name, now.item)
       if (!payload) {
         log.error({ queue: name, messageId: now.item.messageId }, 'content of a work item is missing')
@@ -234,15 +236,15 @@ export function createRunner(parts: {
       const { status, reason } = outcome
       const { messageId } = now.item
       const attempt: Attempt = { messageId, time, status, duration: Math.round(ms), reason }
-      await settle({ name, lane, ...now, outcome, attempt, target })
+      await settle({ name, run, ...now, outcome, attempt, target })
     } finally {
-      delete lane.current
+      delete run.current
       leave()
     }
   }
 
   async function settle(done: Done): Promise<void> {
-    const { name, lane, item, refusedHead, outcome, attempt, target } = done
+    const { name, run, item, refusedHead, outcome, attempt, target } = done
     // Its subscription was removed meanwhile: nothing may be left behind.
     if (targetOf(name) === 'gone') return
     const isAside = item.asideUntil !== undefined
@@ -252,12 +254,12 @@ export function createRunner(parts: {
       slowStart.succeeded(target)
       await untilStored(() => queues.acknowledge(name, item, alongside))
       if (refusedHead) await stepAside(name, refusedHead)
-      if (lane.failures > 0) log.info({ queue: name, failures: lane.failures }, 'queue goes on')
-      Object.assign(lane, { failures: 0, notBefore: 0, lastReason: null, probing: false })
+      if (run.failures > 0) log.info({ queue: name, failures: run.failures }, 'queue goes on')
+      Object.assign(run, { failures: 0, notBefore: 0, lastReason: null, probing: false })
       return
     }
     slowStart.failed(target)
-    lane.lastReason = outcome.reason
+    run.lastReason = outcome.reason
     const refused = outcome.result === 'refused'
     const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
     await untilStored(() => queues.postpone(name, item, attempt, { refused, ...again }, alongside))
@@ -269,22 +271,22 @@ export function createRunner(parts: {
     if (isAside && refused) return
     const isTooOften = refused && !refusedHead && item.refusals + 1 >= maxRefusals
     if (isTooOften && queues.waiting(name).second) {
-      lane.probing = true
+      run.probing = true
       return
     }
-    lane.probing = false
-    lane.probeOnArrival = isTooOften
-    pause(name, lane, outcome)
+    run.probing = false
+    run.probeOnArrival = isTooOften
+    pause(name, run, outcome)
   }
 
-  function pause(name: string, lane: Lane, { status, reason, retryAfterMs = 0 }: Outcome): void {
-    lane.failures++
-    const ms = Math.max(backOff(lane.failures, random), Math.min(retryAfterMs, maxRetryAfterMs))
-    lane.notBefore = clock() + ms
+  function pause(name: string, run: QueueRun, { status, reason, retryAfterMs = 0 }: Outcome): void {
+    run.failures++
+    const ms = Math.max(backOff(run.failures, random), Math.min(retryAfterMs, maxRetryAfterMs))
+    run.notBefore = clock() + ms
     // The first of a row is news.
-    const level = lane.failures === 1 ? 'warn' : 'debug'
+    const level = run.failures === 1 ? 'warn' : 'debug'
     log[level](
-      { queue: name, status, reason, failures: lane.failures, retryInMs: Math.round(ms) },
+      { queue: name, status, reason, failures: run.failures, retryInMs: Math.round(ms) },
       'delivery failed',
     )
   }
@@ -312,22 +314,22 @@ export function createRunner(parts: {
   function tidy(): void {
     queues
       .tidy(
-        (name, item) => lanes.get(name)?.current?.sequence === item.sequence,
+        (name, item) => runs.get(name)?.current?.sequence === item.sequence,
         (name) => isClosed(targetOf(name)),
       )
       .catch((err: unknown) => log.error({ err }, 'queues not tidied'))
   }
 
-  function laneOf(name: string): Lane {
-    const known = lanes.get(name)
+  function runOf(name: string): QueueRun {
+    const known = runs.get(name)
     if (known) return known
-    const lane = createLane()
-    lanes.set(name, lane)
-    return lane
+    const run = createQueueRun()
+    runs.set(name, run)
+    return run
   }
 
-  function isForgettable(name: string, lane: Lane): boolean {
-    const isSettled = lane.failures === 0 || targetOf(name) === 'gone'
+  function isForgettable(name: string, run: QueueRun): boolean {
+    const isSettled = run.failures === 0 || targetOf(name) === 'gone'
     return isSettled && queues.lengthOf(name).pending === 0
   }
 }
@@ -340,7 +342,7 @@ interface Turn {
 
 interface Done extends Turn {
   name: string
-  lane: Lane
+  run: QueueRun
   outcome: Outcome
   attempt: Attempt
   target: Target

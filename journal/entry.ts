@@ -1,6 +1,6 @@
 import type { Excerpt, Message } from '../event/message.ts'
 import type { Change } from '../store/store.ts'
-import { decodeRecord, encodeRecord } from './record.ts'
+import { decodeValue, encodeValue } from './value-codec.ts'
 
 /*
  * How messages lie in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
@@ -60,7 +60,7 @@ export function appendChanges(messages: readonly Message[], at: number): Change[
     if (payload !== messages[first]?.payload) first = nth
     const isFirst = first === nth
     const header = headerOf(message, at, isFirst ? undefined : nth - first)
-    const value = isFirst ? encodeRecord(header, payload, refused?.head) : encodeRecord(header)
+    const value = isFirst ? encodeValue(header, payload, refused?.head) : encodeValue(header)
     const sharedUpTo = isFirst ? lastWith(payload, messages, nth) - nth : 0
     const index = indexOf(message, at, value.length, sharedUpTo)
     const numbered = { nth, at: 'key' as const }
@@ -80,7 +80,7 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
 
 /** A stored message; where another one has its payload, as many positions before it as `sharedWith` says. */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
-  const { header, payload } = decodeRecord<Header>(value)
+  const { header, payload } = decodeValue<Header>(value)
   const { sharedWith, refused, ...rest } = header
   const end = payload.length - (refused?.kept ?? 0)
   const entry: Entry = {

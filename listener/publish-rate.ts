@@ -1,4 +1,4 @@
-import { createTally } from '../store/nodes/tally.ts'
+import { createAddedCounts } from '../store/nodes/added-counts.ts'
 import type { Store } from '../store/store.ts'
 
 /** Bytes for one token of the publish rate. */
@@ -26,7 +26,7 @@ const bucketsKept = 10_000
 export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
   const buckets = new Map<string, Bucket>()
   const size = rate * 2
-  const tellOthers = createTally(store, channel, (username, count) => {
+  const tellOthers = createAddedCounts(store, channel, (username, count) => {
     spend(username, count, performance.now())
   })
 

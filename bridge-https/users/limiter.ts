@@ -1,5 +1,5 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { createTally } from '../../store/nodes/tally.ts'
+import { createAddedCounts } from '../../store/nodes/added-counts.ts'
 import type { Store } from '../../store/store.ts'
 
 export type Limiter = ReturnType<typeof createLimiter>
@@ -11,7 +11,7 @@ export function createLimiter(
   limit: { points: number; seconds: number },
 ) {
   const limiter = new RateLimiterMemory({ points: limit.points, duration: limit.seconds })
-  const tellOthers = createTally(store, name, (key, count) => void limiter.penalty(key, count))
+  const tellOthers = createAddedCounts(store, name, (key, count) => void limiter.penalty(key, count))
 
   return {
     /** Undefined when there was a point left, which is taken; else the seconds until there is one. */

@@ -1,5 +1,5 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible'
-import { createTally } from '../../store/nodes/tally.ts'
+import { createAddedCounts } from '../../store/nodes/added-counts.ts'
 import type { Store } from '../../store/store.ts'
 
 /**
@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts'
  */
 export function createLoginLimit(failures: number, store: Store) {
   const limiter = new RateLimiterMemory({ points: Math.max(failures, 1), duration: 60, blockDuration: 60 })
-  const tellOthers = createTally(store, 'mqtt-login', (address, count) => void consume(address, count))
+  const tellOthers = createAddedCounts(store, 'mqtt-login', (address, count) => void consume(address, count))
   return {
     async isBlocked(address: string): Promise<boolean> {
       if (failures === 0) return false

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../../acl/principal.ts'
-import { decodeRecord, encodeRecord } from '../../journal/record.ts'
+import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
 import type { createPublishRate } from '../../listener/publish-rate.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
@@ -8,8 +8,8 @@ import { once } from '../../store/once.ts'
 import type { createRunningWork } from '../../store/running-work.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { Client } from '../connection/client.ts'
 import type { Will } from '../connection/connect-packet.ts'
-import type { Link } from '../connection/link.ts'
 import type { Received } from '../publish.ts'
 
 /** Wills of the connected clients of one credential, bytes. */
@@ -82,7 +82,7 @@ export async function createWills(parts: {
     key: (clientId: string, connection: string) => `will/${encodeURIComponent(clientId)}/${connection}`,
 
     change(key: string, clientId: string, principal: Principal, { payload, ...will }: Will): Change {
-      return { put: key, value: encodeRecord({ clientId, principal, node: nodes.self, ...will }, payload) }
+      return { put: key, value: encodeValue({ clientId, principal, node: nodes.self, ...will }, payload) }
     },
 
     /** Publishes the wills that a dead node left behind. */
@@ -97,7 +97,7 @@ export async function createWills(parts: {
     },
 
     /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
-    async publish({ connection, session, willKey }: Link): Promise<void> {
+    async publish({ connection, session, willKey }: Client): Promise<void> {
       const will = connection.request?.will
       if (!session || !will) return
       const { principal, clientId } = session
@@ -203,7 +203,7 @@ export async function createWills(parts: {
   async function storedWills(): Promise<StoredWill[]> {
     const wills: StoredWill[] = []
     for await (const [key, value] of store.range('will/')) {
-      const { header, payload } = decodeRecord<Omit<StoredWill, 'key' | 'payload'>>(value)
+      const { header, payload } = decodeValue<Omit<StoredWill, 'key' | 'payload'>>(value)
       const isAlive = nodes.isShared && nodes.isLiving(header.node)
       if (!isAlive) wills.push({ ...header, key, payload })
     }

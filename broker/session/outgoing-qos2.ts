@@ -1,5 +1,5 @@
 import { type Entry, padded } from '../../journal/entry.ts'
-import { decodeRecord, encodeRecord } from '../../journal/record.ts'
+import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session } from './session.ts'
@@ -42,14 +42,14 @@ export function createOutgoing(store: Store) {
       const { clientId, createdAt } = session
       session.hasSentQos2 = true
       const stored: Stored = { topic, queue, retain, session: createdAt }
-      await store.commit([{ put: keyOf(clientId, position), value: encodeRecord(stored, payload) }])
+      await store.commit([{ put: keyOf(clientId, position), value: encodeValue(stored, payload) }])
     },
 
     /** What was stored of a message. */
     async get({ clientId }: Session, position: number): Promise<Sent | undefined> {
       const value = await store.get(keyOf(clientId, position))
       if (!value) return undefined
-      const { header, payload } = decodeRecord<Stored>(value)
+      const { header, payload } = decodeValue<Stored>(value)
       return { topic: header.topic, queue: header.queue, payload }
     },
 
@@ -88,7 +88,7 @@ export function createOutgoing(store: Store) {
           if (before) found.set(position, { ...before, released: true })
           continue
         }
-        const { retain, session } = decodeRecord<Stored>(value).header
+        const { retain, session } = decodeValue<Stored>(value).header
         if (session === createdAt) found.set(position, { position, qos: 2, retain, dup: true, stored: true })
       }
       return [...found.values()]

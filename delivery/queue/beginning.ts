@@ -1,8 +1,8 @@
 import type { Journal } from '../../journal/journal.ts'
 import type { Change, Store } from '../../store/store.ts'
-import type { createMirror } from './mirror.ts'
-import { inPortions } from './portions.ts'
+import { inBatches } from './batches.ts'
 import { currentOf, isFromBefore } from './queue.ts'
+import type { loadQueues } from './queues-in-memory.ts'
 import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
@@ -14,17 +14,17 @@ import { itemChange, removal, workPrefix } from './work-records.ts'
 export function createBeginning(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
-  mirror: Pick<Awaited<ReturnType<typeof createMirror>>, 'queueOf' | 'add' | 'take'>
+  inMemory: Pick<Awaited<ReturnType<typeof loadQueues>>, 'queueOf' | 'add' | 'take'>
   newItem: (messageId: string, details: Details) => WorkItem
   /** Items of one queue. */
   perQueue: number
   appended: (queue: string) => void
 }) {
-  const { store, journal, mirror, newItem, perQueue, appended } = parts
+  const { store, journal, inMemory, newItem, perQueue, appended } = parts
 
   /** The newest of the messages, as many as there is room for. The commits apply only while `beginning` holds. */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
-    const { line } = mirror.queueOf(name)
+    const { line } = inMemory.queueOf(name)
     const placed = line.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
@@ -35,7 +35,7 @@ export function createBeginning(parts: {
     const known = new Set([...placed, ...later].map(({ messageId }) => messageId))
     const newest = messages.slice(Math.max(0, messages.length - Math.max(0, perQueue - later.length)))
     const missing = newest.filter(({ position }) => !isPlaced.has(position))
-    for await (const portion of inPortions(missing, ({ position }) => journal.get(position))) {
+    for await (const portion of inBatches(missing, ({ position }) => journal.get(position))) {
       const moved: WorkItem[] = []
       const items: { item: WorkItem; payload?: Buffer | undefined }[] = []
       for (const [{ position, at, describe }, message] of portion) {
@@ -59,9 +59,9 @@ export function createBeginning(parts: {
         ...moved.map((item) => removal(workPrefix, name, item)),
         ...items.map(({ item, payload }) => itemChange(name, item, payload)),
       ])
-      mirror.take(name, moved)
+      inMemory.take(name, moved)
       // Another node may have begun at the same time.
-      for (const { item } of items) if (!currentOf(mirror.queueOf(name), item)) mirror.add(name, item)
+      for (const { item } of items) if (!currentOf(inMemory.queueOf(name), item)) inMemory.add(name, item)
     }
     appended(name)
   }

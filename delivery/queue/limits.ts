@@ -21,7 +21,7 @@ export interface Places {
   failing: { total: number; perEndpoint: number }
 }
 
-/** Of each, one owner alone gets half (`gate.ts`). */
+/** Of each, one owner alone gets half (`concurrency.ts`). */
 export const places: Places = {
   healthy: { total: 512, perEndpoint: 32 },
   failing: { total: 128, perEndpoint: 8 },

@@ -3,9 +3,9 @@ import type { Journal } from '../../journal/journal.ts'
 import type { InLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
-import type { createMirror } from './mirror.ts'
-import { inPortions } from './portions.ts'
+import { inBatches } from './batches.ts'
 import { emptyQueue } from './queue.ts'
+import type { loadQueues } from './queues-in-memory.ts'
 import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
 import { deadPrefix, itemChange, readPayload, removal } from './work-records.ts'
 
@@ -23,7 +23,7 @@ export function createReplays(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
   nodes: Pick<Nodes, 'isShared'>
-  mirror: Pick<Awaited<ReturnType<typeof createMirror>>, 'queues' | 'add' | 'takeLetters'>
+  inMemory: Pick<Awaited<ReturnType<typeof loadQueues>>, 'queues' | 'add' | 'takeLetters'>
   newItem: (messageId: string, details: Details) => WorkItem
   /** Items of one queue. */
   perQueue: number
@@ -31,7 +31,7 @@ export function createReplays(parts: {
   /** One portion after another, on all nodes. */
   inLock: InLock
 }) {
-  const { store, journal, nodes, mirror, newItem, perQueue, appended, inLock } = parts
+  const { store, journal, nodes, inMemory, newItem, perQueue, appended, inLock } = parts
   /** Of what another node may remove. */
   const stillThere = nodes.isShared ? 'present' : undefined
 
@@ -51,7 +51,7 @@ export function createReplays(parts: {
       const owed = await missing(name, messages)
       await first(owed.length)
       let repeated = 0
-      for await (const portion of inPortions(owed, (message) => copyOf(journal, message))) {
+      for await (const portion of inBatches(owed, (message) => copyOf(journal, message))) {
         repeated += await inLock((held) => add(name, portion, held))
       }
       return repeated
@@ -59,11 +59,11 @@ export function createReplays(parts: {
   }
 
   async function replay(name: string, messageId: string | undefined, tries: number): Promise<number> {
-    const { dead } = mirror.queues.get(name) ?? emptyQueue()
+    const { dead } = inMemory.queues.get(name) ?? emptyQueue()
     const all = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
     let replayed = 0
     try {
-      for await (const portion of inPortions(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
+      for await (const portion of inBatches(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
         const letters = portion.map(([letter]) => letter)
         const items = portion.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
           const item = { ...newItem(messageId, details), acceptedAt: acceptedAt ?? enqueuedAt }
@@ -73,7 +73,7 @@ export function createReplays(parts: {
           ...letters.map((letter) => removal(deadPrefix, name, letter, stillThere)),
           ...items.map(({ item, payload }) => itemChange(name, item, payload)),
         ])
-        mirror.takeLetters(name, letters)
+        inMemory.takeLetters(name, letters)
         show(name, items)
         replayed += items.length
       }
@@ -92,7 +92,7 @@ export function createReplays(parts: {
     held: readonly Change[],
   ): Promise<number> {
     // Another node may have repeated the same a moment ago.
-    const { line, aside } = nodes.isShared ? (mirror.queues.get(name) ?? emptyQueue()) : emptyQueue()
+    const { line, aside } = nodes.isShared ? (inMemory.queues.get(name) ?? emptyQueue()) : emptyQueue()
     const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
     for (const [message, copied] of portion) {
@@ -110,7 +110,7 @@ export function createReplays(parts: {
 
   /** Those of the messages that do not wait, without their payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
-    const { line, aside } = mirror.queues.get(name) ?? emptyQueue()
+    const { line, aside } = inMemory.queues.get(name) ?? emptyQueue()
     const waiting = [...line, ...aside]
     const known = new Set(waiting.map(({ messageId }) => messageId))
     const positions = new Set(waiting.map(({ position }) => position))
@@ -118,7 +118,7 @@ export function createReplays(parts: {
     const room = Math.max(0, perQueue - waiting.length)
     const newest = others.slice(Math.max(0, others.length - room))
     const found: Owed[] = []
-    for await (const portion of inPortions(newest, ({ position }) => journal.get(position))) {
+    for await (const portion of inBatches(newest, ({ position }) => journal.get(position))) {
       for (const [{ position, at, describe }, message] of portion) {
         const described = message && describe(message)
         if (!described || known.has(described.messageId)) continue
@@ -131,7 +131,7 @@ export function createReplays(parts: {
   }
 
   function show(name: string, items: readonly { item: WorkItem }[]): void {
-    for (const { item } of items) mirror.add(name, item)
+    for (const { item } of items) inMemory.add(name, item)
     appended(name)
   }
 }

@@ -4,10 +4,9 @@ import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { inBatches } from './batches.ts'
 import { createBeginning } from './beginning.ts'
 import type { WorkLimits } from './limits.ts'
-import { createMirror } from './mirror.ts'
-import { inPortions } from './portions.ts'
 import {
   addLetterTo,
   beyondLimit,
@@ -25,6 +24,7 @@ import {
   replaceIn,
   sequencesOf,
 } from './queue.ts'
+import { loadQueues } from './queues-in-memory.ts'
 import { createReplays } from './replays.ts'
 import type { Attempt, DeadLetter, EarlierMessage, NewWork, WorkGroup, WorkItem } from './work-item.ts'
 import {
@@ -66,14 +66,14 @@ export async function createWorkQueues(parts: {
   const { store, journal, nodes, isOwn, clock, steadyClock, limits, metrics } = parts
   let appended: (queue: string) => void = () => undefined
   const sequences = createSequences(clock, nodes.slot)
-  const mirror = await createMirror(store, journal, sequences.heard, (queue) => {
+  const inMemory = await loadQueues(store, journal, sequences.heard, (queue) => {
     appended(queue)
     keepToLimit(queue)
   })
-  const { queues, queueOf, take, takeLetters } = mirror
+  const { queues, queueOf, take, takeLetters } = inMemory
   const inTurn = createLocks().hold
   const adding = {
-    ...{ store, journal, mirror, newItem, perQueue: limits.perQueue },
+    ...{ store, journal, inMemory, newItem, perQueue: limits.perQueue },
     appended: (queue: string) => appended(queue),
   }
   const inLock = await createLock(store, 'work-replays')
@@ -236,7 +236,7 @@ export async function createWorkQueues(parts: {
       show(first: number) {
         const position = 'nth' in content ? first + content.nth : 0
         for (const { queue: name, item } of added) {
-          mirror.add(name, { ...item, position })
+          inMemory.add(name, { ...item, position })
           appended(name)
           keepToLimit(name)
         }
@@ -292,7 +292,7 @@ export async function createWorkQueues(parts: {
   async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
     const givenUpAt = new Date(clock()).toISOString()
     const all = itemsIn(queues.get(name) ?? emptyQueue(), sequencesOf(items)).sort(bySequence)
-    for await (const portion of inPortions(all, (item) => payload(name, item))) {
+    for await (const portion of inBatches(all, (item) => payload(name, item))) {
       const payloads = new Map(portion.map(([{ sequence }, payload]) => [sequence, payload]))
       await giveUpPortion(name, payloads, { givenUpAt, reason }, maxTries)
     }

@@ -1,4 +1,4 @@
-import { decodeRecord, encodeRecord } from '../../journal/record.ts'
+import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
 import { padded } from '../../store/nodes/sequences.ts'
 import { type Change, type Condition, digits, digitsOf, type Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
@@ -49,7 +49,7 @@ export async function readPayload(
   of: { sequence: number },
 ): Promise<Buffer | undefined> {
   const stored = await store.get(keyIn(place, queue, of))
-  const payload = stored && decodeRecord(stored.subarray(digits)).payload
+  const payload = stored && decodeValue(stored.subarray(digits)).payload
   return payload && payload.length > 0 ? payload : undefined
 }
 
@@ -71,11 +71,11 @@ export function decodeItem(value: Buffer): WorkItem {
 }
 
 export function decodeLetter<Letter = DeadLetter>(value: Buffer): Letter {
-  return decodeRecord<Letter>(value.subarray(digits)).header
+  return decodeValue<Letter>(value.subarray(digits)).header
 }
 
 export function encodeWork(position: number, of: object, payload?: Buffer): Buffer {
-  return Buffer.concat([Buffer.from(digitsOf(position)), encodeRecord(of, payload)])
+  return Buffer.concat([Buffer.from(digitsOf(position)), encodeValue(of, payload)])
 }
 
 function keyIn(place: Place, queue: string, { sequence }: { sequence: number }): string {

@@ -4,7 +4,7 @@ import { createLogIn } from '../../bridge-https/users/log-in.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createLoginLimit } from '../../broker/connection/limits.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
-import { createTally } from '../../store/nodes/tally.ts'
+import { createAddedCounts } from '../../store/nodes/added-counts.ts'
 import type { Store } from '../../store/store.ts'
 import { quickPasswords } from '../bridge-https/users/quick-passwords.ts'
 import { createSharedSpace } from '../shared-store.ts'
@@ -33,8 +33,8 @@ t.test('counts reach the other nodes in few commits', async (t) => {
     commits++
     return sender.commit(changes)
   }
-  const count = createTally({ ...sender, commit }, 'test', () => t.fail('its own counts it knows'))
-  createTally(receiver, 'test', (...one) => told.push(one))
+  const count = createAddedCounts({ ...sender, commit }, 'test', () => t.fail('its own counts it knows'))
+  createAddedCounts(receiver, 'test', (...one) => told.push(one))
   sender.start()
   receiver.start()
   for (let time = 0; time < 1000; time++) count(time % 2 === 0 ? 'even' : 'odd')

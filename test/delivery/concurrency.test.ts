@@ -1,10 +1,10 @@
 import t from 'tap'
-import { createGate } from '../../delivery/gate.ts'
+import { createConcurrency } from '../../delivery/concurrency.ts'
 
 /** Lets promises that can go on do so. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-function watch(gate: ReturnType<typeof createGate>) {
+function watch(gate: ReturnType<typeof createConcurrency>) {
   const inside: string[] = []
   const leaves = new Map<string, () => void>()
   return {
@@ -24,7 +24,7 @@ function watch(gate: ReturnType<typeof createGate>) {
 }
 
 t.test('so many at once in total, and of each endpoint; the others in the order of arrival', async (t) => {
-  const gate = watch(createGate({ total: 3, perEndpoint: 2 }))
+  const gate = watch(createConcurrency({ total: 3, perEndpoint: 2 }))
   for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) gate.enter(name, name[0] ?? '')
   await turn()
   t.same(gate.inside, ['a1', 'a2', 'b1'])
@@ -38,7 +38,7 @@ t.test('so many at once in total, and of each endpoint; the others in the order 
 })
 
 t.test('an endpoint that is full keeps nobody else waiting', async (t) => {
-  const gate = watch(createGate({ total: 10, perEndpoint: 2 }))
+  const gate = watch(createConcurrency({ total: 10, perEndpoint: 2 }))
   for (let index = 0; index < 50; index++) gate.enter(`dead ${index}`, 'dead')
   gate.enter('healthy', 'healthy')
   await turn()
@@ -46,7 +46,7 @@ t.test('an endpoint that is full keeps nobody else waiting', async (t) => {
 })
 
 t.test('places come back, however often they are used', async (t) => {
-  const gate = createGate({ total: 2, perEndpoint: 1 })
+  const gate = createConcurrency({ total: 2, perEndpoint: 1 })
   let most = 0
   let now = 0
   const visit = async (endpoint: string) => {
@@ -62,7 +62,7 @@ t.test('places come back, however often they are used', async (t) => {
 })
 
 t.test('one owner gets half, two a third each, and who has nothing gets a place at once', async (t) => {
-  const gate = watch(createGate({ total: 12, perEndpoint: 12 }))
+  const gate = watch(createConcurrency({ total: 12, perEndpoint: 12 }))
   const of = (owner: string) => gate.inside.filter((name) => name.startsWith(owner)).length
   for (let index = 0; index < 50; index++) gate.enter(`slow ${index}`, `endpoint ${index}`, 'slow')
   await turn()
@@ -83,7 +83,7 @@ t.test('one owner gets half, two a third each, and who has nothing gets a place 
 })
 
 t.test('those who share an endpoint share its places', async (t) => {
-  const gate = watch(createGate({ total: 100, perEndpoint: 4 }))
+  const gate = watch(createConcurrency({ total: 100, perEndpoint: 4 }))
   for (let index = 0; index < 50; index++) gate.enter(`slow ${index}`, 'shared', 'slow')
   gate.enter('healthy', 'shared', 'healthy')
   await turn()
@@ -91,7 +91,7 @@ t.test('those who share an endpoint share its places', async (t) => {
 })
 
 t.test('owners who wait are served in turn, each in its order', async (t) => {
-  const gate = watch(createGate({ total: 1, perEndpoint: 10 }))
+  const gate = watch(createConcurrency({ total: 1, perEndpoint: 10 }))
   for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) gate.enter(name, name, name[0])
   const order: string[] = []
   for (let served = 0; served < 6; served++) {

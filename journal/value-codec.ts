@@ -1,5 +1,5 @@
 /** A small JSON header and the bytes it speaks of, in one stored value. */
-export function encodeRecord(header: object, ...bytes: readonly (Buffer | undefined)[]): Buffer {
+export function encodeValue(header: object, ...bytes: readonly (Buffer | undefined)[]): Buffer {
   const json = `${JSON.stringify(header)}\n`
   let end = Buffer.byteLength(json)
   const record = Buffer.allocUnsafe(bytes.reduce((sum, part) => sum + (part?.length ?? 0), end))
@@ -8,8 +8,8 @@ export function encodeRecord(header: object, ...bytes: readonly (Buffer | undefi
   return record
 }
 
-/** Reads what `encodeRecord` wrote; JSON without line breaks ends at the first one. */
-export function decodeRecord<Header>(value: Buffer): { header: Header; payload: Buffer } {
+/** Reads what `encodeValue` wrote; JSON without line breaks ends at the first one. */
+export function decodeValue<Header>(value: Buffer): { header: Header; payload: Buffer } {
   const end = value.indexOf(newline)
   return { header: JSON.parse(value.toString('utf8', 0, end)), payload: value.subarray(end + 1) }
 }

@@ -7,7 +7,7 @@ const batchMs = 100
  * Counts that nodes add up: what `count` counts here reaches `onOthers` of every other node a moment later.
  * Nobody waits for it, and what the store does not take is lost. A node alone tells nobody.
  */
-export function createTally(
+export function createAddedCounts(
   store: Store | undefined,
   name: string,
   onOthers: (key: string, count: number) => void,

@@ -21,7 +21,7 @@ import { deadPrefix, decodeItem, decodeLetter, placeOf, readWork, workPrefix } f
  * with them. The journal keeps the messages that their items name. `heard` is told every sequence that is in use,
  * `appended` of items that others append.
  */
-export async function createMirror(
+export async function loadQueues(
   store: Store,
   journal: Pick<Journal, 'named'>,
   heard: (sequence: number) => void,

@@ -7,8 +7,8 @@ import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
+import type { Client, Clients } from '../connection/client.ts'
 import { createLoginLimit } from '../connection/limits.ts'
-import type { Link, Links } from '../connection/link.ts'
 import { connackCode } from '../connection/wire.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import { ClientGone, ForeignSession, TooManySessions } from '../session/session.ts'
@@ -26,12 +26,12 @@ interface TakeOver {
 }
 
 /** The beginning and the end of a client's connection: log-in, session, will, take-over. */
-export function createAdmission(parts: {
+export function createLogIn(parts: {
   store: Store
   sessions: Sessions
   known: KnownSessions
   wills: Wills
-  links: Links
+  clients: Clients
   calls: Calls
   /** The principal behind a log-in, or undefined. */
   authenticate: (username: string | undefined, password: Buffer | undefined) => Principal | undefined
@@ -41,7 +41,7 @@ export function createAdmission(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { store, sessions, known, wills, links, calls, authenticate, log, metrics } = parts
+  const { store, sessions, known, wills, clients, calls, authenticate, log, metrics } = parts
   const logins = createLoginLimit(parts.loginFailures, store)
   const logIns = createLocks()
   const willRoom = createWillRoom()
@@ -61,21 +61,21 @@ export function createAdmission(parts: {
   return {
     /** The log-in of a client: the return code of its CONNACK. Rejects when the store fails. */
     async admit(
-      link: Link,
+      client: Client,
       clientId: string,
       login: { username: string | undefined; password: Buffer | undefined },
     ): Promise<number> {
-      const { connection } = link
+      const { connection } = client
       const { remoteAddress } = connection
       const { username } = login
       const origin = originOf(remoteAddress).address
       if (await logins.isBlocked(origin)) {
-        return refuse(link, 'too-many-failures', connackCode.serverUnavailable, username)
+        return refuse(client, 'too-many-failures', connackCode.serverUnavailable, username)
       }
       const principal = authenticate(username, login.password)
       if (!principal) {
         await logins.failed(origin)
-        return refuse(link, 'credentials', connackCode.badCredentials, username)
+        return refuse(client, 'credentials', connackCode.badCredentials, username)
       }
       // From here on a revocation finds the connection, also while it waits.
       connection.principal = principal
@@ -86,27 +86,27 @@ export function createAdmission(parts: {
       try {
         if (connection.destroyed) return connackCode.serverUnavailable
         if (!sessions.admits(clientId, principal)) {
-          return refuse(link, 'client-id', connackCode.identifierRejected, username)
+          return refuse(client, 'client-id', connackCode.identifierRejected, username)
         }
         const { clean = true } = connection.request ?? {}
-        if (!hasRoomForWill(link, principal)) {
-          return refuse(link, 'too-many-wills', connackCode.serverUnavailable, username)
+        if (!hasRoomForWill(client, principal)) {
+          return refuse(client, 'too-many-wills', connackCode.serverUnavailable, username)
         }
-        if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(link, principal)
+        if (!sessions.hasRoom(clientId, clean, principal)) return refuseOneMore(client, principal)
         await takeOver(clientId)
         await takeOverElsewhere(clientId, principal)
-        await begin(link, clientId, principal)
+        await begin(client, clientId, principal)
         isIn = !connection.destroyed
       } catch (error) {
         if (error instanceof ClientGone) return connackCode.serverUnavailable
-        if (error instanceof TooManySessions) return refuseOneMore(link, principal)
+        if (error instanceof TooManySessions) return refuseOneMore(client, principal)
         if (!(error instanceof ForeignSession)) throw error
-        return refuse(link, 'client-id', connackCode.identifierRejected, username)
+        return refuse(client, 'client-id', connackCode.identifierRejected, username)
       } finally {
-        if (isIn) link.logInDone = logInDone
+        if (isIn) client.logInDone = logInDone
         else {
           // It may have gone while the store worked; then nobody else will end what was begun.
-          await end(link, 'before log-in')
+          await end(client, 'before log-in')
           logInDone()
         }
       }
@@ -115,45 +115,45 @@ export function createAdmission(parts: {
     },
 
     /** Whatever became of a connection: its log-in turn, its session and its will are settled. */
-    async closed(link: Link): Promise<void> {
-      if (!links.open.delete(link)) return
+    async closed(client: Client): Promise<void> {
+      if (!clients.open.delete(client)) return
       metrics.connections.dec()
-      await end(link)
-      const { connection, session } = link
+      await end(client)
+      const { connection, session } = client
       if (session)
         log.info({ clientId: session.clientId, reason: connection.cutReason }, 'client disconnected')
     },
   }
 
   /** Takes room for the will of a connection. One that is going to be denied is denied without its payload. */
-  function hasRoomForWill(link: Link, principal: Principal): boolean {
-    const { request } = link.connection
+  function hasRoomForWill(client: Client, principal: Principal): boolean {
+    const { request } = client.connection
     if (!request?.will) return true
     const { username } = principal
     if (wills.waiting(username) >= maxWaitingWills) return false
     const isDenied = !parts.mayPublish(principal, request.will.topic).allowed
     if (isDenied) request.will = { ...request.will, payload: Buffer.alloc(0) }
     const giveBack = willRoom.take(username, request.will)
-    link.willGone = giveBack ?? link.willGone
+    client.willGone = giveBack ?? client.willGone
     return giveBack !== undefined
   }
 
-  async function begin(link: Link, clientId: string, principal: Principal): Promise<void> {
-    const { connection } = link
+  async function begin(client: Client, clientId: string, principal: Principal): Promise<void> {
+    const { connection } = client
     const { clean = true, will } = connection.request ?? {}
     const { session, resumed } = await sessions.claim(clientId, clean, principal, connection)
-    link.session = session
+    client.session = session
     connection.sessionPresent = resumed
     if (!will) return
     const key = wills.key(clientId, randomUUID())
     await store.commit([wills.change(key, clientId, principal, will)])
-    link.willKey = key
+    client.willKey = key
   }
 
-  async function end(link: Link, when?: 'before log-in'): Promise<void> {
-    const { connection, session, willKey } = link
-    link.logInDone()
-    link.willGone()
+  async function end(client: Client, when?: 'before log-in'): Promise<void> {
+    const { connection, session, willKey } = client
+    client.logInDone()
+    client.willGone()
     try {
       // A session that its client was never told of would come up later, and be taken for one that it knows.
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
@@ -170,12 +170,12 @@ export function createAdmission(parts: {
   /** [MQTT-3.1.4-2]: the client's older connection goes first, and is gone before the new one counts. */
   async function takeOver(clientId: string): Promise<void> {
     const older = sessions.get(clientId)?.owner
-    const link = older && links.of(older)
-    if (!link?.client) return
-    const { client, connection } = link
+    const client = older && clients.of(older)
+    if (!client?.aedes) return
+    const { aedes, connection } = client
     connection.cut('takeover', 'another connection with the same client id')
-    await new Promise<void>((resolve) => client.close(resolve))
-    await end(link)
+    await new Promise<void>((resolve) => aedes.close(resolve))
+    await end(client)
   }
 
   /** The same where the older connection is to another node. One that does not answer loses it all the same. */
@@ -187,7 +187,7 @@ export function createAdmission(parts: {
   }
 
   /** A client that makes a session at each start is not to fill the log as well. */
-  function refuseOneMore({ connection }: Link, { username }: Principal): number {
+  function refuseOneMore({ connection }: Client, { username }: Principal): number {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection
     const held = known.persistentOf(username).size
@@ -195,9 +195,9 @@ export function createAdmission(parts: {
     return connackCode.serverUnavailable
   }
 
-  function refuse(link: Link, reason: string, returnCode: number, username: string | undefined): number {
+  function refuse(client: Client, reason: string, returnCode: number, username: string | undefined): number {
     metrics.connectionsRefused.inc({ reason })
-    const { remoteAddress, request } = link.connection
+    const { remoteAddress, request } = client.connection
     log.warn({ clientId: request?.clientId, username, remoteAddress, reason }, 'log-in refused')
     return returnCode
   }

@@ -2,7 +2,7 @@
 const most = { items: 500, bytes: 1024 * 1024 }
 
 /** Reads payloads, or messages with theirs, as many as one commit takes. */
-export async function* inPortions<Of, Found extends Buffer | { payload: Buffer }>(
+export async function* inBatches<Of, Found extends Buffer | { payload: Buffer }>(
   all: readonly Of[],
   read: (of: Of) => Promise<Found | undefined>,
 ): AsyncGenerator<readonly [of: Of, found: Found | undefined][]> {

@@ -1,11 +1,11 @@
 import type { Duplex } from 'node:stream'
 
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
-const lingerMs = 1000
+const patienceMs = 1000
 /** What a closed peer may still send meanwhile; it is thrown away. */
-const lingerBytes = 64 * 1024
+const lastBytes = 64 * 1024
 /** The same in pieces: a byte alone costs as much as a kilobyte. */
-const lingerPieces = 128
+const lastPieces = 128
 
 /**
  * Ends a socket and reads on for a moment: closing with unread input would reset the connection before the
@@ -18,9 +18,9 @@ export function endGently(socket: Duplex): void {
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length
     pieces++
-    if (bytes > lingerBytes || pieces > lingerPieces) socket.destroy()
+    if (bytes > lastBytes || pieces > lastPieces) socket.destroy()
   })
   socket.resume()
   socket.end()
-  setTimeout(() => socket.destroy(), lingerMs).unref()
+  setTimeout(() => socket.destroy(), patienceMs).unref()
 }

@@ -2,7 +2,7 @@
  * Bounds what runs at the same time, in total and for each endpoint. Both are shared among owners (institutions):
  * who is slow keeps nobody else waiting.
  */
-export function createGate(limits: { total: number; perEndpoint: number }) {
+export function createConcurrency(limits: { total: number; perEndpoint: number }) {
   const whole = createPlaces(limits.total)
   const endpoints = new Map<string, ReturnType<typeof createPlaces>>()
 

@@ -1,7 +1,7 @@
 import type { WorkItem } from './queue/work-item.ts'
 
 /** How a queue stands at the moment. */
-export interface LaneState {
+export interface QueueRunState {
   state: 'idle' | 'delivering' | 'retrying'
   failures: number
   /** ISO 8601; null: at once. */
@@ -10,7 +10,7 @@ export interface LaneState {
 }
 
 /** A queue on its way. */
-export interface Lane {
+export interface QueueRun {
   running: boolean
   /** Something has changed while it was running: it looks once more before it ends. */
   isWoken: boolean
@@ -29,13 +29,13 @@ export interface Lane {
   current?: WorkItem
 }
 
-/** How a queue stands: `lane` on its way, `head` first of its line, `aside` the next of those that stepped out of it. */
-export function laneState(
-  lane: Lane | undefined,
+/** How a queue stands: `run` on its way, `head` first of its line, `aside` the next of those that stepped out of it. */
+export function runState(
+  run: QueueRun | undefined,
   { head, aside }: { head?: WorkItem; aside: WorkItem | undefined },
   now: number,
-): LaneState {
-  const { failures = 0, notBefore = 0, lastReason = null, current } = lane ?? {}
+): QueueRunState {
+  const { failures = 0, notBefore = 0, lastReason = null, current } = run ?? {}
   const isRetrying = failures > 0 || aside !== undefined
   const asideUntil = head ? 0 : (aside?.asideUntil ?? 0)
   const next = notBefore > now ? notBefore : asideUntil
@@ -47,7 +47,7 @@ export function laneState(
   }
 }
 
-export function createLane(): Lane {
+export function createQueueRun(): QueueRun {
   return {
     ...{ running: false, isWoken: false, failures: 0, notBefore: 0, lastReason: null },
     ...{ probing: false, probeOnArrival: false, triedAside: false },

@@ -1,0 +1,53 @@
+import type { Client as AedesClient } from 'aedes'
+import type { Session } from '../session/session.ts'
+import type { MqttConnection } from './connection.ts'
+
+/** One connection, what Aedes has of it, and what the broker knows of both. */
+export interface Client {
+  readonly connection: MqttConnection
+  aedes: AedesClient | undefined
+  session: Session | undefined
+  /** Ends the client's turn to log in; harmless when called again. */
+  logInDone: () => void
+  /** Gives back the room of its will; harmless when called again. */
+  willGone: () => void
+  /** Where its will is stored. */
+  willKey: string | undefined
+  /** Every PUBLISH of QoS 2 that Aedes has not asked about yet, as `acknowledged`; it asks in the order they came in. */
+  readonly taken: Promise<boolean>[]
+  /** Everything published so far is settled; false: the last of it must not be acknowledged. */
+  acknowledged: Promise<boolean>
+}
+
+export type Clients = ReturnType<typeof createClients>
+
+/** All clients. One whose connection is closed is found as long as somebody still speaks of it (its will, above all). */
+export function createClients() {
+  const open = new Set<Client>()
+  const byConnection = new WeakMap<object, Client>()
+  return {
+    open,
+    add(connection: MqttConnection): Client {
+      const client: Client = {
+        connection,
+        aedes: undefined,
+        session: undefined,
+        logInDone: () => {},
+        willGone: () => {},
+        willKey: undefined,
+        taken: [],
+        acknowledged: Promise.resolve(true),
+      }
+      open.add(client)
+      byConnection.set(connection, client)
+      return client
+    },
+    of: (connection: object): Client | undefined => byConnection.get(connection),
+    /** The client that Aedes asks about. Aedes has only those whose connection was added. */
+    ofAedes(from: AedesClient): Client {
+      const client = byConnection.get(from.conn)
+      if (!client) throw new Error('a client without connection')
+      return client
+    },
+  }
+}
