@@ -136,8 +136,7 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
       refused: report?.refused ? excerpt(report.refused) : null,
       topics: messages.map(({ topic, position }, nth) => ({
         ...{ topic, position },
-        retained: events.isRetained(topic, position),
-        newer: shortly(newer[nth]),
+        ...shownOrNewer(events.isRetained(topic, position), newer[nth]),
       })),
       nodes: traces.map(({ node, recipients }) => ({ node, recipients })),
       stages: accepted?.stages ? { node: accepted.node, ...stagesOf(accepted.stages) } : null,
@@ -151,6 +150,11 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
             }),
     }
   }
+}
+
+/** Whether a message is on air; if not, the newer one that was there before it. */
+function shownOrNewer(retained: boolean, newer: Entry | undefined) {
+  return { retained, newer: retained ? null : shortly(newer) }
 }
 
 /** Which event it was. */

@@ -61,13 +61,12 @@ export function createQueueCommands({ queues, audit }: QueueCommandParts & { aud
     return { name, replayed }
   }
 
-  /** The queue of this name, or the only one whose name begins so. */
+  /** The queue of this name, or the only one of a webhook whose name begins so: names of plugin targets are short. */
   async function existing(typed: string): Promise<string> {
-    return theOne(
-      'queue',
-      typed,
-      (await queues.list()).map(({ name }) => name),
-    )
+    const all = await queues.list()
+    if (all.some(({ name }) => name === typed)) return typed
+    const ofWebhooks = all.map(({ name }) => name).filter((name) => !name.startsWith('plugins.'))
+    return theOne('queue', typed, ofWebhooks)
   }
 }
 

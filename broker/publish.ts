@@ -76,7 +76,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     /** It goes on: it is decided at once, in the order of arrival, and acknowledged in its turn. */
     take(client: Client, publish: ArrivedPublish): void {
       const { session } = client
-      if (!session) throw new Error('a PUBLISH without session')
+      if (!session) return client.connection.cut('error', 'a PUBLISH without session')
       const accepted =
         publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
       client.acknowledged = acknowledge(client, publish, accepted, client.acknowledged)
@@ -163,7 +163,10 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     before: Promise<boolean>,
   ): Promise<boolean> {
     try {
-      const [, isAccepted] = await Promise.all([before, accepted])
+      // Awaited below, in its turn; until then it must not count as unhandled.
+      accepted.catch(() => undefined)
+      await before
+      const isAccepted = await accepted
       if (!isAccepted) connection.cut('error', 'publish not stored')
       else if (publish.qos === 1) connection.send(encodePuback(publish.packetId))
       return isAccepted

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createPublishing } from '../../broker/publish.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
@@ -207,6 +208,31 @@ t.test('a store that is closed refuses and crashes nothing', async (t) => {
   const refused = await rawClient(t, broker.port)
   t.equal((await refused.connect({ clientId: 'n', clean: false })).returnCode, 3)
   await watching.settled()
+})
+
+t.test('a publish that ends in an unexpected error closes the connection in its turn', async (t) => {
+  const broker = await openBroker(t)
+  let finishFirst = (_isAccepted: boolean) => {}
+  const second = new Promise<void>((resolve) => {
+    broker.receiveWith(({ topic }) => {
+      if (topic === 'first') return new Promise((accepted) => void (finishFirst = accepted))
+      resolve()
+      return Promise.reject(new Error('unexpected'))
+    })
+  })
+  const client = await peer(t, broker, 'two publishes')
+  client.send(publish('first', 1, 1))
+  client.send(publish('second', 1, 2))
+  await second
+  // The error has had its turns by then.
+  for (let turn = 0; turn < 10; turn++) await nextTurn()
+  finishFirst(true)
+  await client.closed()
+  t.same(
+    client.packets.map(({ cmd }) => cmd),
+    ['connack', 'puback'],
+    'the one before it is acknowledged',
+  )
 })
 
 t.test('waiting acknowledgements hold nothing of those before', async (t) => {
