@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes'
 import { createHalfReceived } from '../listener/half-received.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
 import { createTurns } from '../listener/turns.ts'
@@ -11,11 +9,10 @@ import { createRunningWork } from '../store/running-work.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createInertEmitter, createPersistence } from './aedes-parts.ts'
+import { openAedes } from './aedes.ts'
 import { createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits, CutReason } from './connection/connection-events.ts'
-import { connackCode } from './connection/wire.ts'
 import type { FanOut } from './fanout/fanout.ts'
 import { createReplay } from './fanout/replay.ts'
 import { createFilterRules } from './filter-rules.ts'
@@ -129,69 +126,45 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const beforeLogIn = createHalfReceived(unfinishedBefore.bytes, unfinishedBefore.pieces)
   const afterwards = createHalfReceived(unfinishedAfter.bytes, unfinishedAfter.pieces)
 
-  const aedes = new Aedes({
-    id: randomUUID(),
-    mq: createInertEmitter(),
-    persistence: createPersistence({
+  const aedes = await openAedes({
+    ...{ clients, heartbeatIntervalMs, connectTimeoutMs: limits.connectTimeoutMs },
+    decisions: {
+      async logIn(client, clientId, login) {
+        try {
+          return await logIn.admit(client, clientId, login)
+        } catch (err) {
+          metrics.storeFailures.inc()
+          log.error({ err, clientId }, 'log-in not stored')
+          throw err
+        }
+      },
+      ready({ connection, session, logInDone }) {
+        logInDone()
+        if (session?.owner !== connection) return
+        attach(session, connection)
+        connection.open(session.inFlight)
+        if (!session.clean) reading.begin(session)
+      },
+      isAccepted: (client) => client.taken.shift() ?? Promise.resolve(false),
+      publishWill(client) {
+        const published = wills.publish(client)
+        running.add(published)
+        return published
+      },
       isIncoming: async (clientId, packetId) => {
         const session = sessions.get(clientId)
         return session !== undefined && publishing.isIncoming(session, packetId)
       },
-      releaseIncoming: async (clientId, packetId) => {
+      release: async (clientId, packetId) => {
         const session = sessions.get(clientId)
         if (session) await publishing.release(session, packetId)
       },
-    }),
-    heartbeatInterval: heartbeatIntervalMs,
-    connectTimeout: limits.connectTimeoutMs,
-    // The connection bounds what waits in either direction.
-    drainTimeout: 0,
-    queueLimit: Number.MAX_SAFE_INTEGER,
-    authenticate: (from, username, password, done) => {
-      const login = {
-        username: username === undefined ? undefined : String(username),
-        password: password ? Buffer.from(password) : undefined,
-      }
-      logIn.admit(clients.ofAedes(from), from.id, login).then(
-        (returnCode) =>
-          returnCode === connackCode.accepted ? done(null, true) : done(refusal(returnCode), false),
-        (error: unknown) => {
-          metrics.storeFailures.inc()
-          log.error({ err: error, clientId: from.id }, 'log-in not stored')
-          done(refusal(connackCode.serverUnavailable), false)
-        },
-      )
+      failed: ({ connection }, error) => connection.cut('error', error.message),
     },
-    authorizePublish: (from, packet, done) => {
-      if (!from) return done(null)
-      const client = clients.ofAedes(from)
-      // A will is handed over as it stood in the CONNECT: it has no packet type.
-      const isWill = packet.cmd === undefined
-      if (isWill) {
-        const published = wills.publish(client)
-        running.add(published)
-        published.then(() => done(null), done)
-        return
-      }
-      const accepted = client.taken.shift() ?? Promise.resolve(false)
-      accepted.then((isAccepted) => done(isAccepted ? null : new Error('not accepted')), done)
-    },
-    authorizeForward: () => null,
   })
-  await aedes.listen()
   nodes.onGone(() => running.add(wills.publishLeftOver()))
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => settled(sessions.claimAgain()))
-  aedes.on('clientReady', (from) => {
-    const { connection, session, logInDone } = clients.ofAedes(from)
-    logInDone()
-    if (session?.owner !== connection) return
-    attach(session, connection)
-    connection.open(session.inFlight)
-    if (!session.clean) reading.begin(session)
-  })
-  aedes.on('connectionError', (from, error) => cutFor(from, error))
-  aedes.on('clientError', (from, error) => cutFor(from, error))
 
   const sweeping = createSweeping({ nodes, hubTime, retained, trimming, sessions, log, metrics })
 
@@ -247,7 +220,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       })
       const client = clients.add(connection)
       metrics.connections.inc()
-      client.aedes = aedes.handle(connection)
+      aedes.handle(client)
       connection.once('close', () => running.add(logIn.closed(client)))
     },
 
@@ -268,7 +241,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       for (const { connection } of clients.open) connection.stopReading()
       await running.ended()
       await fanout.sent()
-      await new Promise<void>((resolve) => aedes.close(() => resolve()))
+      await aedes.close()
       for (const { connection } of clients.open) connection.destroy()
       await running.ended()
       if (nodes.isLeader()) {
@@ -282,10 +255,6 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
 
-  function cutFor(from: AedesClient, error: Error): void {
-    clients.ofAedes(from).connection.cut('error', error.message)
-  }
-
   function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {
     metrics.connectionsCut.inc({ reason })
     const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
@@ -295,8 +264,4 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 
 function monotonicNow(): number {
   return performance.now()
-}
-
-function refusal(returnCode: number): AuthenticateError {
-  return Object.assign(new Error('log-in refused'), { returnCode })
 }

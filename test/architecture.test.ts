@@ -302,6 +302,16 @@ t.test(
   },
 )
 
+t.test('Aedes has one door', async (t) => {
+  const doors = product.filter(
+    ({ place, imports }) => !development.includes(place) && packagesOf(imports).includes('aedes'),
+  )
+  t.strictSame(
+    doors.map(({ path }) => path),
+    ['broker/aedes.ts'],
+  )
+})
+
 t.test('built-in modules are imported with node:', async (t) => {
   const wrong = files.flatMap(({ path, imports }) =>
     imports

@@ -1,11 +1,10 @@
-import type { Client as AedesClient } from 'aedes'
 import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
 
 /** One connection, what Aedes has of it, and what the broker knows of both. */
 export interface Client {
   readonly connection: MqttConnection
-  aedes: AedesClient | undefined
+  aedes: { close(done: () => void): void } | undefined
   session: Session | undefined
   /** Ends the client's turn to log in; harmless when called again. */
   logInDone: () => void
@@ -44,7 +43,7 @@ export function createClients() {
     },
     of: (connection: object): Client | undefined => byConnection.get(connection),
     /** The client that Aedes asks about. Aedes has only those whose connection was added. */
-    ofAedes(from: AedesClient): Client {
+    ofAedes(from: { conn: object }): Client {
       const client = byConnection.get(from.conn)
       if (!client) throw new Error('a client without connection')
       return client

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes'
+import type { Client, Clients } from './connection/client.ts'
+import { connackCode } from './connection/wire.ts'
+
+/** What this broker decides where Aedes asks. */
+interface Decisions {
+  /** A CONNECT: the return code of its CONNACK. Rejects where the log-in could not be stored. */
+  logIn(
+    client: Client,
+    clientId: string,
+    login: { username: string | undefined; password: Buffer | undefined },
+  ): Promise<number>
+  /** The CONNACK is out. */
+  ready(client: Client): void
+  /** Whether a PUBLISH of QoS 2 is accepted: asked in the order in which they came. */
+  isAccepted(client: Client): Promise<boolean>
+  /** The connection ended without DISCONNECT. */
+  publishWill(client: Client): Promise<unknown>
+  /** Whether a QoS 2 packet identifier was received and not released. */
+  isIncoming(clientId: string, packetId: number): Promise<boolean>
+  /** Releases it. Never resolves when that cannot be stored, so that no PUBCOMP is sent. */
+  release(clientId: string, packetId: number): Promise<void>
+  /** Aedes found a fault. */
+  failed(client: Client, error: Error): void
+}
+
+/**
+ * The only door to Aedes, which speaks the protocol: it answers CONNECT, PUBLISH of QoS 2, PUBREL and PINGREQ, and ends
+ * connections. What goes past it, and why, is in docs/decisions.md.
+ */
+export async function openAedes(parts: {
+  clients: Clients
+  /** How often keep alive is looked at, milliseconds. */
+  heartbeatIntervalMs: number
+  /** A client must have logged in by then, milliseconds. */
+  connectTimeoutMs: number
+  decisions: Decisions
+}) {
+  const { clients, heartbeatIntervalMs, connectTimeoutMs, decisions } = parts
+  const aedes = new Aedes({
+    id: randomUUID(),
+    mq: createInertEmitter(),
+    persistence: createPersistence(decisions),
+    heartbeatInterval: heartbeatIntervalMs,
+    connectTimeout: connectTimeoutMs,
+    // The connection bounds what waits in either direction.
+    drainTimeout: 0,
+    queueLimit: Number.MAX_SAFE_INTEGER,
+    authenticate: (from, username, password, done) => {
+      const login = {
+        username: username === undefined ? undefined : String(username),
+        password: password ? Buffer.from(password) : undefined,
+      }
+      decisions.logIn(clients.ofAedes(from), from.id, login).then(
+        (returnCode) =>
+          returnCode === connackCode.accepted ? done(null, true) : done(refusal(returnCode), false),
+        () => done(refusal(connackCode.serverUnavailable), false),
+      )
+    },
+    authorizePublish: (from, packet, done) => {
+      if (!from) return done(null)
+      const client = clients.ofAedes(from)
+      // A will is handed over as it stood in the CONNECT: it has no packet type.
+      if (packet.cmd === undefined) {
+        decisions.publishWill(client).then(() => done(null), done)
+        return
+      }
+      decisions
+        .isAccepted(client)
+        .then((isAccepted) => done(isAccepted ? null : new Error('not accepted')), done)
+    },
+    authorizeForward: () => null,
+  })
+  await aedes.listen()
+  aedes.on('clientReady', (from) => decisions.ready(clients.ofAedes(from)))
+  const failed = (from: AedesClient, error: Error) => decisions.failed(clients.ofAedes(from), error)
+  aedes.on('connectionError', failed)
+  aedes.on('clientError', failed)
+
+  return {
+    /** Takes over the connection of a client. */
+    handle(client: Client): void {
+      client.aedes = aedes.handle(client.connection)
+    },
+    close: (): Promise<void> => new Promise((resolve) => aedes.close(() => resolve())),
+  }
+}
+
+function refusal(returnCode: number): AuthenticateError {
+  return Object.assign(new Error('log-in refused'), { returnCode })
+}
+
+/**
+ * The parts Aedes asks for that this broker does itself (docs/decisions.md): messages are matched, stored
+ * and delivered by distribution, so that Aedes' emitter has nobody to tell and its persistence little to keep.
+ */
+function createInertEmitter() {
+  // At once, so that SUBACK leaves before the first message of the new subscription.
+  const done = (_topic: unknown, _listener: unknown, callback?: () => void) => callback?.()
+  return {
+    on: done,
+    removeListener: done,
+    emit: (_packet: unknown, callback: () => void) => setImmediate(callback),
+    close: (callback: () => void) => setImmediate(callback),
+  }
+}
+
+interface ClientId {
+  id: string
+}
+
+function createPersistence({ isIncoming, release }: Pick<Decisions, 'isIncoming' | 'release'>) {
+  const nothing = async () => undefined
+  const noMessages = () => Readable.from([])
+  return {
+    async setup() {},
+    storeRetained: nothing,
+    createRetainedStreamCombi: noMessages,
+    createRetainedStream: noMessages,
+    // SUBSCRIBE and UNSUBSCRIBE never reach it.
+    addSubscriptions: nothing,
+    removeSubscriptions: nothing,
+    subscriptionsByClient: async () => [],
+    subscriptionsByTopic: async () => [],
+    cleanSubscriptions: nothing,
+    outgoingEnqueue: nothing,
+    outgoingEnqueueCombi: nothing,
+    outgoingUpdate: nothing,
+    outgoingClearMessageId: nothing,
+    outgoingStream: noMessages,
+    // The identifier is stored in the commit of the event itself: for Aedes every packet it asks about,
+    // after authorizePublish let it through, is one it has seen, to be answered and not published again.
+    async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
+      if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
+      return packet
+    },
+    incomingStorePacket: nothing,
+    incomingDelPacket: (client: ClientId, packet: { messageId: number }) =>
+      release(client.id, packet.messageId),
+    cleanIncoming: nothing,
+    putWill: nothing,
+    getWill: nothing,
+    delWill: nothing,
+    streamWill: noMessages,
+    getClientList: noMessages,
+    countOffline: async () => ({ subsCount: 0, clientsCount: 0 }),
+    destroy: nothing,
+  }
+}
