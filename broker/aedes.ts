@@ -20,7 +20,7 @@ interface Decisions {
   publishWill(client: Client): Promise<unknown>
   /** Whether a QoS 2 packet identifier was received and not released. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
-  /** Releases it. Never resolves when that cannot be stored, so that no PUBCOMP is sent. */
+  /** Releases it. Closes the connection and rejects when that cannot be stored: Aedes would send PUBCOMP all the same. */
   release(clientId: string, packetId: number): Promise<void>
   /** Aedes found a fault. */
   failed(client: Client, error: Error): void

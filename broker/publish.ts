@@ -94,7 +94,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
 
     /**
      * Frees a QoS 2 packet identifier. PUBCOMP lets the client use it for a new message, so the release is
-     * stored first [MQTT-4.3.3-2]; when that fails this never resolves and the connection is closed.
+     * stored first [MQTT-4.3.3-2]; when that fails the connection is closed, and this rejects.
      */
     async release(session: Session, packetId: number): Promise<void> {
       const { clientId } = session
@@ -105,7 +105,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
         metrics.storeFailures.inc()
         log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
         session.owner?.cut('error', 'release not stored')
-        await new Promise(() => {})
+        throw error
       }
     },
   }
