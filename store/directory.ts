@@ -48,8 +48,7 @@ async function openOrMend(
 }
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
-  const encodings = { keyEncoding: 'utf8', valueEncoding: 'buffer' }
-  const db = new ClassicLevel<string, Buffer>(directory, { ...encodings, writeBufferSize })
+  const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
   await db.open()
   try {
     if (readAll) await readThrough(db)
@@ -84,9 +83,6 @@ export async function* pagesOf(db: ClassicLevel<string, Buffer>, range: { gte: s
     await entries.close()
   }
 }
-
-/** Bytes that LevelDB collects before it writes a file: with its own 4 MiB the journal is rewritten more often. */
-const writeBufferSize = 16 * 1024 * 1024
 
 const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 

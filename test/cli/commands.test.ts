@@ -101,7 +101,7 @@ t.test('a queue is meant by the beginning of its name, where only one begins so'
     ['0ad', names[0]],
     ['de.org.hub.subscription.0a7', names[1]],
     ['plugins.0b', 'plugins.0b'],
-    ['0bc', 'plugins.0bc'],
+    ['plugins.0bc', 'plugins.0bc'],
   ]) {
     t.match(await ask('queues.replay', { name: typed }), { name, replayed: 2 })
     await ask('queues.attempts', { name: typed })
@@ -110,6 +110,8 @@ t.test('a queue is meant by the beginning of its name, where only one begins so'
   t.match((await audit.list())[0], { target: names[0] })
   await t.rejects(ask('queues.replay', { name: '0a' }), { message: /^2 names begin with "0a": type more$/ })
   await t.rejects(ask('queues.replay', { name: 'd3' }), { message: 'there is no queue "d3"' })
+  const ofPlugin = ask('queues.replay', { name: '0bc' })
+  await t.rejects(ofPlugin, { message: 'there is no queue "0bc"' }, 'plugin targets have short names')
   t.match(await ask('subscriptions.show', { name: 'kno' }), { name: 'known' })
   const removed = ask('subscriptions.remove', { name: 'kno' })
   await t.rejects(removed, /no subscription/, 'not what cannot be undone')

@@ -65,7 +65,8 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
     for (const arrived of app.received.all) online.add(arrived)
     if (missing().length === 0) break
     await app.received.until(() => true, next).catch(() => t.same(missing(), [], 'lost'))
-    if (next > acknowledged.length) break
+    // A session that lost its node again and again may get everything once more.
+    if (next > 2 * published.size) break
   }
   t.same(missing(), [], 'a connected subscriber gets every acknowledged event')
   t.same(
