@@ -76,7 +76,10 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     /** It goes on: it is decided at once, in the order of arrival, and acknowledged in its turn. */
     take(client: Client, publish: ArrivedPublish): void {
       const { session } = client
-      if (!session) return client.connection.cut('error', 'a PUBLISH without session')
+      if (!session) {
+        client.connection.cut('error', 'a PUBLISH without session')
+        return
+      }
       const accepted =
         publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
       client.acknowledged = acknowledge(client, publish, accepted, client.acknowledged)

@@ -215,7 +215,11 @@ t.test('a publish that ends in an unexpected error closes the connection in its 
   let finishFirst = (_isAccepted: boolean) => {}
   const second = new Promise<void>((resolve) => {
     broker.receiveWith(({ topic }) => {
-      if (topic === 'first') return new Promise((accepted) => void (finishFirst = accepted))
+      if (topic === 'first') {
+        return new Promise((accepted) => {
+          finishFirst = accepted
+        })
+      }
       resolve()
       return Promise.reject(new Error('unexpected'))
     })
