@@ -13,7 +13,7 @@ import { startNode } from './node.ts'
  * not counted.
  */
 
-/** Before the one that counts: what is done once only, such as the topic of the livestream, is done by then. */
+/** So many events go first, so that the one that counts makes no topic and loads no code. */
 const eventsBefore = 3
 /** The node is idle when nothing has happened for so long, milliseconds. */
 const idleMs = 2_000

@@ -93,8 +93,8 @@ function refusal(returnCode: number): AuthenticateError {
 }
 
 /**
- * The parts Aedes asks for that this broker does itself (docs/decisions.md): messages are matched, stored
- * and delivered by distribution, so that Aedes' emitter has nobody to tell and its persistence little to keep.
+ * An emitter that delivers nothing and, below, a persistence that keeps nothing: `fanout/` matches and delivers messages,
+ * `journal/` and `session/` store them (docs/decisions.md).
  */
 function createInertEmitter() {
   // At once, so that SUBACK leaves before the first message of the new subscription.

@@ -177,7 +177,10 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     sessions,
     known,
     hubTime,
-    /** Begins to remove what is over; call it before the first connection, and when the journal knows what is named. */
+    /**
+     * Ends sessions of nodes that are gone, publishes their wills and begins to sweep. Call it before the first connection,
+     * and after webhooks and plugin targets have named the messages that the journal must keep.
+     */
     async start(): Promise<void> {
       await sessions.endGone()
       await wills.start()

@@ -45,8 +45,8 @@ export interface Inbox<Decision extends { livestreams: number }> {
 const largeBytes = 16 * 1024
 
 /**
- * What happens to a PUBLISH, in this order: its frame waits for its turn and for the publish rate; its topic and its payload
- * are decided about; what is accepted is appended, fanned out and reported; the client gets its acknowledgement.
+ * The way of a PUBLISH: its frame waits for its turn and for the publish rate; the inbox decides by its topic and payload; an
+ * accepted event is appended to the journal, fanned out and reported; the client gets its acknowledgement.
  */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
   store: Store
@@ -156,8 +156,8 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   }
 
   /**
-   * Acknowledgements keep the order of the publishes [MQTT-4.6.0-2]. At QoS 2 Aedes writes it. What was not stored closes the
-   * connection without one, and the answer is false. Never rejects.
+   * Acknowledges a PUBLISH after those before it [MQTT-4.6.0-2]; at QoS 2 Aedes sends the PUBREC. If nothing was stored, closes
+   * the connection instead and resolves to false. Never rejects.
    */
   async function acknowledge(
     { connection }: Client,

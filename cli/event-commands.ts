@@ -222,7 +222,7 @@ function withResult(event: unknown): Record<string, unknown> {
   }
 }
 
-/** What is printed of an event that was just decided, and how wide. */
+/** One line of `events tail`: its values, each with the width of its column. */
 function tailOf(event: unknown): (readonly [value: unknown, width: number])[] {
   const { at, ...known } = withResult(event)
   return tailColumns.map(([path, width]) => [path === 'at' ? localTime(at) : known[path], width])

@@ -130,8 +130,8 @@ export function createDistribution(parts: {
   }
 
   /**
-   * To those for whom nothing is stored, in the order of the commits, which is that of the store: the events of a batch,
-   * while it is on its way to the disk. A report speaks of what is stored, and waits for that.
+   * Sends the events of a batch to connected clients for whom nothing is stored, while the disk still writes the commit. The
+   * order is that of the commits. Reports wait: they say that the event is stored.
    */
   function deliverEarly(batch: Batch, first: number): void {
     const [foremost] = held

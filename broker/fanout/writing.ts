@@ -15,9 +15,8 @@ export interface Portion {
 }
 
 /**
- * Delivers at once, as a rule. What would overflow the buffers of subscribers that read as fast as they can, or goes
- * to very many, takes several turns: the network gets its own in between, and what is accepted meanwhile does not
- * overtake it.
+ * Delivers at once, as a rule. Large messages, and messages for thousands, take several turns of the event loop, so that the
+ * network can work in between and no fast reader's buffer overflows. Later messages do not overtake them.
  */
 export function createPortions() {
   /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
@@ -40,7 +39,7 @@ export function createPortions() {
       }
     },
 
-    /** Resolves when what is being delivered has been; undefined: nothing is. */
+    /** Resolves when the deliveries of this moment have ended; undefined: there are none. */
     ended: (): Promise<void> | undefined => last,
   }
 

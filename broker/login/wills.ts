@@ -51,7 +51,7 @@ interface StoredWill extends SentWill {
 
 export type Wills = Awaited<ReturnType<typeof createWills>>
 
-/** Between two attempts to publish a will: nobody would send it again. Milliseconds. */
+/** Time between two attempts to publish a will, milliseconds. The hub repeats them, because the client is gone. */
 const retryMs = 1_000
 
 /**
