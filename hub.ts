@@ -1,4 +1,4 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
@@ -8,7 +8,7 @@ import { createAudit } from './admin/audit.ts'
 import { brokerParts, createCommands } from './admin/commands.ts'
 import { createKnownEvents } from './admin/known-events.ts'
 import { startAdminSocket } from './admin/socket.ts'
-import { createHealth, createStatus, createStoreCheck } from './admin/status.ts'
+import { createHealth, createStatus, createStoreCheck, registerGauges } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
@@ -22,8 +22,7 @@ import { listenMqtt } from './broker/connection/listener.ts'
 import { openFanOut } from './broker/fanout/fanout.ts'
 import { createInbox } from './broker/publish.ts'
 import { createTakeOver } from './broker/take-over.ts'
-import { createCertificates } from './certs/certificates.ts'
-import { ensureDevelopmentCertificates } from './certs/development.ts'
+import { openCertificates } from './certs/open.ts'
 import { brokerLimits } from './config/broker-limits.ts'
 import { type Config, isSampleFeed, maskedConfig, trialSettings } from './config/config.ts'
 import { expected, listening } from './config/expected.ts'
@@ -177,6 +176,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     limits,
   })
   open.broker = broker
+  registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   await opened.join()
   await broker.start()
@@ -321,29 +321,4 @@ async function closeAll(open: Open, log: Log): Promise<void> {
   await open.traffic?.close()
   await open.nodes?.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
   await open.store?.close()
-}
-
-/** The configured certificate, or a development one made on first start. */
-async function openCertificates(config: Config, certsDir: string, log: Log) {
-  const { tlsCert, tlsKey, tlsCa } = config
-  if (tlsCa !== undefined) {
-    await expected('HUB_TLS_CA', tlsCa, 'a certificate in PEM', () => readFile(tlsCa))
-  }
-  const makeOwn = () => ensureDevelopmentCertificates(certsDir, [config.host])
-  const { cert, key, ca } =
-    tlsCert !== undefined && tlsKey !== undefined
-      ? { cert: tlsCert, key: tlsKey, ca: tlsCa }
-      : await expected(
-          'HUB_TLS_CERT',
-          tlsCert,
-          `a certificate, or room for development ones in ${certsDir}`,
-          makeOwn,
-        )
-  const certificates = await expected(
-    'HUB_TLS_CERT',
-    tlsCert,
-    'a certificate in PEM, and in HUB_TLS_KEY its key',
-    () => createCertificates({ certPath: cert, keyPath: key, log }),
-  )
-  return { certificates, caPath: ca }
 }

@@ -1,7 +1,9 @@
+import { Gauge } from 'prom-client'
 import type { Broker } from '../broker/broker.ts'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
+import type { QueueTotals } from '../delivery/queue-list.ts'
 import type { Replacement } from '../store/repair.ts'
 import type { StoreState } from '../store/state.ts'
 import type { Store } from '../store/store.ts'
@@ -48,6 +50,82 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
+/** Metrics of how the node stands: it looks when Prometheus asks, and counts nothing on the way of an event. */
+export function registerGauges(
+  { gauges }: Pick<Metrics, 'gauges'>,
+  parts: {
+    feed: Pick<FeedSource, 'status' | 'confirmedAt'>
+    checkStore: StoreCheck
+    queues: { totals(): QueueTotals }
+    broker: Pick<Broker, 'sessionCounts'>
+    clock: () => number
+  },
+): void {
+  const { feed, checkStore, queues, broker, clock } = parts
+  const secondsSince = (time: number) => Math.max(0, (clock() - time) / 1000)
+
+  gauge('hub_build_info', 'Always 1: the labels say which release this is', {
+    labels: ['version', 'node_version'],
+    read: (set) => set(1, { version, node_version: process.version }),
+  })
+  gauge('hub_feed_ok', 'Whether the last refresh of the livestream feed was good', {
+    read: (set) => set(feed.status().ok ? 1 : 0),
+  })
+  gauge('hub_feed_age_seconds', 'Since the livestream feed was last read and found good', {
+    read(set) {
+      const confirmedAt = feed.confirmedAt()
+      // Without a feed there is no age: `hub_feed_ok` says so.
+      if (confirmedAt !== undefined) set(secondsSince(confirmedAt))
+    },
+  })
+  gauge('hub_store_ok', 'Whether the store accepts commits', {
+    read: async (set) => set((await checkStore(scrapeWaitMs)).ok ? 1 : 0),
+  })
+  gauge('hub_work_pending', 'Items that wait for webhooks and plugin targets', {
+    read: (set) => set(queues.totals().pending),
+  })
+  gauge('hub_work_oldest_seconds', 'How long the oldest of them has waited; 0 when nothing waits', {
+    read(set) {
+      const { oldest } = queues.totals()
+      set(oldest === undefined ? 0 : secondsSince(oldest))
+    },
+  })
+  gauge('hub_work_dead_letters', 'Dead letters of webhooks and plugin targets', {
+    read: (set) => set(queues.totals().deadLetters),
+  })
+  gauge('hub_subscriptions_disabled', 'Push subscriptions that the hub has disabled', {
+    read: (set) => set(queues.totals().disabled),
+  })
+  gauge('hub_sessions', 'Persistent sessions, those whose client is connected and those that are away', {
+    labels: ['state'],
+    read(set) {
+      for (const [state, count] of Object.entries(broker.sessionCounts())) set(count, { state })
+    },
+  })
+
+  function gauge(
+    name: string,
+    help: string,
+    of: {
+      labels?: string[]
+      read(set: (value: number, labels?: Record<string, string>) => void): void | Promise<void>
+    },
+  ): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: of.labels ?? [],
+      registers: [gauges],
+      async collect() {
+        // What could not be found out is left out: an old value would say that all is well.
+        this.reset()
+        this.remove({})
+        await of.read((value, labels = {}) => this.set(labels, value))
+      },
+    })
+  }
+}
+
 type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
@@ -89,3 +167,5 @@ const probeIntervalMs = 3_000
 const healthWaitMs = 2_000
 /** `hubctl` answers within two seconds. */
 const statusWaitMs = 1_000
+/** Prometheus gives up after ten seconds; the other metrics must not be lost with this one. */
+const scrapeWaitMs = 2_000

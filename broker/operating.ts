@@ -45,6 +45,15 @@ export function createOperating(parts: {
       return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
     },
 
+    /** How many persistent sessions there are on all nodes, by whether their client is connected. */
+    sessionCounts(): { connected: number; away: number } {
+      const counts = { connected: 0, away: 0 }
+      for (const { clean, disconnectedAt } of known.values()) {
+        if (!clean) counts[disconnectedAt === undefined ? 'connected' : 'away']++
+      }
+      return counts
+    },
+
     /** All sessions, connected or not. */
     async sessionList(): Promise<SessionView[]> {
       const figures = await allFigures()

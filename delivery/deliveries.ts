@@ -21,7 +21,7 @@ import { createPushedWork } from './pushed-work.ts'
 import { workLimits } from './queue/limits.ts'
 import type { Attempt, EarlierMessage } from './queue/work-item.ts'
 import { createWorkQueues } from './queue/work-queues.ts'
-import { createQueueList } from './queue-list.ts'
+import { createQueueList, queueTotals } from './queue-list.ts'
 import { createRunner } from './runner.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import { watchStuckQueues } from './stuck-queues.ts'
@@ -254,6 +254,8 @@ export async function createDeliveries(parts: {
       pluginQueues: plugins.queues,
       whyClosed: whyQueueClosed,
     }),
+
+    totals: () => queueTotals(queues, subscriptions),
 
     deadLetters: queues.deadLetters,
 

@@ -7,6 +7,16 @@ import type { PushSubscriptions } from './webhook/subscriptions.ts'
 /** A queue as operators see it. */
 export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>>>[number]
 
+/** All queues together. */
+export interface QueueTotals {
+  pending: number
+  /** Since when the oldest item waits, milliseconds since the epoch; undefined: nothing waits. */
+  oldest: number | undefined
+  deadLetters: number
+  /** Push subscriptions that the hub has disabled. */
+  disabled: number
+}
+
 /** What only the node knows that works queues off. */
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
@@ -55,4 +65,20 @@ export function createQueueList(parts: {
     if (isBeginning) return 'beginning' as const
     return target === null ? ('no target' as const) : undefined
   }
+}
+
+/** Every node that shares the store says the same: no other node is asked. */
+export function queueTotals(
+  queues: Pick<WorkQueues, 'names' | 'lengthOf'>,
+  subscriptions: Pick<PushSubscriptions, 'list'>,
+): QueueTotals {
+  const totals: QueueTotals = { pending: 0, oldest: undefined, deadLetters: 0, disabled: 0 }
+  for (const name of queues.names()) {
+    const { pending, deadLetters, oldest } = queues.lengthOf(name)
+    totals.pending += pending
+    totals.deadLetters += deadLetters
+    if (oldest !== null) totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
+  }
+  for (const { disabledAt } of subscriptions.list()) if (disabledAt !== undefined) totals.disabled++
+  return totals
 }

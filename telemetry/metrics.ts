@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { budgetMs, createBudget } from './budget.ts'
+import { processMetrics } from './process-metrics.ts'
 import { createStages, stages as stageNames } from './stages.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -7,6 +8,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 /** The counters of one node. Each hub has its own registry, so that several run in one process. */
 export function createMetrics() {
   const registry = new Registry()
+  /** Of what nobody counts: the node looks when Prometheus asks. */
+  const gauges = new Registry()
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter({ name, help, labelNames, registers })
@@ -39,6 +42,7 @@ export function createMetrics() {
 
   return {
     registry,
+    gauges,
     budget,
     /** What recent events took, and how many got them. */
     stages: createStages((stage, seconds) => observers[stage]?.observe(seconds)),
@@ -79,6 +83,9 @@ export function createMetrics() {
       budgetExceeded.inc()
       return true
     },
+
+    /** All metrics, with those of the process, in the text format of Prometheus. */
+    exposition: (): Promise<string> => Registry.merge([registry, gauges, processMetrics()]).metrics(),
 
     /** Counters as plain numbers, for `hubctl status`: `{ "hub_events_total{outcome=published}": 3 }`. */
     async snapshot(): Promise<Record<string, number>> {

@@ -21,7 +21,7 @@ const folders: Record<string, string[]> = {
   'store/nodes': ['store', 'telemetry'],
   journal: ['event', 'store'],
   'journal/history': ['event', 'store', 'journal'],
-  certs: ['telemetry', 'store'],
+  certs: ['telemetry', 'store', 'config'],
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry', 'config'],

@@ -9,9 +9,9 @@ import { errorTable } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
 import { eventSchemas } from '../event/schema.ts'
 import { checkShape } from '../event/shape.ts'
-import { createMetrics } from '../telemetry/metrics.ts'
 import { decide } from '../validator/decide.ts'
 import { parseFeed } from '../validator/feed/feed.ts'
+import { anchorsOf } from './documentation.ts'
 import { root } from './root.ts'
 
 /*
@@ -106,11 +106,6 @@ test('columns of the queues', async (t) => {
     t.ok(operators.includes(`\`${heading}\``), heading)
   }
   t.equal(headings.split(/ {2,}/).length, 11)
-})
-
-test('metrics', async (t) => {
-  const metrics = (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name)
-  t.same(sorted(found(operators, /\b(hub_[a-z_]+)/g)), sorted(metrics))
 })
 
 test('messages of the log', async (t) => {
@@ -235,17 +230,4 @@ function keywordsOf(schemas: unknown): Set<string> {
     ...keywords.filter((keyword) => text.includes(`"${keyword}":`)),
     ...(text.includes('"additionalProperties":false') ? ['additionalProperties'] : []),
   ])
-}
-
-/** The anchors that headings get. */
-function anchorsOf(page: string): Set<string> {
-  const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
-  return new Set(
-    headings.map((heading) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\w\- ]/g, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
 }

@@ -65,3 +65,16 @@ export function startProgram(
     },
   }
 }
+
+/** The anchors that headings get. */
+export function anchorsOf(page: string): Set<string> {
+  const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
+  return new Set(
+    headings.map((heading) =>
+      heading
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}

@@ -50,7 +50,7 @@ export function healthRoutes(parts: {
       answers: { 200: { description: 'Metrics', mediaType: 'text/plain' } },
       async handle() {
         const headers = { 'content-type': metrics.registry.contentType }
-        return { status: 200, body: await metrics.registry.metrics(), headers }
+        return { status: 200, body: await metrics.exposition(), headers }
       },
     },
   ]

@@ -65,6 +65,7 @@ export async function createFeedSource(options: {
   let problem: string | null = lastGood ? null : 'not read yet'
   let lastRefresh: Promise<unknown> = Promise.resolve()
   let underWay = 0
+  let confirmedAt = lastGood ? Date.parse(lastGood.loadedAt) : undefined
 
   const first = refresh({ force: false })
   // With a good feed at hand a slow or absent source does not keep the node from starting.
@@ -98,6 +99,8 @@ export async function createFeedSource(options: {
       return result
     },
     status,
+    /** When the feed in use was last read and found good, milliseconds since the epoch; undefined without one. */
+    confirmedAt: (): number | undefined => confirmedAt,
     ...createLookUp(() => lastGood?.feed),
     /** Stops refreshing; one under way is given up. */
     close(): void {
@@ -127,6 +130,7 @@ export async function createFeedSource(options: {
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
     problem = found
+    if (found === null) confirmedAt = clock()
     if (lastGood && !isConfigured(lastGood.source)) logOtherSource(log, source, lastGood)
     return { ...status(), itemsBefore }
   }
@@ -154,6 +158,7 @@ export async function createFeedSource(options: {
     if (!isHttps(source)) return void refresh({ force: false })
     lastGood = next
     problem = null
+    confirmedAt = clock()
     log.info({ source: shown(source), items: next.feed.size }, 'feed loaded by another node')
   }
 

@@ -6,6 +6,7 @@ import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { object } from '../../bridge-https/description.ts'
 import { connectPublisher } from '../../clients.ts'
+import { readPage } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
 
@@ -166,5 +167,8 @@ t.test('health and metrics', async (t) => {
   t.match(metrics.headers['content-type'], /^text\/plain/)
   t.match(metrics.text, /^hub_https_requests_total\{route="POST \/auth\/login",status="200"\} 1$/m)
   t.match(metrics.text, /^hub_logins_total\{outcome="ok"\} 1$/m)
-  for (const [, name = ''] of metrics.text.matchAll(/^# TYPE (\S+)/gm)) t.match(name, /^hub_/)
+  const names = [...metrics.text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name)
+  const ofTheHub = names.filter((name) => !/^(process|nodejs)_/.test(name))
+  const documented = new Set(readPage('operators.md').match(/\bhub_[a-z_]+/g))
+  t.same(ofTheHub.sort(), [...documented].sort(), 'the page for operators has each metric, and no other')
 })

@@ -1,0 +1,53 @@
+/** When an alert of `deploy/prometheus/alerts.yml` fires, and when it does not: series by the minute, as promtool reads them. */
+export interface AlertCase {
+  alert: string
+  fires: Record<string, string>
+  quiet: Record<string, string>
+}
+
+const hub = 'instance="a",job="hub"'
+/** A thousand events, the slowest hundredth of them slower than the first bound, and faster than the second. */
+const slow = { 'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+980x60' }
+const quick = { 'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+1000x60' }
+const all = {
+  'hub_budget_seconds_bucket{le="0.5",instance="a"}': '0+1000x60',
+  'hub_budget_seconds_bucket{le="+Inf",instance="a"}': '0+1000x60',
+}
+
+/** One for each alert. All are asked after an hour. */
+export const alertCases: readonly AlertCase[] = [
+  gauge('HubDown', `up{${hub}}`, '1x50 0x10', '1x60'),
+  gauge('HubRestarts', `process_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),
+  gauge('HubStoreFails', 'hub_store_ok', '1x50 0x10', '1x60'),
+  gauge('HubEventsNotStored', 'hub_store_failures_total', '0x55 3x5', '3x60'),
+  gauge('HubFeedFails', 'hub_feed_ok', '1x40 0x20', '1x55 0x5'),
+  gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x60'),
+  { alert: 'HubBudgetBroken', fires: { ...slow, ...all }, quiet: { ...quick, ...all } },
+  gauge('HubSubscribersTooSlow', 'hub_messages_dropped_total{reason="slow"}', '0+60x60', '0+1x60'),
+  gauge('HubLogInsRefused', 'hub_connections_refused_total{reason="credentials"}', '0+120x60', '0+6x60'),
+  gauge(
+    'HubConnectionsRefused',
+    'hub_connections_refused_total{reason="max-connections"}',
+    '0x50 5x10',
+    '5x60',
+  ),
+  gauge('HubWorkLate', 'hub_work_oldest_seconds', '5000x60', '30x60'),
+  gauge('HubDeadLetters', 'hub_work_dead_letters', '1x55 2x5', '9x50 2x10'),
+  gauge('HubWorkDropped', 'hub_work_dropped_total', '0x55 1x5', '1x60'),
+  gauge('HubQueuesStuck', 'hub_queues_stuck_total', '0x55 1x5', '1x60'),
+  gauge('HubSubscriptionsDisabled', 'hub_subscriptions_disabled', '1x60', '0x60'),
+  gauge('HubCertificateEnds', 'hub_certificate_expiry_days', '13x60', '15x60'),
+  gauge('HubCertificateEndsSoon', 'hub_certificate_expiry_days', '2x60', '13x60'),
+  {
+    alert: 'HubReleasesDiffer',
+    fires: { 'hub_build_info{version="1"}': '1x60', 'hub_build_info{version="2"}': '1x60' },
+    quiet: {
+      'hub_build_info{version="1",instance="a"}': '1x60',
+      'hub_build_info{version="1",instance="b"}': '1x60',
+    },
+  },
+]
+
+function gauge(alert: string, series: string, fires: string, quiet: string): AlertCase {
+  return { alert, fires: { [series]: fires }, quiet: { [series]: quiet } }
+}
