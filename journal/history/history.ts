@@ -15,6 +15,7 @@ import {
 import { createFind } from './find.ts'
 import { createLate } from './late.ts'
 import { newestFirst, positionAt } from './newest.ts'
+import { createRecentReports } from './recent-reports.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -38,18 +39,28 @@ export interface Page {
   next: number | null
 }
 
+/** What was decided since somebody asked the last time, in order. */
+interface Since {
+  events: EventRow[]
+  next: number
+  leftOut: number | null
+}
+
 /** For one page: messages that are looked at, and bytes of what is read for them, their events included. */
 const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
 /** Bytes of one page of whole events; a single one may have more. */
 const maxPageBytes = 256 * 1024
 /** Messages that are read at once. */
 const readAtOnce = 10
+/** Events that are told to one who asks what was decided since. */
+const maxSince = 200
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
 /** What became of events: read from the journal when somebody asks, so that nothing is stored for it. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
   const listeners = new Set<(row: EventRow) => void>()
+  const recentReports = createRecentReports(journal)
   /** Of the journal, while somebody listens. */
   let unfollow = () => {}
 
@@ -110,6 +121,22 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         messages.push(message)
       }
       return { messages, next: null }
+    },
+
+    /**
+     * What was decided behind a position, on whichever node: the newest, in order, and how many more there were (null: not
+     * known any more). `next` is the position for the next time; a node that lags does not go back.
+     */
+    async since(after = journal.head()): Promise<Since> {
+      const next = Math.max(after, journal.head())
+      const { found, leftOut } = recentReports.after(after, maxSince)
+      const entries = await Promise.all(found.map(journal.get))
+      const reports = entries.filter((entry) => entry !== undefined)
+      return {
+        events: reports.map((entry) => rowOfReport(entry, eventOf(entry, journal.recent))),
+        next,
+        leftOut,
+      }
     },
 
     /** From which position on events were decided at an instant or later. */

@@ -1,0 +1,49 @@
+import type { Journal } from '../journal.ts'
+
+/** Reports whose positions stay in memory: those of some seconds, however many there are. */
+const kept = 65_536
+
+/**
+ * Where the last reports lie, for those who ask again and again what was decided since. All that happens for an event is
+ * that its position is noted.
+ */
+export function createRecentReports(journal: Pick<Journal, 'follow' | 'head'>) {
+  const positions = new Float64Array(kept)
+  let count = 0
+  /** The reports behind this position are known, all of them. */
+  let knownFrom = journal.head()
+  journal.follow(({ isReport, position }) => {
+    if (!isReport) return
+    if (count >= kept) knownFrom = at(count)
+    positions[count++ % kept] = position
+  })
+
+  return {
+    /**
+     * The newest of the reports behind a position, in order: at most `limit`, and how many more there were. Null: that
+     * was too long ago, or before this node was started.
+     */
+    after(position: number, limit: number): { found: number[]; leftOut: number | null } {
+      const first = firstAfter(position)
+      const from = Math.max(first, count - limit)
+      const found = Array.from({ length: count - from }, (_, nth) => at(from + nth))
+      return { found, leftOut: position < knownFrom ? null : from - first }
+    },
+  }
+
+  /** Which report is the first behind a position, of those that are known. */
+  function firstAfter(position: number): number {
+    let low = Math.max(0, count - kept)
+    let high = count
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      if (at(middle) > position) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  function at(nth: number): number {
+    return positions[nth % kept] ?? 0
+  }
+}
