@@ -5,10 +5,9 @@ import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts
 import { createCredentials } from './acl/credentials.ts'
 import type { Principal } from './acl/principal.ts'
 import { createAudit } from './admin/audit.ts'
-import { brokerParts, createCommands } from './admin/commands.ts'
-import { createKnownEvents } from './admin/known-events.ts'
+import { createNodeCommands } from './admin/operations/node-commands.ts'
 import { startAdminSocket } from './admin/socket.ts'
-import { createHealth, createStatus, createStoreCheck, registerGauges } from './admin/status.ts'
+import { createHealth, createStoreCheck, registerGauges } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
@@ -24,7 +23,7 @@ import { createInbox } from './broker/publish.ts'
 import { createTakeOver } from './broker/take-over.ts'
 import { openCertificates } from './certs/open.ts'
 import { brokerLimits } from './config/broker-limits.ts'
-import { type Config, isSampleFeed, maskedConfig, trialSettings } from './config/config.ts'
+import { type Config, isSampleFeed, trialSettings } from './config/config.ts'
 import { expected, listening } from './config/expected.ts'
 import { version } from './config/version.ts'
 import { createDeliveries } from './delivery/deliveries.ts'
@@ -209,6 +208,10 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
   }
   const mqttBounds = createConnectionBounds(bounds)
+  const commands = createNodeCommands({
+    ...{ ...parts, ...accounts, node: parts.nodeName, nodes, store: storeState, catchUp: opened.catchUp },
+    resetUrl: (token) => resetUrl(reached.publicUrl, token),
+  })
   const httpsAt = { host: config.host, port: config.httpsPort }
   const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
@@ -240,27 +243,7 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
   reached.publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
-  const admin = await startAdminSocket({
-    path: join(config.dataDir, 'admin.sock'),
-    commands: createCommands({
-      credentials: parts.credentials,
-      audit: parts.audit,
-      status: createStatus({ config, node: parts.nodeName, checkStore, feed, metrics, certificates, broker }),
-      feed,
-      ...brokerParts(broker),
-      check: ({ payload, institution, cls }) =>
-        pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
-      config: () => maskedConfig(config),
-      ...{ ...accounts, lifecycle },
-      resetUrl: (token) => resetUrl(reached.publicUrl, token),
-      queues: deliveries,
-      subscriptions: deliveries.subscriptions,
-      events: createKnownEvents({ broker, metrics, nodes, calls: parts.calls, feed, topics, deliveries }),
-      store: storeState,
-      catchUp: opened.catchUp,
-    }),
-    log,
-  })
+  const admin = await startAdminSocket({ path: join(config.dataDir, 'admin.sock'), commands, log })
   open.admin = admin
   const mqttAt = { host: config.host, port: config.mqttPort }
   const mqtt = await listening('HUB_MQTT_PORT', mqttAt, () =>

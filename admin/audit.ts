@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Change, Store } from '../store/store.ts'
-import { failure, isRefusal, reasonOf, refusal } from './socket.ts'
+import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 

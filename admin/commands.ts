@@ -1,13 +1,19 @@
-import { checkClass, checkInstitution } from '../acl/permissions.ts'
-import type { Broker } from '../broker/broker.ts'
-import { type EventClass, isEventClass } from '../event/kind.ts'
-import { carriedOut, text, unknown } from './arguments.ts'
+import type { EventClass } from '../event/kind.ts'
 import type { Audit } from './audit.ts'
 import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
 import { createEventCommands, type EventCommandParts } from './event-commands.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
+import { whyWrong } from './operations/check-arguments.ts'
+import {
+  type Args,
+  type CommandsOf,
+  type OperationCommands,
+  type OperationName,
+  operationNames,
+} from './operations/operations.ts'
+import type { Commands } from './operations/perform.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
-import { type Commands, reasonOf, refusal } from './socket.ts'
+import { carriedOut, reasonOf, refusal, unknown } from './refusal.ts'
 import { createSubscriptionCommands, type SubscriptionCommandParts } from './subscription-commands.ts'
 
 type Awaitable<T> = T | Promise<T>
@@ -64,7 +70,7 @@ const catchUpMs = 1_200
 export function createCommands(parts: CommandParts): Commands {
   const { audit, feed, retained } = parts
 
-  const commands: Commands = {
+  const commands: OperationCommands = {
     status: async () => parts.status(),
     config: async () => parts.config(),
     audit: async () => audit.list(),
@@ -83,7 +89,7 @@ export function createCommands(parts: CommandParts): Commands {
       })
     },
     'feed.lookup': async (args) => {
-      const id = text(args, 'id')
+      const id = args.id
       const found = await feed.lookup(id)
       if (found === undefined || found === null || (Array.isArray(found) && found.length === 0)) {
         throw refusal(`the livestream feed does not know ${JSON.stringify(id)}`)
@@ -91,9 +97,9 @@ export function createCommands(parts: CommandParts): Commands {
       return found
     },
 
-    'retained.list': async (args) => retained.list(args.filter === undefined ? '#' : text(args, 'filter')),
+    'retained.list': async ({ filter = '#' }) => retained.list(filter),
     'retained.clear': async (args, who) => {
-      const topic = text(args, 'topic')
+      const topic = args.topic
       if (!retained.exists(topic)) throw unknown('retained message on', topic)
       await audit.change(who, 'retained.clear', async (first) => {
         await first(topic, null)
@@ -120,60 +126,41 @@ export function createCommands(parts: CommandParts): Commands {
     ...createSubscriptionCommands(parts),
     ...createEventCommands(parts),
 
-    check: async (args) => {
-      const institution = text(args, 'institution')
-      const cls = args.class === undefined ? undefined : text(args, 'class')
-      const wrong = checkInstitution(institution) ?? (cls === undefined ? undefined : checkClass(cls))
-      if (wrong !== undefined) throw refusal(wrong)
-      const payload = Buffer.from(text(args, 'payload'), 'base64')
-      return parts.check({ payload, institution, ...(cls !== undefined && isEventClass(cls) ? { cls } : {}) })
-    },
+    check: async ({ institution, class: cls, payload }) =>
+      parts.check({
+        ...{ payload: Buffer.from(payload, 'base64'), institution },
+        ...(cls !== undefined && { cls }),
+      }),
   }
-  return Object.fromEntries(
-    Object.entries(commands).map(([name, command]) => [
-      name,
-      aboutItself.has(name) ? command : caughtUp(command),
-    ]),
-  )
+  return Object.fromEntries(operationNames.map((name) => [name, careful(name, commands[name])]))
 
-  /** What was done with one node is there for the next command to another. Without the store it is not known. */
-  function caughtUp(command: Commands[string]): Commands[string] {
+  /**
+   * With arguments that fit the table. And what was done with one node is there for the next command to another: without
+   * the store it is not known.
+   */
+  function careful<Name extends OperationName>(
+    name: Name,
+    command: OperationCommands[Name],
+  ): Commands[string] {
     return async (args, who) => {
-      const problem = await whyNotCaughtUp(parts.catchUp)
+      const wrong = whyWrong(name, args)
+      if (wrong !== undefined) throw refusal(wrong)
+      const problem = aboutItself.has(name) ? undefined : await whyNotCaughtUp(parts.catchUp)
       if (problem !== undefined) {
         throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
       }
-      return command(args, who)
+      return command(args as Args<Name>, who)
     }
   }
 }
 
-/** What commands ask and change of the broker. */
-export function brokerParts(broker: Broker): Pick<CommandParts, 'clients' | 'sessions' | 'retained'> {
-  return {
-    clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
-    sessions: {
-      list: broker.sessionList,
-      exists: broker.hasSession,
-      drop: broker.dropSession,
-      persistentOf: (username) => broker.known.persistentOf(username).size,
-      show: broker.session,
-    },
-    retained: {
-      list: broker.retainedList,
-      exists: (topic) => broker.retained.current(topic) !== undefined,
-      clear: broker.retained.clear,
-    },
-  }
-}
-
 /** Connected clients, and the sessions that outlive their connections. */
-function sessionCommands(parts: CommandParts): Commands {
+function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'> {
   const { clients, sessions, audit } = parts
   return {
     'clients.list': async () => clients.list(),
     'clients.disconnect': async (args, who) => {
-      const clientId = text(args, 'clientId')
+      const clientId = args.clientId
       if (!clients.exists(clientId)) throw unknown('connected client', clientId)
       await audit.change(who, 'clients.disconnect', async (first) => {
         await first(clientId, null)
@@ -184,13 +171,13 @@ function sessionCommands(parts: CommandParts): Commands {
 
     'sessions.list': async () => sessions.list(),
     'sessions.show': async (args) => {
-      const clientId = text(args, 'clientId')
+      const clientId = args.clientId
       const session = await sessions.show(clientId)
       if (session === undefined) throw unknown('session', clientId)
       return session
     },
     'sessions.drop': async (args, who) => {
-      const clientId = text(args, 'clientId')
+      const clientId = args.clientId
       if (!sessions.exists(clientId)) throw unknown('session', clientId)
       await audit.change(who, 'sessions.drop', async (first) => {
         await first(clientId, null)

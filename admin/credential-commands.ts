@@ -1,7 +1,7 @@
 import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
-import { accepted, optionalNumber, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
-import type { Commands } from './socket.ts'
+import type { CommandsOf } from './operations/operations.ts'
+import { accepted, unknown } from './refusal.ts'
 
 export interface CredentialCommandParts {
   credentials: Credentials
@@ -12,16 +12,18 @@ export interface CredentialCommandParts {
 }
 
 /** The MQTT credentials (design.md §5). */
-export function createCredentialCommands(parts: CredentialCommandParts & { audit: Audit }): Commands {
+export function createCredentialCommands(
+  parts: CredentialCommandParts & { audit: Audit },
+): CommandsOf<'credentials'> {
   const { credentials, sessions, audit } = parts
   return {
     'credentials.add': async (args, who) => {
       const request = {
-        role: text(args, 'role'),
-        label: text(args, 'label'),
-        institutions: texts(args, 'institutions'),
-        classes: texts(args, 'classes'),
-        filters: texts(args, 'filters'),
+        role: args.role,
+        label: args.label,
+        institutions: args.institutions ?? [],
+        classes: args.classes ?? [],
+        filters: args.filters ?? [],
       }
       const issued = await audit.change(who, 'credentials.add', async (first) => {
         return accepted(
@@ -33,10 +35,10 @@ export function createCredentialCommands(parts: CredentialCommandParts & { audit
       return shownOnce(issued)
     },
     'credentials.list': async () => credentials.list().map(withSessions),
-    'credentials.show': async (args) => withSessions(existing(text(args, 'username'))),
+    'credentials.show': async (args) => withSessions(existing(args.username)),
     'credentials.rotate': async (args, who) => {
-      const { username } = existing(text(args, 'username'))
-      const seconds = optionalNumber(args, 'revokeAfter')
+      const { username } = existing(args.username)
+      const seconds = args.revokeAfter
       const options = seconds === undefined ? {} : { revokeAfterMs: seconds * 1000 }
       const rotated = await audit.change(who, 'credentials.rotate', async (first) => {
         return accepted(
@@ -48,7 +50,7 @@ export function createCredentialCommands(parts: CredentialCommandParts & { audit
       return { ...shownOnce(rotated), replaces: rotated.replaces, revokeAt: rotated.revokeAt ?? null }
     },
     'credentials.revoke': async (args, who) => {
-      const { username } = existing(text(args, 'username'))
+      const { username } = existing(args.username)
       await audit.change(who, 'credentials.revoke', async (first) => {
         await first(username, null)
         if (!(await credentials.revoke(username))) throw unknown('credential', username)

@@ -1,24 +1,23 @@
 import { isUtf8 } from 'node:buffer'
-import { checkInstitution } from '../acl/permissions.ts'
 import type { AcceptedEvent, EventDelivery } from '../delivery/event-deliveries.ts'
 import type { Excerpt } from '../event/message.ts'
 import { parseInstant } from '../event/timestamp.ts'
 import type { Entry } from '../journal/entry.ts'
 import {
+  type EventRow,
   isAsked,
   isOf,
-  type Outcome,
-  outcomes,
+  type RowFilter,
   readObject,
   rowOfMessage,
   rowOfReport,
 } from '../journal/history/event-row.ts'
 import type { Found } from '../journal/history/find.ts'
 import type { History } from '../journal/history/history.ts'
-import { optionalNumber, text, unknown } from './arguments.ts'
 import { createTail } from './event-tail.ts'
 import type { createEventTrace } from './event-trace.ts'
-import { type Commands, refusal } from './socket.ts'
+import type { Args, CommandsOf } from './operations/operations.ts'
+import { refusal, unknown } from './refusal.ts'
 
 /** The parts of a node that know of events. */
 export interface EventCommandParts {
@@ -33,30 +32,35 @@ export interface EventCommandParts {
   }
 }
 
+/** Which events are asked for. */
+type Asked = Args<'events.tail'>
+
 const defaultLimit = 50
-const maxLimit = 1_000
 /** Longer numbers are ids of events. */
 const maxPositionDigits = 16
 
 /** What became of events (design.md §4): asked by those who support broadcasters. */
-export function createEventCommands({ events }: EventCommandParts): Commands {
+export function createEventCommands({ events }: EventCommandParts): CommandsOf<'events'> {
   const { history, trace } = events
   const tail = createTail(history.follow)
 
   return {
     'events.list': async (args) => {
       const whose = whoseOf(args)
-      const limit = optionalNumber(args, 'limit') ?? defaultLimit
-      if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit)
-        throw refusal(`limit must be a whole number from 1 to ${maxLimit}`)
+      const { limit = defaultLimit } = args
       return history.list({
         ...whose,
-        ...{ limit, ...filterOf(args), since: instant(args, 'since'), before: await placeOf(args.before) },
+        ...{
+          limit,
+          ...filterOf(args),
+          since: instant('since', args.since),
+          before: await placeOf(args.before),
+        },
       })
     },
 
     'events.show': async (args) => {
-      const id = text(args, 'id')
+      const id = args.id
       const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
       const { found, isWhole } = isPosition
         ? { found: await history.find.at(Number(id)), isWhole: true }
@@ -66,15 +70,16 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
       throw refusal(`there were too many events around the time of ${id}: show it by its position in a list`)
     },
 
-    'events.tail': async (args) => {
+    'events.tail': async ({ after, ...args }) => {
       const { institutionId, livestream } = whoseOf(args, false)
       const filter = filterOf(args)
-      return tail(
-        (row) =>
-          isAsked(row, filter) &&
-          (institutionId === undefined || row.institutionId === institutionId) &&
-          (livestream === undefined || isOf(row, livestream, filter.outcome)),
-      )
+      const isMeant = (row: EventRow) =>
+        isAsked(row, filter) &&
+        (institutionId === undefined || row.institutionId === institutionId) &&
+        (livestream === undefined || isOf(row, livestream, filter.outcome))
+      if (after === undefined) return tail(isMeant)
+      const { events, ...rest } = await history.since(after === 'now' ? undefined : after)
+      return { events: events.filter(isMeant), ...rest }
     },
 
     'events.slow': async () =>
@@ -82,12 +87,10 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
   }
 
   /** Whose events are asked for. */
-  function whoseOf(args: Record<string, unknown>, isRequired = true) {
-    const { livestream, institution } = args
-    if (livestream !== undefined && institution !== undefined)
+  function whoseOf({ livestream: name, institution: institutionId }: Asked, isRequired = true) {
+    if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
-    if (livestream !== undefined) {
-      const name = text(args, 'livestream')
+    if (name !== undefined) {
       const [found, ...others] = events.livestreams(name)
       if (!found) throw unknown('livestream', name)
       const isTitle = found.id !== name && found.externalId !== name
@@ -97,25 +100,15 @@ export function createEventCommands({ events }: EventCommandParts): Commands {
         )
       return { livestream: found }
     }
-    if (institution === undefined) {
-      if (isRequired) throw refusal('livestream or institution must be given')
-      return {}
-    }
-    const institutionId = text(args, 'institution')
-    const wrong = checkInstitution(institutionId)
-    if (wrong !== undefined) throw refusal(wrong)
-    return { institutionId }
+    if (institutionId !== undefined) return { institutionId }
+    if (isRequired) throw refusal('livestream or institution must be given')
+    return {}
   }
 
   /** A position, or the place of an instant. */
-  async function placeOf(before: unknown): Promise<number | undefined> {
-    if (before === undefined) return undefined
-    if (typeof before === 'number') {
-      if (!Number.isSafeInteger(before) || before < 0)
-        throw refusal('before must be a position or an instant')
-      return before
-    }
-    const at = instant({ before }, 'before')
+  async function placeOf(before: Args<'events.list'>['before']): Promise<number | undefined> {
+    if (typeof before === 'number') return before
+    const at = instant('before', before)
     return at === undefined ? undefined : history.positionAt(at)
   }
 
@@ -169,19 +162,13 @@ function stagesOf({ decided, stored, written }: { decided: number; stored: numbe
   return { decided, stored, written }
 }
 
-function filterOf(args: Record<string, unknown>): { outcome?: Outcome; playlistItemId?: string } {
-  const outcome = args.outcome === undefined ? undefined : outcomes.find((one) => one === args.outcome)
-  if (args.outcome !== undefined && outcome === undefined)
-    throw refusal(`outcome must be one of ${outcomes.join(', ')}`)
-  return {
-    ...(outcome !== undefined && { outcome }),
-    ...(args.item !== undefined && { playlistItemId: text(args, 'item') }),
-  }
+function filterOf({ outcome, item }: Asked): RowFilter {
+  return { outcome, playlistItemId: item }
 }
 
-function instant(args: Record<string, unknown>, name: string): number | undefined {
-  if (args[name] === undefined) return undefined
-  const at = parseInstant(text(args, name))
+function instant(name: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined
+  const at = parseInstant(value)
   if (at === undefined) throw refusal(`${name} must be an instant such as 2026-03-01T18:02:00+01:00`)
   return at
 }

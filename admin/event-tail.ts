@@ -1,5 +1,5 @@
 import type { EventRow } from '../journal/history/event-row.ts'
-import { refusal } from './socket.ts'
+import { refusal } from './refusal.ts'
 
 /** Events that wait for a client that reads slowly. */
 const maxWaiting = 1_000

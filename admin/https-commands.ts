@@ -3,9 +3,9 @@ import { isTrack } from '../bridge-https/lifecycle/track.ts'
 import type { User } from '../bridge-https/users/user.ts'
 import type { ResetToken, Users } from '../bridge-https/users/users.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
-import { accepted, text, texts, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
-import { type Commands, refusal } from './socket.ts'
+import type { CommandsOf } from './operations/operations.ts'
+import { accepted, refusal, unknown } from './refusal.ts'
 
 /** The parts of a node behind the HTTPS API. */
 export interface HttpsCommandParts {
@@ -17,14 +17,16 @@ export interface HttpsCommandParts {
 }
 
 /** Users, signing keys and the life cycle of the HTTPS API (design.md §4, §9). */
-export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit }): Commands {
+export function createHttpsCommands(
+  parts: HttpsCommandParts & { audit: Audit },
+): CommandsOf<'users' | 'keys' | 'lifecycle'> {
   const { users, resetUrl, keys, lifecycle, audit } = parts
   return {
     'users.add': async (args, who) => {
       const request = {
-        email: text(args, 'email'),
-        institution: text(args, 'institution'),
-        permissions: texts(args, 'permissions'),
+        email: args.email,
+        institution: args.institution,
+        permissions: args.permissions ?? [],
       }
       const added = await audit.change(who, 'users.add', async (first) => {
         return accepted(
@@ -38,7 +40,7 @@ export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit })
     },
     'users.list': async () => users.list(),
     'users.remove': async (args, who) => {
-      const email = text(args, 'email')
+      const email = args.email
       const { userId } = existing(email)
       await audit.change(who, 'users.remove', async (first) => {
         await first(email, { userId })
@@ -47,7 +49,7 @@ export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit })
       return { email, userId, removed: true }
     },
     'users.reset-password': async (args, who) => {
-      const email = text(args, 'email')
+      const email = args.email
       const { userId, email: known } = existing(email)
       const reset = await audit.change(who, 'users.reset-password', async (first) => {
         await first(known, { userId })
@@ -69,7 +71,7 @@ export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit })
 
     'lifecycle.status': async () => lifecycle.status(),
     'lifecycle.announce': async (args, who) => {
-      const request = { track: text(args, 'track'), sunset: text(args, 'sunset'), link: text(args, 'link') }
+      const request = { track: args.track, sunset: args.sunset, link: args.link }
       return audit.change(who, 'lifecycle.announce', async (first) => {
         const { track, sunset, link } = request
         await first(track, { state: 'deprecated', sunset, link })
@@ -77,7 +79,7 @@ export function createHttpsCommands(parts: HttpsCommandParts & { audit: Audit })
       })
     },
     'lifecycle.retire': async (args, who) => {
-      const track = text(args, 'track')
+      const track = args.track
       if (!isTrack(track)) throw refusal(`there is no track ${JSON.stringify(track)}`)
       return audit.change(who, 'lifecycle.retire', async (first) => {
         const { sunset, link } = lifecycle.of(track)

@@ -1,8 +1,8 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { parseInstant } from '../event/timestamp.ts'
-import { text, theOne, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
-import { type Commands, refusal } from './socket.ts'
+import type { CommandsOf } from './operations/operations.ts'
+import { refusal, theOne, unknown } from './refusal.ts'
 
 type Awaitable<T> = T | Promise<T>
 
@@ -24,17 +24,20 @@ export interface QueueCommandParts {
 }
 
 /** The queues of webhooks and plugin targets (design.md §4, §10). */
-export function createQueueCommands({ queues, audit }: QueueCommandParts & { audit: Audit }): Commands {
+export function createQueueCommands({
+  queues,
+  audit,
+}: QueueCommandParts & { audit: Audit }): CommandsOf<'queues'> {
   return {
     'queues.list': async () => queues.list(),
-    'queues.dead-letters': async (args) => queues.deadLetters(await existing(text(args, 'name'))),
-    'queues.attempts': async (args) => queues.attempts(await existing(text(args, 'name'))),
+    'queues.dead-letters': async (args) => queues.deadLetters(await existing(args.name)),
+    'queues.attempts': async (args) => queues.attempts(await existing(args.name)),
     'queues.replay': async (args, who) => {
-      const name = await existing(text(args, 'name'))
+      const name = await existing(args.name)
       const reason = queues.whyNotSent(name)
       if (reason !== undefined) throw refusal(`nothing is replayed: ${reason}`)
-      if (args.since !== undefined) return replaySince(name, text(args, 'since'), who)
-      const messageId = args.messageId === undefined ? undefined : text(args, 'messageId')
+      if (args.since !== undefined) return replaySince(name, args.since, who)
+      const { messageId } = args
       const letters = queues.deadLetters(name)
       if (messageId !== undefined && !letters.some((letter) => idOf(letter) === messageId)) {
         throw unknown('dead letter', messageId)

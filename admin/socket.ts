@@ -5,9 +5,7 @@ import { basename, dirname, join } from 'node:path'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
 import { isLines, sendLines } from './lines.ts'
-
-/** What the node can be asked to do, by name. `who` is the operating-system user who asks. */
-export type Commands = Record<string, (args: Record<string, unknown>, who: string) => Promise<unknown>>
+import { type Commands, createPerform } from './operations/perform.ts'
 
 /** A request is at most this long; the largest is the dry run of an event. */
 const maxBodyBytes = 1024 * 1024
@@ -15,39 +13,13 @@ const maxBodyBytes = 1024 * 1024
 const maxPathBytes = 107
 
 /**
- * Thrown by a command that will not do what it was asked; the message is for the one who asked.
- * Everything else that is thrown counts as a fault of the node.
- */
-export function refusal(message: string): Error {
-  const error = new Error(message)
-  error.name = refusalName
-  return error
-}
-
-/** An error in one line, for the one who asked. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** Whether a command will not do what it was asked. */
-export function isRefusal(error: unknown): error is Error {
-  return error instanceof Error && error.name === refusalName
-}
-
-/** Thrown by a command that could not do what it was asked: the message is for the one who asked, the cause for the log. */
-export function failure(message: string, cause: unknown): Error {
-  const error = new Error(message, { cause })
-  error.name = failureName
-  return error
-}
-
-/**
  * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`, answered by `{ result }` or
  * `{ error: { code, message } }`. What a command tells as it happens is one JSON value per line, until either side ends
  * it. Who may open the file (mode 0600) may do everything.
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
-  const { path, commands, log } = parts
+  const { path } = parts
+  const perform = createPerform(parts)
   const answering = createRunningWork()
   const closing = new AbortController()
   const server = createServer((request, response) => void respond(request, response))
@@ -87,9 +59,6 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
   async function answerTo(request: IncomingMessage, body: Buffer | 'too long'): Promise<Reply> {
     if (body === 'too long') return fault(413, 'request.size', 'the request is longer than 1 MiB')
     if (request.method !== 'POST') return fault(405, 'request.method', 'commands are sent with POST')
-    const name = commandOf(request.url)
-    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-    if (command === undefined) return fault(404, 'command.unknown', `this node has no command "${name}"`)
     const call = parseCall(body)
     if (call === undefined) {
       return fault(
@@ -98,20 +67,17 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
         'the body must be a JSON object with args (an object) and who (a text)',
       )
     }
-    try {
-      const result = (await command(call.args, call.who)) ?? null
-      return { status: 200, body: isLines(result) ? result : { result } }
-    } catch (err) {
-      if (isRefusal(err)) return fault(409, 'refused', err.message)
-      log.error({ err, command: name, who: call.who }, 'an admin command failed')
-      const isTold = err instanceof Error && err.name === failureName
-      return fault(500, 'internal', isTold ? err.message : 'the node could not do it; its log says why')
+    const performed = await perform(commandOf(request.url), call.args, call.who)
+    if ('error' in performed) {
+      const { code, message } = performed.error
+      return fault(statuses[code], code, message)
     }
+    const { result } = performed
+    return { status: 200, body: isLines(result) ? result : { result } }
   }
 }
 
-const refusalName = 'Refusal'
-const failureName = 'Failure'
+const statuses = { 'command.unknown': 404, refused: 409, internal: 500 }
 
 interface Reply {
   status: number

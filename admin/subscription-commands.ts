@@ -2,11 +2,11 @@ import type { Deliveries } from '../delivery/deliveries.ts'
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { isLivestreamName, readSelection, select } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscriptions.ts'
-import { accepted, text, theOne, unknown } from './arguments.ts'
 import type { Audit } from './audit.ts'
 import type { EventCommandParts } from './event-commands.ts'
+import type { CommandsOf } from './operations/operations.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
-import { type Commands, refusal } from './socket.ts'
+import { accepted, refusal, theOne, unknown } from './refusal.ts'
 
 /** The push subscriptions of a node, as far as commands ask for them. */
 export interface SubscriptionCommandParts {
@@ -27,7 +27,7 @@ const shownAttempts = 10
 export function createSubscriptionCommands(
   parts: SubscriptionCommandParts &
     QueueCommandParts & { events: Pick<EventCommandParts['events'], 'livestreams'>; audit: Audit },
-): Commands {
+): CommandsOf<'subscriptions'> {
   const { subscriptions, feed, queues, events, audit } = parts
   return {
     'subscriptions.list': async (args) => {
@@ -44,14 +44,14 @@ export function createSubscriptionCommands(
 
     'subscriptions.show': async (args) => {
       const names = subscriptions.list().map(({ name }) => name)
-      const subscription = existing(theOne('subscription', text(args, 'name'), names))
+      const subscription = existing(theOne('subscription', args.name, names))
       const { name } = subscription
       const [queue, attempts] = await Promise.all([queueOf(name), queues.attempts(name)])
       return shown(subscription, queue, attempts.slice(0, shownAttempts))
     },
 
     'subscriptions.pause': async (args, who) => {
-      const { name, institutionId, topicId } = existing(text(args, 'name'))
+      const { name, institutionId, topicId } = existing(args.name)
       const closed = queues.whyClosed(name)
       if (closed !== undefined) throw refusal(`nothing is paused: ${closed}`)
       refusePaused(name)
@@ -66,7 +66,7 @@ export function createSubscriptionCommands(
     },
 
     'subscriptions.resume': async (args, who) => {
-      const { name, pausedAt, pausedBy } = existing(text(args, 'name'))
+      const { name, pausedAt, pausedBy } = existing(args.name)
       if (pausedAt === undefined) throw notPaused(name)
       await audit.change(who, 'subscriptions.resume', async (first) => {
         await first(name, { pausedAt, pausedBy })
@@ -77,7 +77,7 @@ export function createSubscriptionCommands(
     },
 
     'subscriptions.remove': async (args, who) => {
-      const { name, institutionId, topicId, contact, url } = existing(text(args, 'name'))
+      const { name, institutionId, topicId, contact, url } = existing(args.name)
       const { pending, deadLetters } = await queueOf(name)
       await audit.change(who, 'subscriptions.remove', async (first) => {
         // The rest of the URL may hold a secret of the receiver.

@@ -50,6 +50,7 @@ const folders: Record<string, string[]> = {
     'delivery/webhook',
     'bridge-https/lifecycle',
   ],
+  'admin/operations': ['admin', 'event', 'telemetry', 'config', 'journal', 'bridge-https/users'],
   cli: [
     'event',
     'telemetry',
@@ -62,7 +63,7 @@ const folders: Record<string, string[]> = {
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
-const seesTypesOfAll = ['admin', 'cli']
+const seesTypesOfAll = ['admin', 'admin/operations', 'cli']
 
 /** Files that put the parts together, and folders that start whole nodes. */
 const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']

@@ -2,7 +2,7 @@ import { appendFile, readFile, rename, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { createAudit } from '../../admin/audit.ts'
-import { refusal } from '../../admin/socket.ts'
+import { refusal } from '../../admin/refusal.ts'
 
 const clock = () => Date.parse('2026-03-01T12:00:00Z')
 const entry = { who: 'kim', action: 'credentials.add', target: 'pub-a-1', detail: { role: 'publisher' } }

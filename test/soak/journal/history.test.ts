@@ -444,7 +444,7 @@ onStore('embedded', 'what is asked wrongly is named', async (t, store) => {
     [{ livestream: 'x', institution: own }, /cannot be given together/],
     [{ livestream: 'x' }, /there is no livestream "x"/],
     [{ livestream: 'Küstenwelle' }, /there is no livestream "Küstenwelle"/],
-    [{ livestream: 7 }, /livestream must be a text/],
+    [{ livestream: 7 }, /livestream must be the id, external id or title of a livestream, not 7/],
     [{ institution: 'x' }, /x/],
     [{ institution: own, outcome: 'good' }, /outcome must be one of published/],
     [{ institution: own, since: 'yesterday' }, /since must be an instant/],

@@ -1,7 +1,33 @@
-import { refusal } from './socket.ts'
+const refusalName = 'Refusal'
+const failureName = 'Failure'
 
-/** What a command is asked with: nothing is checked yet. */
-type Args = Record<string, unknown>
+/**
+ * Thrown by a command that will not do what it was asked; the message is for the one who asked.
+ * Everything else that is thrown counts as a fault of the node.
+ */
+export function refusal(message: string): Error {
+  return named(refusalName, new Error(message))
+}
+
+/** Whether a command will not do what it was asked. */
+export function isRefusal(error: unknown): error is Error {
+  return error instanceof Error && error.name === refusalName
+}
+
+/** Thrown by a command that could not do what it was asked: the message is for the one who asked, the cause for the log. */
+export function failure(message: string, cause: unknown): Error {
+  return named(failureName, new Error(message, { cause }))
+}
+
+/** Whether the message of an error is for the one who asked. */
+export function isFailure(error: unknown): error is Error {
+  return error instanceof Error && error.name === failureName
+}
+
+/** An error in one line, for the one who asked. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
 
 /** The outcome, or the refusal it stands for. */
 export function accepted<T extends object>(outcome: T | { error: string }): T {
@@ -32,26 +58,7 @@ export function carriedOut(outcome: boolean | { error: string }, what: string, n
   if (outcome !== true) throw refusal(outcome.error)
 }
 
-/** An argument that is a text; empty only where that means something. */
-export function text(args: Args, name: string): string {
-  const value = args[name]
-  if (typeof value !== 'string' || (value === '' && name !== 'payload'))
-    throw refusal(`${name} must be a text`)
-  return value
-}
-
-/** An argument that is a list of texts; absent: empty. */
-export function texts(args: Args, name: string): string[] {
-  const value = args[name] ?? []
-  if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
-    throw refusal(`${name} must be a list of texts`)
-  }
-  return value
-}
-
-/** An argument that is a number, or absent. */
-export function optionalNumber(args: Args, name: string): number | undefined {
-  const value = args[name] ?? undefined
-  if (value !== undefined && typeof value !== 'number') throw refusal(`${name} must be a number`)
-  return value
+function named(name: string, error: Error): Error {
+  error.name = name
+  return error
 }

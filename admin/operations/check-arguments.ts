@@ -1,0 +1,36 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { emailPattern } from '../../bridge-https/users/user.ts'
+import { quote } from '../../event/error.ts'
+import { type Operation, type OperationName, operations } from './operations.ts'
+
+const ajv = new Ajv({
+  strict: true,
+  allowUnionTypes: true,
+  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see event/shape.ts
+  formats: { email: emailPattern },
+})
+
+/** Made when they are first needed: most commands are never asked. */
+const checks = new Map<string, ValidateFunction>()
+
+/** Why a command cannot have these arguments, with the name of the one that is wrong; undefined: it can. */
+export function whyWrong(name: OperationName, args: Record<string, unknown>): string | undefined {
+  const { args: schema }: Operation = operations[name]
+  const check = checks.get(name) ?? ajv.compile(schema)
+  checks.set(name, check)
+  if (check(args)) return undefined
+  const [error] = check.errors ?? []
+  return error && described(error, schema, args)
+}
+
+function described(
+  { keyword, params, instancePath }: ErrorObject,
+  { properties }: Operation['args'],
+  args: Record<string, unknown>,
+): string {
+  if (keyword === 'additionalProperties') return `there is no argument ${quote(params.additionalProperty)}`
+  const isMissing = keyword === 'required'
+  const name = isMissing ? String(params.missingProperty) : (instancePath.split('/')[1] ?? '')
+  const expected = `${name} must be ${Object(properties[name]).description}`
+  return isMissing ? expected : `${expected}, not ${quote(args[name])}`
+}

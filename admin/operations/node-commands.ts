@@ -1,0 +1,55 @@
+import type { Broker } from '../../broker/broker.ts'
+import { type Config, maskedConfig } from '../../config/config.ts'
+import type { Deliveries } from '../../delivery/deliveries.ts'
+import type { Pipeline } from '../../validator/pipeline.ts'
+import { type CommandParts, createCommands } from '../commands.ts'
+import { createKnownEvents } from '../known-events.ts'
+import { createStatus } from '../status.ts'
+import type { Commands } from './perform.ts'
+
+/** The commands of a node, from its parts. */
+export function createNodeCommands(
+  parts: Pick<
+    CommandParts,
+    'credentials' | 'audit' | 'users' | 'keys' | 'lifecycle' | 'store' | 'catchUp' | 'resetUrl'
+  > &
+    Parameters<typeof createKnownEvents>[0] &
+    Parameters<typeof createStatus>[0] & {
+      config: Config
+      broker: Broker
+      deliveries: Deliveries
+      pipeline: Pick<Pipeline, 'check'>
+    },
+): Commands {
+  const { config, broker, deliveries, pipeline } = parts
+  return createCommands({
+    ...parts,
+    ...brokerParts(broker),
+    status: createStatus(parts),
+    config: () => maskedConfig(config),
+    check: ({ payload, institution, cls }) =>
+      pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
+    queues: deliveries,
+    subscriptions: deliveries.subscriptions,
+    events: createKnownEvents(parts),
+  })
+}
+
+/** What commands ask and change of the broker. */
+function brokerParts(broker: Broker): Pick<CommandParts, 'clients' | 'sessions' | 'retained'> {
+  return {
+    clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
+    sessions: {
+      list: broker.sessionList,
+      exists: broker.hasSession,
+      drop: broker.dropSession,
+      persistentOf: (username) => broker.known.persistentOf(username).size,
+      show: broker.session,
+    },
+    retained: {
+      list: broker.retainedList,
+      exists: (topic) => broker.retained.current(topic) !== undefined,
+      clear: broker.retained.clear,
+    },
+  }
+}

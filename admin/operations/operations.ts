@@ -1,0 +1,310 @@
+import type { Static, TObject, TProperties } from 'typebox'
+import { eventClasses } from '../../event/kind.ts'
+import { Type } from '../../event/type.ts'
+import { maxUrnLength } from '../../event/urn.ts'
+import { type Outcome, outcomes } from '../../journal/history/event-row.ts'
+
+/**
+ * What a command does to the hub. `none`: it only reads. `change`: it changes something. `loss`: what it takes away does
+ * not come back, so that whoever is asked by a person asks once more.
+ */
+export type Effect = 'none' | 'change' | 'loss'
+
+/** A command of operators, as all doors know it. */
+export interface Operation {
+  summary: string
+  effect: Effect
+  /** Its arguments. Descriptions go on from "must be". */
+  args: TObject
+  /** It answers line by line, unless it has these arguments. Doors that cannot do that add them. */
+  atOnce?: Record<string, unknown>
+}
+
+export type OperationName = keyof typeof operations
+
+/** The arguments of a command, checked. */
+export type Args<Name extends OperationName> = Static<(typeof operations)[Name]['args']>
+
+/** The code of a command. */
+type Command<Name extends OperationName> = (args: Args<Name>, who: string) => Promise<unknown>
+
+/** The code of all commands. */
+export type OperationCommands = { [Name in OperationName]: Command<Name> }
+
+/** The code of those whose names begin with this word. */
+export type CommandsOf<Group extends string> = Pick<
+  OperationCommands,
+  Extract<OperationName, `${Group}.${string}`>
+>
+
+const anId = 'urn:org:permanent-livestream:4638c4eac849c618'
+const anInstitution = 'urn:org:institution:75b657fb49856f7b'
+const aUsername = 'pub-kw1-20260131120000'
+const anEmail = 'studio@kuestenfunk.example'
+const aQueue = 'de.org.hub.subscription.61cea251-37a7-44cf-a006-3cab4b6a07ae'
+
+const username = text('the name of a credential')
+const institution = Type.String({
+  pattern: '^urn:org:institution:[a-z0-9-]+$',
+  maxLength: maxUrnLength,
+  description: 'an institution URN (urn:org:institution:<id>)',
+})
+const livestream = text('the id, external id or title of a livestream')
+const email = Type.String({ format: 'email', maxLength: 254, description: 'an e-mail address' })
+const clientId = text('a client id', 65_535)
+const topic = text('a topic', 65_535)
+const queue = text('the name of a queue, or its beginning')
+const subscription = text('the name of a subscription')
+const track = oneOf('push', 'publish')
+const instant = text('an instant such as 2026-03-01T18:02:00+01:00', 100)
+const ofEvents = {
+  livestream: Type.Optional(livestream),
+  institution: Type.Optional(institution),
+  outcome: Type.Optional(oneOf<Outcome>(...outcomes)),
+  item: Type.Optional(text('a playlistItemId')),
+}
+
+/**
+ * Everything that an operator can ask of a node (design.md §4), at all doors: the admin socket, `POST /operate/{command}`
+ * and `hubctl`. They check arguments by it, and the description of the HTTPS API is made of it.
+ */
+export const operations = {
+  status: reads('what the node does at the moment'),
+  config: reads('the configuration in effect, secrets masked'),
+  audit: reads('who changed what'),
+
+  'credentials.add': changes(
+    'make a credential; its password is shown once',
+    {
+      role: oneOf('publisher', 'subscriber'),
+      label: text('1 to 32 of a-z, 0-9 and "-"', 32),
+      institutions: Type.Optional(texts('institutions that a publisher may publish for')),
+      classes: Type.Optional(texts(`classes that a publisher is limited to: ${eventClasses.join(', ')}`)),
+      filters: Type.Optional(texts('topic filters within radio/# that a subscriber may read')),
+    },
+    { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
+  ),
+  'credentials.list': reads('all credentials'),
+  'credentials.show': reads('one credential', { username }, { username: aUsername }),
+  'credentials.rotate': changes(
+    'make a credential with the same permissions; the old one stays until it is revoked',
+    { username, revokeAfter: Type.Optional(Type.Number({ description: 'a number of seconds' })) },
+    { username: aUsername, revokeAfter: 86_400 },
+  ),
+  'credentials.revoke': loses(
+    'end a credential and disconnect everybody who uses it',
+    { username },
+    { username: aUsername },
+  ),
+
+  'users.add': changes(
+    'make a user of the HTTPS API; the link to choose a password is shown once',
+    {
+      email,
+      institution,
+      permissions: Type.Optional(texts('permissions: publish, subscribe, operate; none means the first two')),
+    },
+    { email: anEmail, institution: anInstitution, permissions: ['publish'] },
+  ),
+  'users.list': reads('all users of the HTTPS API'),
+  'users.remove': loses(
+    'remove a user; its tokens end at once, its subscriptions stay with the institution',
+    { email },
+    { email: anEmail },
+  ),
+  'users.reset-password': changes(
+    'make a link to choose a new password; the old one works until it is used',
+    { email },
+    { email: anEmail },
+  ),
+
+  'feed.status': reads('the livestream feed in use'),
+  'feed.refresh': changes('read the livestream feed now', {
+    force: Type.Optional(
+      Type.Boolean({ description: 'true to take it even if it shrank by more than 20 %, or false' }),
+    ),
+  }),
+  'feed.lookup': reads(
+    'livestreams by their id, external id or publisher, or by part of a name, also of the institution',
+    { id: text('an id, or part of a name') },
+    { id: anId },
+  ),
+
+  'clients.list': reads('who is connected'),
+  'clients.disconnect': changes(
+    'close a connection; the client may connect again',
+    { clientId },
+    { clientId: 'player-1' },
+  ),
+  'sessions.list': reads('sessions, connected or waiting for their client'),
+  'sessions.show': reads(
+    'one session, with what its client would get if it came back now',
+    { clientId },
+    { clientId: 'player-1' },
+  ),
+  'sessions.drop': loses(
+    'end a session with everything queued for it, and free its client id',
+    { clientId },
+    { clientId: 'player-1' },
+  ),
+
+  'retained.list': reads('retained messages', {
+    filter: Type.Optional(text('a topic filter; without it, all', 65_535)),
+  }),
+  'retained.clear': loses(
+    'forget what is retained on a topic',
+    { topic },
+    { topic: `radio/${anId}/control` },
+  ),
+
+  'queues.list': reads('what waits for webhooks and plugin targets, and how they answer'),
+  'queues.attempts': reads('the last deliveries of a queue, newest first', { name: queue }, { name: aQueue }),
+  'queues.dead-letters': reads('what was given up, and why', { name: queue }, { name: aQueue }),
+  'queues.replay': changes(
+    'send once more what was given up, all or one message, or all events of a webhook since a time; enables a disabled subscription',
+    {
+      name: queue,
+      messageId: Type.Optional(text('the id of a message that was given up')),
+      since: Type.Optional(instant),
+    },
+    { name: aQueue },
+  ),
+
+  'subscriptions.list': reads('webhooks of all institutions, oldest first, and how it goes with them', {
+    institution: Type.Optional(institution),
+    livestream: Type.Optional(livestream),
+    state: Type.Optional(text('the state of a subscription')),
+    limit: Type.Optional(Type.Integer({ minimum: 1, description: 'a whole number from 1' })),
+  }),
+  'subscriptions.show': reads(
+    'one of them with its last deliveries, and who paused or disabled it',
+    { name: text('the name of a subscription, or its beginning') },
+    { name: aQueue },
+  ),
+  'subscriptions.pause': changes(
+    'send nothing to a webhook until it is resumed; its events are collected',
+    { name: subscription },
+    { name: aQueue },
+  ),
+  'subscriptions.resume': changes(
+    'end a pause, and send what was collected, in its order',
+    { name: subscription },
+    { name: aQueue },
+  ),
+  'subscriptions.remove': loses(
+    'remove a subscription with all that waits for it and its dead letters',
+    { name: subscription },
+    { name: aQueue },
+  ),
+
+  'events.list': reads(
+    'what became of the events of a livestream or institution, newest first',
+    {
+      ...ofEvents,
+      since: Type.Optional(instant),
+      before: Type.Optional(
+        Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 100 })], {
+          description: 'a position or an instant',
+        }),
+      ),
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 1_000, description: 'a whole number from 1 to 1000' }),
+      ),
+    },
+    { livestream: anId, limit: 20 },
+  ),
+  'events.show': reads(
+    'one event: by its id, or, where it was refused, by the position that the list shows',
+    { id: text('the id or the position of an event') },
+    { id: '505315548641748030472978432' },
+  ),
+  'events.tail': {
+    ...reads(
+      'events as they are decided, on whichever node',
+      {
+        ...ofEvents,
+        after: Type.Optional(
+          Type.Union([Type.Integer({ minimum: 0 }), Type.Literal('now')], {
+            description: 'a position (`next` of the answer before), or `now`',
+          }),
+        ),
+      },
+      { after: 48_211 },
+    ),
+    atOnce: { after: 'now' },
+  },
+  'events.slow': reads(
+    'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
+  ),
+  check: reads(
+    'dry run: what would become of an event, and why',
+    {
+      institution,
+      class: Type.Optional(oneOf(...eventClasses)),
+      payload: Type.String({ description: 'the bytes of an event in base64' }),
+    },
+    { institution: anInstitution, payload: 'e30=' },
+  ),
+
+  'keys.list': reads('keys that sign tokens, or signed some that are still valid'),
+  'keys.rotate': loses('sign with a new key from now on', {
+    dropOld: Type.Optional(
+      Type.Boolean({ description: 'true to refuse at once what the old ones signed, or false' }),
+    ),
+  }),
+  'lifecycle.status': reads('where the tracks of the HTTPS API stand, and who still uses them'),
+  'lifecycle.announce': changes(
+    'give notice that a track (push or publish) retires',
+    {
+      track,
+      sunset: text('a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z', 100),
+      link: text('an http or https URL', 2_000),
+    },
+    { track: 'push', sunset: '2027-12-31', link: 'https://hub.example/migration' },
+  ),
+  'lifecycle.retire': loses(
+    'end a track whose sunset has passed and that nobody used for 7 days',
+    { track },
+    { track: 'push' },
+  ),
+  'store.accept': loses('a damaged store was replaced by an empty one: go on with that'),
+} satisfies Record<string, Operation>
+
+export const operationNames = Object.keys(operations) as OperationName[]
+
+function reads<P extends TProperties>(summary: string, properties?: P, example?: object) {
+  return row('none', summary, properties, example)
+}
+
+function changes<P extends TProperties>(summary: string, properties?: P, example?: object) {
+  return row('change', summary, properties, example)
+}
+
+function loses<P extends TProperties>(summary: string, properties?: P, example?: object) {
+  return row('loss', summary, properties, example)
+}
+
+function row<P extends TProperties>(
+  effect: Effect,
+  summary: string,
+  properties = {} as P,
+  example: object = {},
+) {
+  const args = Type.Object(properties, { additionalProperties: false, examples: [example] })
+  return { summary, effect, args }
+}
+
+function text(description: string, maxLength = 500) {
+  return Type.String({ minLength: 1, maxLength, description })
+}
+
+function texts(description: string) {
+  return Type.Array(Type.String({ maxLength: 65_535 }), {
+    maxItems: 10_000,
+    description: `a list of ${description}`,
+  })
+}
+
+function oneOf<Value extends string>(...values: readonly Value[]) {
+  return Type.Unsafe<Value>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
+}
