@@ -6,6 +6,8 @@ import { createCredentials } from './acl/credentials.ts'
 import type { Principal } from './acl/principal.ts'
 import { createAudit } from './admin/audit.ts'
 import { createNodeCommands } from './admin/operations/node-commands.ts'
+import { operations } from './admin/operations/operations.ts'
+import { createPerform } from './admin/operations/perform.ts'
 import { startAdminSocket } from './admin/socket.ts'
 import { createHealth, createStoreCheck, registerGauges } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
@@ -219,6 +221,7 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
       ...httpsAt,
       history: broker.history,
       ...{ stage: config.stage, project: config.project },
+      ...{ operations, perform: createPerform({ commands, log }) },
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,

@@ -106,7 +106,7 @@ export function serveRoutes(
       },
 
       async handler(request, reply) {
-        const received = route.body ? bodyOf(request, checkBody) : { value: undefined }
+        const received = route.body ? bodyOf(request, route, checkBody) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
         // The body may come long after the header: its user may have been removed meanwhile.
         if (route.body && users.has(request) && !(await tokens.userOf(bearerOf(request) ?? '')))
@@ -171,9 +171,12 @@ function unknownParameters(known: Route['query'], query: unknown): Answer | unde
 
 function bodyOf(
   request: FastifyRequest,
+  { mayLackBody }: Route,
   check: ReturnType<typeof compileBody> | undefined,
 ): { value: unknown } | { refused: Answer } {
   const payload = request.body as Payload | undefined
+  const isAbsent = payload === undefined || ('bytes' in payload && payload.bytes.length === 0)
+  if (isAbsent && mayLackBody) return { value: {} }
   if (payload === undefined) return { refused: refuse(400, [httpsError('request.type')]) }
   if ('refused' in payload) return payload
   if (!check) return { value: payload.bytes }

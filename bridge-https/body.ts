@@ -1,4 +1,4 @@
-import { Ajv } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import type { ErrorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
@@ -14,7 +14,7 @@ export type BodySchemas = readonly [TSchema, ...TSchema[]]
 export function compileBody(
   schemas: BodySchemas,
 ): (payload: Buffer) => { value: unknown } | { errors: ErrorItem[] } {
-  const variants = schemas.map((schema) => ({ names: namesOf(schema), validate: ajv.compile(schema) }))
+  const variants = schemas.map((schema) => ({ names: namesOf(schema), validate: whenAsked(schema) }))
 
   return (payload) => {
     const parsed = parseJson(payload)
@@ -23,12 +23,22 @@ export function compileBody(
     const [first] = variants
     const meant =
       variants.find(({ names }) => names.some((name) => Object.hasOwn(Object(value), name))) ?? first
-    if (!meant || meant.validate(value)) return { value }
+    const validate = meant?.validate()
+    if (!validate || validate(value)) return { value }
     return {
       errors: belowBody(
-        (meant.validate.errors ?? []).filter(isOwnError).map((error) => schemaError(error, { isSecret })),
+        (validate.errors ?? []).filter(isOwnError).map((error) => schemaError(error, { isSecret })),
       ),
     }
+  }
+}
+
+/** The check for a schema, made when it is needed: many routes are never asked. */
+function whenAsked(schema: TSchema): () => ValidateFunction {
+  let made: ValidateFunction | undefined
+  return () => {
+    made ??= ajv.compile(schema)
+    return made
   }
 }
 

@@ -16,6 +16,7 @@ import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
 import { type EventRate, eventRoutes } from './routes/event-routes.ts'
 import { type HealthCheck, healthRoutes } from './routes/health-routes.ts'
 import { type HistoryParts, historyRoutes } from './routes/history-routes.ts'
+import { type OperateParts, operateRoutes } from './routes/operate-routes.ts'
 import { type PubsubParts, pubsubRoutes } from './routes/pubsub-routes.ts'
 import type { Route } from './routes/route.ts'
 import { subscriptionRoutes } from './routes/subscription-routes.ts'
@@ -38,7 +39,8 @@ export async function startBridge(
   parts: ListenerParts &
     Pick<PubsubParts, 'subscriptions' | 'deliveries'> &
     DeliveryParts &
-    HistoryParts & {
+    HistoryParts &
+    OperateParts & {
       stage: string
       project: string
       version: string
@@ -87,6 +89,7 @@ export async function startBridge(
     ...subscriptionRoutes({ ...parts, names }),
     ...deliveryRoutes(parts),
     ...pubsubRoutes(parts),
+    ...operateRoutes(parts),
     ...healthRoutes(parts),
     ...descriptionRoutes({ ...parts, openapi, asyncapi }),
   ]

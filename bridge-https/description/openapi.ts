@@ -76,7 +76,7 @@ export function portable(schema: unknown): unknown {
 }
 
 function operation(route: Route, isDeprecated: boolean): object {
-  const { id, summary, description, tag, params = {}, query = {}, body } = route
+  const { id, summary, description, tag, effect, params = {}, query = {}, body } = route
   const parameters = [
     ...Object.entries(params).map((one) => parameter('path', one)),
     ...Object.entries(query).map((one) => parameter('query', one)),
@@ -88,10 +88,11 @@ function operation(route: Route, isDeprecated: boolean): object {
     description: notes.filter(Boolean).join('\n\n') || undefined,
     tags: [tag],
     deprecated: isDeprecated || undefined,
+    'x-effect': effect,
     security: needsToken(route) ? [{ [bearer]: [] }] : [],
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && {
-      required: true,
+      required: !route.mayLackBody,
       content: {
         'application/json': { schema: body.length === 1 ? portable(body[0]) : { anyOf: portable(body) } },
       },

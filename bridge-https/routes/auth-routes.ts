@@ -62,7 +62,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         const wrong = httpsError('login.wrong')
         if ('refused' in result) return refused(result, refuse(401, [wrong], wrong.message))
         counted('ok')
-        count()
+        if (isOfTrack(result.user)) count()
         return issue(result.user)
       },
     },
@@ -80,7 +80,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         const { refreshToken } = body as RefreshBody
         const user = await tokens.userOfRefresh(refreshToken)
         if (!user) return refuse(403, [httpsError('refresh.invalid')])
-        count()
+        if (isOfTrack(user)) count()
         return issue(user)
       },
     },
@@ -131,6 +131,11 @@ export function authRoutes(parts: AuthParts): Route[] {
     if (result.refused === 'throttled') return refuseUntil(429, result.retryAfter)
     return result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong
   }
+}
+
+/** Operators log in as long as there is a hub: that is no sign of publishers who are left. */
+function isOfTrack({ permissions }: KnownUser): boolean {
+  return !permissions.includes('operate')
 }
 
 type Attempt = LogInResult | { refused: 'busy' }

@@ -4,15 +4,14 @@ import type { Entry } from '../../journal/entry.ts'
 import { readObject } from '../../journal/history/event-row.ts'
 import type { Found } from '../../journal/history/find.ts'
 import type { History } from '../../journal/history/history.ts'
-import { costOf } from '../../listener/publish-rate.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
-import { type Answer, jsonText, refuse, refuseUntil } from '../answer.ts'
+import { jsonText, refuse } from '../answer.ts'
 import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
 import { ErrorWithItems, PlainError } from '../description/schemas.ts'
-import type { User } from '../users/user.ts'
 import type { EventRate } from './event-routes.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
+import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
 /** What stands behind the routes. */
 export interface HistoryParts {
@@ -35,7 +34,7 @@ const query = {
 
 /** What became of events (design.md §9): those of a livestream, and what the institution of the user published. */
 export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
-  const inTurn = createTurnsOfUsers(rate)
+  const inTurn = createUserTurns(rate)
   return [
     {
       method: 'GET',
@@ -105,34 +104,6 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
       },
     },
   ]
-}
-
-const tooManyQuestions = {
-  description: 'Too much at once; the header Retry-After says when to go on',
-  schema: PlainError,
-}
-
-/**
- * Lets a user ask one question at a time, whatever the number of its connections, and charges what was read like what is
- * published: nobody may hold up publishers by asking.
- */
-function createTurnsOfUsers(rate: EventRate) {
-  const last = new Map<string, Promise<unknown>>()
-
-  return ({ userId }: User, ask: () => Promise<{ answer: Answer; bytes: number }>): Promise<Answer> => {
-    const mine = (last.get(userId) ?? Promise.resolve()).then(async () => {
-      const waitMs = rate.take(userId, performance.now())
-      if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
-      const { answer, bytes } = await ask()
-      rate.charge(userId, costOf(bytes, 1) - 1, performance.now())
-      return answer
-    })
-    const ended: Promise<unknown> = mine
-      .catch(() => undefined)
-      .then(() => last.get(userId) === ended && last.delete(userId))
-    last.set(userId, ended)
-    return mine
-  }
 }
 
 /** Stored events are JSON: they are not read to be written again. */

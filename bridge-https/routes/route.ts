@@ -46,9 +46,13 @@ interface RouteBase {
   summary: string
   description?: string
   tag: string
+  /** What it does to the hub, for the doors of people: the extension `x-effect`. */
+  effect?: string
   /** Retires with this track. */
   track?: Track
   body?: BodySchemas
+  /** A request without a body is one with an empty object. */
+  mayLackBody?: boolean
   /** Where 400 kB are not enough. */
   bodyBytes?: number
   /** The handler judges the bytes itself, by the rules of the schema and more. */

@@ -1,0 +1,67 @@
+import type { TSchema } from 'typebox'
+import { isRecord } from '../../event/json.ts'
+import { Type } from '../../event/type.ts'
+import { type Answer, jsonText, refuse } from '../answer.ts'
+import { PlainError } from '../description/schemas.ts'
+import type { EventRate } from './event-routes.ts'
+import type { GuardedRoute } from './route.ts'
+import { createUserTurns, tooManyQuestions } from './user-turns.ts'
+
+/** What operators can ask of the node. */
+export interface OperateParts {
+  /** The table of commands. */
+  operations: Readonly<Record<string, { summary: string; effect: string; args: TSchema; atOnce?: object }>>
+  /** Carries one out; `who` is the person who asks, as the audit log names it. */
+  perform(name: string, args: Record<string, unknown>, who: string): Promise<Performed>
+}
+
+type Performed = { result: unknown } | { error: { code: string; message: string } }
+
+/** As many as on the admin socket: the largest is the dry run of an event. */
+const maxBytes = 1024 * 1024
+
+/** The commands of `hubctl` for users with the permission `operate` (design.md §9): a route for each row of their table. */
+export function operateRoutes({
+  operations,
+  perform,
+  rate,
+}: OperateParts & { rate: EventRate }): GuardedRoute[] {
+  const inTurn = createUserTurns(rate)
+  return Object.entries(operations).map(([name, { summary, effect, args, atOnce }]) => ({
+    method: 'POST',
+    path: `/operate/${name}`,
+    id: `operate.${name}`,
+    summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}`,
+    tag: 'Operate',
+    effect,
+    permission: 'operate',
+    body: [args],
+    mayLackBody: true,
+    bodyBytes: maxBytes,
+    answers: {
+      200: { description: 'Done; `result` is what `hubctl --json` prints of it, or more', schema: Result },
+      409: { description: 'The node will not do it: `message` says why', schema: PlainError },
+      429: tooManyQuestions,
+    },
+    handle: ({ body }, { userId, email }) =>
+      inTurn({ userId, about: name }, async () => {
+        const answer = answerOf(await perform(name, { ...atOnce, ...(isRecord(body) && body) }, email))
+        return { answer, bytes: String(answer.body).length }
+      }),
+  }))
+}
+
+const Result = Type.Object(
+  { result: Type.Unknown({ description: 'As on the admin socket' }) },
+  { examples: [{ result: { username: 'pub-kw1-20260131120000', revoked: true } }] },
+)
+
+function answerOf(performed: Performed): Answer {
+  if ('result' in performed) {
+    const { headers, ...answer } = jsonText(JSON.stringify({ result: performed.result }))
+    // It may hold a password, or a link, that is shown this once.
+    return { ...answer, headers: { ...headers, 'cache-control': 'no-store' } }
+  }
+  const { code, message } = performed.error
+  return refuse(code === 'refused' ? 409 : 500, undefined, message)
+}

@@ -1,0 +1,37 @@
+import { costOf } from '../../listener/publish-rate.ts'
+import { type Answer, refuseUntil } from '../answer.ts'
+import { PlainError } from '../description/schemas.ts'
+import type { EventRate } from './event-routes.ts'
+
+/** The refusal of `createUserTurns`, for the description. */
+export const tooManyQuestions = {
+  description: 'Too much at once; the header Retry-After says when to go on',
+  schema: PlainError,
+}
+
+/**
+ * Lets a user ask one question at a time, whatever the number of its connections, and charges what was read like what is
+ * published: nobody may hold up publishers by asking. `about`: questions about other things do not wait for each other.
+ */
+export function createUserTurns(rate: EventRate) {
+  const last = new Map<string, Promise<unknown>>()
+
+  return (
+    { userId, about = '' }: { userId: string; about?: string },
+    ask: () => Promise<{ answer: Answer; bytes: number }>,
+  ): Promise<Answer> => {
+    const line = `${userId} ${about}`
+    const mine = (last.get(line) ?? Promise.resolve()).then(async () => {
+      const waitMs = rate.take(userId, performance.now())
+      if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
+      const { answer, bytes } = await ask()
+      rate.charge(userId, costOf(bytes, 1) - 1, performance.now())
+      return answer
+    })
+    const ended: Promise<unknown> = mine
+      .catch(() => undefined)
+      .then(() => last.get(line) === ended && last.delete(line))
+    last.set(line, ended)
+    return mine
+  }
+}

@@ -1,0 +1,236 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { type OperationName, operationNames, operations } from '../../admin/operations/operations.ts'
+import { lifetimes } from '../../bridge-https/users/tokens.ts'
+import { commands as typed } from '../../cli/commands.ts'
+import { connectPublisher } from '../clients.ts'
+import { institutions, playing, station } from '../events.ts'
+import { startTestHub, type TestHub } from '../start-hub.ts'
+import { type Api, addUser, openApi } from './api.ts'
+import { object } from './description.ts'
+import { expiredToken } from './expired-token.ts'
+
+/*
+ * What operators ask with `hubctl`, over HTTPS (design.md §9): the same commands, the same answers, the same audit log.
+ */
+const [own = '', other = ''] = institutions
+
+t.test('each command is at every door: socket, HTTPS, hubctl and the description', async (t) => {
+  const hub = await startTestHub(t)
+  const { document } = (await openApi(t, hub)).description
+  const described = Object.entries(object(document.paths)).flatMap(([path, item]) =>
+    path.startsWith('/operate/')
+      ? [[path.slice('/operate/'.length), object(object(item).post)] as const]
+      : [],
+  )
+  t.same(described.map(([name]) => name).sort(), [...operationNames].sort())
+  t.same([...new Set(typed.map(({ asks }) => asks))].sort(), [...operationNames].sort())
+  for (const [name, operation] of described) {
+    t.equal(operation['x-effect'], Reflect.get(operations, name).effect, name)
+  }
+  for (const name of operationNames) {
+    await hub.ask(name, { ...exampleOf(name), nonsense: 1 }).then(
+      () => t.fail(`${name} took an argument that it does not have`),
+      (error: Error) => t.equal(error.message, 'there is no argument "nonsense"', `${name} is on the socket`),
+    )
+  }
+})
+
+t.test('no command without a valid token of an operator, and nobody else learns anything', async (t) => {
+  const env = { HUB_PUBLIC_URL: 'https://hub.example', HUB_PUBLISH_RATE: '0' }
+  const first = await startTestHub(t, env)
+  const { userId } = await addUser(first, await openApi(t, first), own, { permissions: ['operate'] })
+  await first.close()
+  const expired = await expiredToken(join(first.home, 'data', 'store'), {
+    ...{ userId, issuer: env.HUB_PUBLIC_URL, ageMs: 2 * lifetimes.access * 1000 },
+  })
+  const hub = await startTestHub(t, env, first.home)
+  const api = await openApi(t, hub)
+  const [publisher, subscriber, operator] = await Promise.all(
+    ['publish', 'subscribe', 'operate'].map((one) => addUser(hub, api, own, { permissions: [one] })),
+  )
+  const before = await hub.ask<object[]>('audit')
+  for (const name of operationNames) {
+    const body = exampleOf(name)
+    for (const [who, token, status, code] of [
+      ['nobody', undefined, 401, 'authorization.missing'],
+      ['an expired token', expired, 403, 'authorization.invalid'],
+      ['a refresh token', operator?.refreshToken, 403, 'authorization.invalid'],
+      ['a publisher', publisher?.token, 403, 'authorization.permission'],
+      ['a subscriber', subscriber?.token, 403, 'authorization.permission'],
+    ] as const) {
+      const answer = await api.call('POST', `/operate/${name}`, { token, body })
+      t.equal(answer.status, status, `${name} for ${who}`)
+      t.same(Object.keys(answer.json).sort(), ['errors', 'message', 'trace'], `${name} tells ${who} no more`)
+      t.match(answer.json.errors, [{ path: '.headers.authorization', errorCode: code }])
+    }
+  }
+  t.same(await hub.ask('audit'), before, 'nothing was changed')
+  for (const name of operationNames.filter((one) => operations[one].effect === 'none')) {
+    const body = exampleOf(name)
+    const { status } = await api.call('POST', `/operate/${name}`, { token: operator?.token, body })
+    t.ok([200, 409].includes(status), `${name} for an operator: ${status}`)
+  }
+})
+
+t.test('the answers are those of the socket', async (t) => {
+  const { hub, ask } = await startOperator(t)
+  await hub.publisher([own])
+  const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const { id } = await studio.publish(playing(station()))
+  for (const [name, args] of [
+    ['config', {}],
+    ['audit', {}],
+    ['credentials.list', {}],
+    ['users.list', {}],
+    ['feed.status', {}],
+    ['feed.lookup', { id: station().id }],
+    ['retained.list', { filter: 'radio/#' }],
+    ['events.list', { institution: own, limit: 1 }],
+    ['events.show', { id }],
+    ['lifecycle.status', {}],
+  ] as const) {
+    const { status, json } = await ask(name, args)
+    t.equal(status, 200, name)
+    t.same(json, { result: await hub.ask(name, args) }, name)
+  }
+  const dry = { institution: own, payload: Buffer.from('{}').toString('base64') }
+  t.match((await ask('check', dry)).json, { result: { outcome: 'invalid' } })
+  t.match((await ask('status')).json, { result: { stage: 'test', budget: { count: 1 } } })
+})
+
+t.test('a change stands in the audit log with the e-mail address, a secret in no log', async (t) => {
+  const { hub, ask, email } = await startOperator(t)
+  const added = await ask('credentials.add', { role: 'publisher', label: 'kw1', institutions: [own] })
+  t.equal(added.headers['cache-control'], 'no-store')
+  const { username, password } = object(added.json.result)
+  t.ok(password)
+  const rotated = object((await ask('credentials.rotate', { username, revokeAfter: 60 })).json.result)
+  const user = object((await ask('users.add', { email: 'new@radio.example', institution: own })).json.result)
+  t.match((await ask('credentials.revoke', { username })).json, { result: { username, revoked: true } })
+  const entries = await hub.ask<{ who: string; action: string; target: string }[]>('audit')
+  t.same(
+    entries.slice(-4).map(({ who, action, target }) => [who, action, target]),
+    [
+      [email, 'credentials.add', username],
+      [email, 'credentials.rotate', username],
+      [email, 'users.add', 'new@radio.example'],
+      [email, 'credentials.revoke', username],
+    ],
+  )
+  const logs = JSON.stringify([hub.lines, entries])
+  for (const secret of [password, rotated.password, user.resetToken]) {
+    t.ok(typeof secret === 'string' && secret.length > 20)
+    t.notOk(logs.includes(String(secret)))
+  }
+})
+
+t.test('wrong arguments are named, and change nothing', async (t) => {
+  const { hub, ask } = await startOperator(t)
+  const before = await hub.ask('audit')
+  const publisher = { role: 'publisher', label: 'kw1', institutions: [own] }
+  for (const [name, args, path] of [
+    ['credentials.add', { ...publisher, role: 'admin' }, '.body.role'],
+    ['credentials.add', { ...publisher, institutions: own }, '.body.institutions'],
+    ['credentials.add', { ...publisher, institutions: [1] }, '.body.institutions.0'],
+    ['credentials.add', { role: 'publisher' }, '.body.label'],
+    ['credentials.rotate', { username: 'x', revokeafter: 60 }, '.body.revokeafter'],
+    ['credentials.rotate', { username: 'x', revokeAfter: '24h' }, '.body.revokeAfter'],
+    ['credentials.show', {}, '.body.username'],
+    ['users.add', { email: 'a@b\r\nbcc: c@d', institution: own }, '.body.email'],
+    ['users.add', { email: 'a@b.example', institution: 'x' }, '.body.institution'],
+    ['sessions.drop', { clientId: '' }, '.body.clientId'],
+    ['events.list', { institution: own, limit: 100_000 }, '.body.limit'],
+    ['events.list', { institution: own, outcome: 'good' }, '.body.outcome'],
+    ['events.tail', { after: -1 }, '.body.after'],
+    ['status', { args: {} }, '.body.args'],
+    ['status', [], '.body'],
+    ['lifecycle.retire', { track: 'all' }, '.body.track'],
+  ] as const) {
+    const { status, json } = await ask(name, args)
+    t.equal(status, 400, `${name} ${JSON.stringify(args)}`)
+    t.match(json.errors, [{ path }])
+  }
+  t.equal((await ask('status', '{ no JSON')).status, 400)
+  t.same(await hub.ask('audit'), before)
+})
+
+t.test('a refusal is a 409 with its words, an unknown command a 404', async (t) => {
+  const { hub, ask, api, token } = await startOperator(t)
+  for (const [name, args, message] of [
+    ['credentials.revoke', { username: 'pub-x-1' }, 'there is no credential "pub-x-1"'],
+    ['sessions.drop', { clientId: 'ghost' }, 'there is no session "ghost"'],
+    ['credentials.add', { role: 'subscriber', label: 'x', filters: ['#'] }, /within radio/],
+    ['events.list', {}, 'livestream or institution must be given'],
+    ['store.accept', {}, /was not replaced/],
+  ] as const) {
+    const { status, json } = await ask(name, args)
+    t.equal(status, 409, name)
+    t.match(json, { message, trace: null })
+  }
+  for (const name of ['nothing', 'constructor', '__proto__', 'credentials', '%zz', 'status/x', '']) {
+    t.same((await ask(name)).json, { message: 'Not found', trace: null }, name)
+  }
+  t.equal((await api.call('GET', '/operate/status', { token })).status, 404)
+  t.equal((await api.call('POST', '/operate/status', { token })).status, 200, 'arguments may be left out')
+  t.equal((await ask('status', '')).status, 200, 'also where a content type is said')
+  t.notOk(hub.lines.some(({ msg }) => msg === 'an admin command failed'))
+})
+
+t.test('events are followed by asking what was decided since', async (t) => {
+  const { hub, ask } = await startOperator(t)
+  const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  await studio.publish(playing(station(), { title: 'Before' }))
+  const begun = await ask('events.tail')
+  t.match(begun.json, { result: { events: [], leftOut: 0 } })
+  await studio.publish(playing(station(), { title: 'One' }))
+  await studio.publish(playing(station(), { title: 'Bad', length: 0 }))
+  const since = async (after: unknown, args: object = {}) =>
+    object((await ask('events.tail', { after, ...args })).json.result)
+  const { next } = object(begun.json.result)
+  const page = await since(next)
+  t.match(page, {
+    events: [
+      { title: 'One', outcome: 'published' },
+      { title: 'Bad', outcome: 'invalid' },
+    ],
+    leftOut: 0,
+  })
+  t.match(await since(page.next), { events: [], next: page.next, leftOut: 0 })
+  t.match((await since(next, { outcome: 'refused' })).events, [{ title: 'Bad' }])
+  t.same((await since(next, { institution: other })).events, [])
+  t.same((await since(next, { livestream: station(0, 1).id })).events, [])
+  t.match(await since(Number.MAX_SAFE_INTEGER), { events: [], next: Number.MAX_SAFE_INTEGER })
+})
+
+t.test('what is asked counts like what is published', async (t) => {
+  const { ask } = await startOperator(t, { HUB_PUBLISH_RATE: '1' })
+  const answers = await Promise.all(Array.from({ length: 10 }, () => ask('status')))
+  const refused = answers.find(({ status }) => status === 429)
+  t.ok(Number(refused?.headers['retry-after']) >= 1)
+})
+
+t.test('operators are no traffic of a track that retires', async (t) => {
+  const { hub, api } = await startOperator(t)
+  const log = async () => JSON.stringify(await hub.ask('lifecycle.status'))
+  const before = await log()
+  const { refreshToken } = await addUser(hub, api, own, { permissions: ['operate'] })
+  const used = before.replace(/"requests":\d+/g, '')
+  await api.call('POST', '/auth/refresh', { body: { refreshToken } })
+  t.equal((await log()).replace(/"requests":\d+/g, ''), used)
+  const routes = await hub.ask<{ traffic: { route: string }[] }[]>('lifecycle.status')
+  const counted = routes.flatMap(({ traffic }) => traffic.map(({ route }) => route))
+  t.same(counted, ['POST /auth/reset'], 'only how a password was chosen')
+})
+
+function exampleOf(name: OperationName): object {
+  return object([Reflect.get(operations[name].args, 'examples')].flat()[0])
+}
+
+async function startOperator(t: Test, env: Record<string, string> = {}) {
+  const hub: TestHub = await startTestHub(t, env)
+  const api: Api = await openApi(t, hub)
+  const { token, email } = await addUser(hub, api, other, { permissions: ['operate'] })
+  const ask = (name: string, body: unknown = {}) => api.call('POST', `/operate/${name}`, { token, body })
+  return { hub, api, token, email, ask }
+}
