@@ -46,6 +46,7 @@ import { createFeedSource } from './validator/feed/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
+import { createWebFiles } from './web/files.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
@@ -182,20 +183,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   await opened.join()
   await broker.start()
   return {
-    ...{
-      config,
-      log,
-      clock,
-      nodeName,
-      metrics,
-      certificates,
-      opened,
-      checkStore,
-      feed,
-      audit,
-      credentials,
-      calls,
-    },
+    ...{ config, log, clock, nodeName, metrics, certificates, opened, checkStore, feed },
+    ...{ audit, credentials, calls },
     ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, caPath },
   }
 }
@@ -214,12 +203,16 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
     ...{ ...parts, ...accounts, node: parts.nodeName, nodes, store: storeState, catchUp: opened.catchUp },
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
   })
+  const webFiles = createWebFiles()
+  open.webFiles = webFiles
   const httpsAt = { host: config.host, port: config.httpsPort }
   const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
       ...{ certificates, pipeline, topics, ...accounts, lifecycle, version, log, metrics },
       ...httpsAt,
       history: broker.history,
+      ...{ credentials: parts.credentials, clock: parts.clock, store, webFiles },
+      isPagePublic: config.publicPage,
       ...{ stage: config.stage, project: config.project },
       ...{ operations, perform: createPerform({ commands, log }) },
       bounds: createConnectionBounds(bounds),
@@ -279,6 +272,7 @@ interface Open {
   mqtt?: Closable
   admin?: Closable
   bridge?: Closable & { stop(): Promise<void> }
+  webFiles?: Closable
   traffic?: Closable
   deliveries?: { stop(): Promise<void> }
   broker?: Closable
@@ -303,6 +297,7 @@ async function closeAll(open: Open, log: Log): Promise<void> {
   await open.broker?.close()
   await delivered
   await open.bridge?.close()
+  await open.webFiles?.close()
   await open.admin?.close()
   await open.traffic?.close()
   await open.nodes?.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))

@@ -17,9 +17,14 @@ export type Credentials = Awaited<ReturnType<typeof createCredentials>>
 export interface Credential extends Permissions {
   username: string
   createdAt: string
-  /** From this instant on it is refused (rotation with `--revoke-after`). */
+  /** From this instant on it is refused (rotation with `--revoke-after`, and whatever is temporary). */
   revokeAt?: string
+  /** Temporary: made for this user, see `acl/temporary.ts`. */
+  user?: string
 }
+
+/** Whose a temporary credential is, and when it ends. */
+export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>>
 
 /** A credential just made, with the password that is shown once and kept nowhere. */
 export interface IssuedCredential {
@@ -84,10 +89,11 @@ export async function createCredentials(parts: {
     async add(
       request: CredentialRequest,
       first?: (credential: Credential) => Promise<void>,
+      temporary?: Temporary,
     ): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return inTurn((held) => issue(permissions, held, first))
+      return inTurn((held) => issue(permissions, held, first, temporary))
     },
 
     /**
@@ -159,6 +165,7 @@ export async function createCredentials(parts: {
     permissions: Permissions,
     held: readonly Change[],
     first?: (credential: Credential) => Promise<void>,
+    temporary?: Temporary,
   ): Promise<IssuedCredential> {
     const now = clock()
     const password = randomBytes(32).toString('base64url')
@@ -172,10 +179,12 @@ export async function createCredentials(parts: {
       filters: permissions.filters,
       classes: permissions.classes,
       createdAt: new Date(now).toISOString(),
+      ...temporary,
     }
     const hash = digest(salt, password).toString('base64url')
     await first?.(credential)
     await collection.put(username, { ...credential, salt, hash }, [...held, ...changes])
+    scheduleRevocation(credential)
     const warning = warnAbout(permissions.institutions)
     return { credential, password, ...(warning === undefined ? {} : { warning }) }
   }
@@ -189,6 +198,7 @@ export async function createCredentials(parts: {
     const old = collection.get(username)
     if (old === undefined || hasEnded(old))
       return { error: `there is no credential ${JSON.stringify(username)}` }
+    if (old.user !== undefined) return { error: 'it is temporary: its page takes another one by itself' }
     const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
     const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
     if (ending !== old) {
@@ -220,7 +230,9 @@ export async function createCredentials(parts: {
     try {
       await inTurn(async (held) => {
         if (!isDue(username)) return
-        if (!noted.has(username)) await noteDue?.(username)
+        // The end of a temporary one was known when it began.
+        const isNoted = noted.has(username) || collection.get(username)?.user !== undefined
+        if (!isNoted) await noteDue?.(username)
         noted.add(username)
         await collection.delete(username, held)
         noted.delete(username)
@@ -252,8 +264,9 @@ function endingAt(credential: StoredCredential, time: number): StoredCredential 
 }
 
 function principalOf(stored: StoredCredential): Principal {
-  const { role, username, institutions, classes, filters } = stored
-  return role === 'publisher' ? { role, username, institutions, classes } : { role, username, filters }
+  const { role, username, institutions, classes, filters, user } = stored
+  if (role === 'publisher') return { role, username, institutions, classes }
+  return { role, username, filters, ...(user !== undefined && { temporaryOf: user }) }
 }
 
 function shown(stored: StoredCredential): Credential {

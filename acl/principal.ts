@@ -18,6 +18,8 @@ export interface Subscriber {
   role: 'subscriber'
   username: string
   filters: readonly string[]
+  /** The user of a temporary credential: its sessions end with their connections, and are nobody else's. */
+  temporaryOf?: string
 }
 
 /**
@@ -29,7 +31,7 @@ export function permissionKey(principal: Principal): string {
   const permissions =
     principal.role === 'publisher'
       ? [principal.role, sorted(principal.institutions), sorted(principal.classes)]
-      : [principal.role, sorted(principal.filters)]
+      : [principal.role, sorted(principal.filters), ...[principal.temporaryOf ?? []].flat()]
   return createHash('sha256').update(JSON.stringify(permissions)).digest('base64url')
 }
 

@@ -5,6 +5,8 @@ export interface Answer {
   status: number
   body: unknown
   headers?: Record<string, string>
+  /** The body is this file. */
+  file?: { directory: string; name: string }
 }
 
 /** Every error code of this door apart from those of events, with the place it speaks of. */
@@ -26,6 +28,15 @@ export const httpsErrors = {
     path: '.body.refreshToken',
     message: 'The refresh token is not valid, or has expired',
   },
+  'session.invalid': {
+    path: '.headers.cookie',
+    message: 'Nobody is logged in here, or the log-in has expired',
+  },
+  'session.foreign': {
+    path: '.headers.x-hub-page',
+    message: 'Only the pages of the hub may ask for this',
+  },
+  'credential.filters': { path: '.body.filters', message: 'There is no credential with these filters' },
   'reset.invalid': {
     path: '.body.token',
     message: 'The link is not valid, has expired, or was used already',

@@ -2,13 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errorItem, pathOf } from '../event/error.ts'
-import { type Answer, httpsError, refuse } from './answer.ts'
+import type { Store } from '../store/store.ts'
+import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
 import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './routes/route.ts'
+import { createStrangers, isStranger, type Strangers } from './users/strangers.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { User } from './users/user.ts'
 
@@ -27,11 +29,13 @@ export function serveRoutes(
   parts: {
     lifecycle: Lifecycle
     tokens: Tokens
+    store?: Store
     requestAnswered: RequestLog
     addressOf: (request: FastifyRequest) => string
   },
 ): void {
   const { lifecycle, tokens, requestAnswered, addressOf } = parts
+  const strangers = createStrangers(parts)
   const users = new WeakMap<FastifyRequest, User>()
   const matched = new WeakMap<FastifyRequest, Route>()
 
@@ -109,11 +113,12 @@ export function serveRoutes(
         const received = route.body ? bodyOf(request, route, checkBody) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
         // The body may come long after the header: its user may have been removed meanwhile.
-        if (route.body && users.has(request) && !(await tokens.userOf(bearerOf(request) ?? '')))
+        if (route.body && !(await isStillUser(request)))
           return send(reply, refuse(403, [httpsError('authorization.invalid')]))
         const call: Call = {
           params: { ...Object(request.params) },
           query: { ...Object(request.query) },
+          header: (name) => [request.headers[name]].flat()[0],
           body: received.value,
           address: addressOf(request),
           at: Date.now(),
@@ -125,21 +130,31 @@ export function serveRoutes(
     })
 
     async function authenticate(request: FastifyRequest): Promise<Answer | undefined> {
-      const { user, isCounted, refused } = await opened(route, tokens, bearerOf(request))
+      const asker = { token: bearerOf(request), address: addressOf(request) }
+      const { user, isCounted, refused } = await opened(route, { tokens, strangers }, asker)
       if (user) users.set(request, user)
       if (isCounted) count()
       return refused
     }
   }
+
+  async function isStillUser(request: FastifyRequest): Promise<boolean> {
+    const user = users.get(request)
+    return !user || isStranger(user) || (await tokens.userOf(bearerOf(request) ?? '')) !== undefined
+  }
 }
 
-/** Whether the bearer token of a request opens a route, and whose it is. `isCounted`: it is a valid one. */
+/** Whether a request opens a route, and for whom. `isCounted`: it has a valid token. */
 async function opened(
   route: Route,
-  tokens: Tokens,
-  token: string | undefined,
+  { tokens, strangers }: { tokens: Tokens; strangers: Strangers },
+  { token, address }: { token: string | undefined; address: string },
 ): Promise<{ refused?: Answer; user?: User; isCounted?: boolean }> {
-  if (!needsToken(route)) return {}
+  if (route.strangers && token === undefined) {
+    const admitted = await strangers.admit(address)
+    return 'retryAfter' in admitted ? { refused: refuseUntil(429, admitted.retryAfter) } : admitted
+  }
+  if (!needsToken(route) && !route.strangers) return {}
   if (token === undefined) return { refused: refuse(401, [httpsError('authorization.missing')]) }
   const invalid = { refused: refuse(403, [httpsError('authorization.invalid')]) }
   if (route.permission === undefined) return (await route.admits?.(token)) ? { isCounted: true } : invalid
@@ -190,8 +205,9 @@ async function answer(route: Route, call: Call, user: User | undefined): Promise
   return route.handle(call, user)
 }
 
-/** Sends an answer; texts and bytes as they are, everything else as JSON. */
-export function send(reply: FastifyReply, { status, body, headers = {} }: Answer): FastifyReply {
+/** Sends an answer: a file, a text as it is, everything else as JSON. */
+export function send(reply: FastifyReply, { status, body, headers = {}, file }: Answer): FastifyReply {
+  if (file) return reply.code(status).headers(headers).sendFile(file.name, file.directory)
   if (typeof body === 'string') return reply.code(status).headers(headers).send(body)
   return reply
     .code(status)

@@ -1,5 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
+import type { Credentials } from '../acl/credentials.ts'
+import { createTemporaryCredentials } from '../acl/temporary.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
+import type { Store } from '../store/store.ts'
 import type { Feed } from '../validator/feed/feed.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import type { Topics } from '../validator/topics.ts'
@@ -11,14 +14,17 @@ import { createLegacyNames } from './legacy-names.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { tracks } from './lifecycle/track.ts'
 import { listenHttps } from './listener.ts'
-import { authRoutes } from './routes/auth-routes.ts'
+import { type AuthParts, authRoutes } from './routes/auth-routes.ts'
 import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
 import { type EventRate, eventRoutes } from './routes/event-routes.ts'
 import { type HealthCheck, healthRoutes } from './routes/health-routes.ts'
 import { type HistoryParts, historyRoutes } from './routes/history-routes.ts'
+import { livestreamRoutes } from './routes/livestream-routes.ts'
 import { type OperateParts, operateRoutes } from './routes/operate-routes.ts'
+import { pageAnswer, pageRoutes, type WebFiles } from './routes/page-routes.ts'
 import { type PubsubParts, pubsubRoutes } from './routes/pubsub-routes.ts'
 import type { Route } from './routes/route.ts'
+import { sessionRoutes } from './routes/session-routes.ts'
 import { subscriptionRoutes } from './routes/subscription-routes.ts'
 import { topicRoutes } from './routes/topic-routes.ts'
 import type { LogIn } from './users/log-in.ts'
@@ -44,6 +50,12 @@ export async function startBridge(
       stage: string
       project: string
       version: string
+      store: Store
+      clock: () => number
+      credentials: Credentials
+      webFiles: WebFiles
+      /** Whoever asks may look at the on-air page (`HUB_PUBLIC_PAGE`). */
+      isPagePublic: boolean
       publicUrl: () => string
       mqttPort: () => number
       pipeline: Pick<Pipeline, 'decideLegacy' | 'settleLegacy'>
@@ -63,6 +75,11 @@ export async function startBridge(
 ) {
   const { version, publicUrl, mqttPort, lifecycle, metrics } = parts
   const names = createLegacyNames(parts)
+  const temporary = createTemporaryCredentials(parts)
+  parts.users.onLoggedOut((email) => {
+    temporary.end(email).catch((err: unknown) => parts.log.error({ err }, 'credentials of pages not ended'))
+  })
+  const counted: AuthParts['counted'] = (outcome) => metrics.logins.inc({ outcome })
   const background = new Set<Promise<void>>()
   const openapi = keptText(
     () => [publicUrl(), ...tracks.map((track) => lifecycle.of(track).state)].join(' '),
@@ -76,13 +93,16 @@ export async function startBridge(
   const routes: Route[] = [
     ...authRoutes({
       ...parts,
-      counted: (outcome) => metrics.logins.inc({ outcome }),
+      counted,
       inBackground(work) {
         const done = work().catch((err: unknown) => parts.log.error({ err }, 'reset link not made'))
         background.add(done)
         void done.finally(() => background.delete(done))
       },
     }),
+    ...sessionRoutes({ ...parts, counted, temporary }),
+    ...livestreamRoutes(parts),
+    ...pageRoutes(parts),
     ...eventRoutes({ ...parts, names }),
     ...historyRoutes(parts),
     ...topicRoutes({ ...parts, names }),
@@ -90,7 +110,7 @@ export async function startBridge(
     ...deliveryRoutes(parts),
     ...pubsubRoutes(parts),
     ...operateRoutes(parts),
-    ...healthRoutes(parts),
+    ...healthRoutes({ ...parts, frontPage: () => pageAnswer('on-air', parts) }),
     ...descriptionRoutes({ ...parts, openapi, asyncapi }),
   ]
   const listener = await listenHttps({ ...parts, routes, openapi })

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import helmet from '@fastify/helmet'
+import files from '@fastify/static'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import Fastify, {
@@ -16,6 +17,7 @@ import Fastify, {
 import type { Certificates } from '../certs/certificates.ts'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
+import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { httpsError, jsonText, refuse } from './answer.ts'
@@ -75,6 +77,8 @@ export async function listenHttps(parts: {
   openapi: () => string
   lifecycle: Lifecycle
   tokens: Tokens
+  /** Where other nodes hear of strangers; absent: there are none. */
+  store?: Store
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
   limits?: Partial<typeof usualLimits>
@@ -83,7 +87,7 @@ export async function listenHttps(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { certificates, routes, openapi, lifecycle, tokens, log } = parts
+  const { certificates, routes, openapi, log } = parts
   const limits = { ...usualLimits, ...parts.limits }
   const requestAnswered = createRequestLog(parts)
   const answerRaw = createRawAnswer(requestAnswered)
@@ -148,7 +152,9 @@ export async function listenHttps(parts: {
     reply.header('x-request-id', request.id)
   })
   await serveDescription(app, openapi)
-  serveRoutes(app, routes, { lifecycle, tokens, requestAnswered, addressOf })
+  // Files of pages; whatever is asked for goes through the table of routes.
+  await app.register(files, { serve: false, preCompressed: true, cacheControl: false })
+  serveRoutes(app, routes, { ...parts, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
   const address = server.address()
   let closed: Promise<void> | undefined

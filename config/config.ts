@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { Static, TObject } from 'typebox'
 import { Type } from '../event/type.ts'
+import { formats, isUrl } from './formats.ts'
 import { readJson } from './json-file.ts'
 import { mask, show } from './mask.ts'
 import { nearest } from './nearest.ts'
@@ -119,6 +120,7 @@ const settings = {
   sessionExpiry: whole(1),
   maxSessionsPerCredential: whole(1),
   proxyProtocol: flag(),
+  publicPage: flag(),
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
 }
 
@@ -141,6 +143,8 @@ export type Config = Readonly<
   { [K in Defaulted]: NonNullable<Layer[K]> } & {
     /** Unset: `https://localhost:<port>`, once the port is known. */
     publicUrl?: string
+    /** Unset: where a node is tried out, with development certificates on stage `test`. */
+    publicPage: boolean
     /** Unset, like `tlsKey` and `tlsCa`: the development ones. */
     tlsCert?: string
     tlsKey?: string
@@ -266,9 +270,10 @@ const shortList = 10
 
 /** Fills in what follows from other settings. */
 function complete(merged: Merged, cwd: string): Config {
-  const { publicUrl, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
+  const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
   return {
     ...rest,
+    publicPage: publicPage ?? (rest.stage === 'test' && tlsCert === undefined),
     dataDir: resolve(cwd, rest.dataDir),
     feed: isUrl(rest.feed) ? rest.feed : resolve(cwd, rest.feed),
     ...(publicUrl !== undefined && { publicUrl: publicUrl.replace(/\/+$/, '') }),
@@ -300,14 +305,7 @@ const ajv = new Ajv({
   ownProperties: true,
   strict: true,
   ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see event/shape.ts
-  formats: {
-    name: /^[A-Za-z0-9._-]{1,64}$/,
-    account: /^[^\s@]+@[^\s@]+$/,
-    'https-url': (value: string) => hasProtocol(value, 'https:'),
-    'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
-    'redis-url': isRedisUrl,
-    feed: (value: string) => !isUrl(value) || isFeedUrl(value),
-  },
+  formats,
 })
 const environmentLayer = layerSchema(settings)
 let fileLayer: ReturnType<typeof layerSchema> | undefined // compiled with the first file: many nodes have none
@@ -325,25 +323,4 @@ function variableName(key: string): string {
 
 function layerSchema(properties: TObject['properties']) {
   return ajv.compile<Layer>({ type: 'object', properties, additionalProperties: false })
-}
-
-function hasProtocol(value: string, protocol: string): boolean {
-  return URL.canParse(value) && value.startsWith(`${protocol}//`)
-}
-
-/** The platform's fetch takes no user and password in a URL. */
-function isFeedUrl(value: string): boolean {
-  if (!hasProtocol(value, 'https:')) return false
-  const { username, password, hostname } = new URL(value)
-  return username === '' && password === '' && hostname.length <= 253
-}
-
-function isRedisUrl(value: string): boolean {
-  if (!hasProtocol(value, 'redis:') && !hasProtocol(value, 'rediss:')) return false
-  const { hostname, pathname } = new URL(value)
-  return hostname !== '' && /^(\/\d*)?$/.test(pathname)
-}
-
-function isUrl(value: string): boolean {
-  return /^[a-z][a-z0-9+.-]*:\/\//i.test(value)
 }

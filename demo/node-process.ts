@@ -20,8 +20,8 @@ const loaded = loadConfig(variables, home)
 if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
 try {
   const hub = await startHub(loaded.config, createLog('error'), { certsDir: join(home, 'certs') })
-  const { mqttPort, adminSocket, caPath = '' } = hub
-  tell({ mqttPort, adminSocket, caPath })
+  const { mqttPort, httpsPort, adminSocket, caPath = '' } = hub
+  tell({ mqttPort, httpsPort, adminSocket, caPath })
   await gone
   await hub.close()
 } catch (error) {

@@ -15,7 +15,9 @@ export interface Login {
 }
 
 /** What the node's process says when it is ready, or cannot be. */
-export type NodeMessage = { mqttPort: number; adminSocket: string; caPath: string } | { problem: string }
+export type NodeMessage =
+  | { mqttPort: number; httpsPort: number; adminSocket: string; caPath: string }
+  | { problem: string }
 
 const program = fileURLToPath(new URL('./node-process.ts', import.meta.url))
 const stopTimeoutMs = 10_000
@@ -38,10 +40,11 @@ export async function startNode() {
     await stop()
     throw new Error(`the node cannot start: ${ready.problem}`)
   }
-  const { mqttPort, adminSocket, caPath } = ready
+  const { mqttPort, httpsPort, adminSocket, caPath } = ready
 
   return {
     mqttPort,
+    httpsPort,
     caPath,
     /** Resolves when the node's process has ended, wanted or not. */
     exited,

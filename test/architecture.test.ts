@@ -5,7 +5,17 @@ import t from 'tap'
 import { root } from './root.ts'
 
 const belowBroker = ['event', 'store', 'telemetry', 'journal', 'acl', 'certs', 'listener', 'validator']
-const belowBridge = ['event', 'store', 'telemetry', 'journal', 'certs', 'listener', 'validator', 'delivery']
+const belowBridge = [
+  'event',
+  'store',
+  'telemetry',
+  'journal',
+  'acl',
+  'certs',
+  'listener',
+  'validator',
+  'delivery',
+]
 
 /*
  * Dependencies point one way (design.md §1): read from the imports of every file of ours. A file may import
@@ -40,6 +50,10 @@ const folders: Record<string, string[]> = {
   'bridge-https/description': [...belowBridge, 'bridge-https'],
   'bridge-https/users': ['event', 'store', 'telemetry', 'certs', 'listener'],
   'bridge-https/lifecycle': ['store'],
+  web: [],
+  'web/page': ['event'],
+  'web/live': ['event', 'web/page'],
+  'web/on-air': ['event', 'web/page', 'web/live'],
   admin: [
     'event',
     'store',
@@ -74,10 +88,14 @@ const packageOwners: [packages: RegExp, owner: string][] = [
   [/^(fastify|@fastify\/.+|ws)$/, 'bridge-https'],
   [/^nodemailer$/, 'bridge-https'],
   [/^ioredis$/, 'store/redis'],
+  [/^(preact|@preact\/.+|esbuild)$/, 'web'],
 ]
 
 /** Folders that are not shipped. */
 const development = ['test', 'demo', 'bench']
+
+/** What these folders import is in the files that `npm run build` makes of them. */
+const bundled = ['web', 'web/page', 'web/live', 'web/on-air']
 
 const maxLines = 350
 const maxFiles = 14
@@ -213,7 +231,7 @@ t.test('a file has its test, or CONTRIBUTING says where its behaviour is tested'
   }
   const untested = files
     .filter(({ place }) => !development.includes(place))
-    .filter(({ path }) => !exists.has(`test/${path.replace(/ts$/, 'test.ts')}`))
+    .filter(({ path }) => !exists.has(`test/${path.replace(/tsx?$/, 'test.ts')}`))
     .filter(({ path }) => !rows.some(({ source }) => source === path || source === `${dirname(path)}/`))
   t.strictSame(
     untested.map(({ path }) => path),
@@ -248,7 +266,7 @@ t.test('every relative import names a file of ours, with its extension', async (
   const paths = new Set(files.map(({ path }) => path))
   const wrong = files.flatMap((file) =>
     localTargets(file)
-      .filter((target) => !paths.has(target) && !target.endsWith('.json'))
+      .filter((target) => !paths.has(target) && !/\.(json|css)$/.test(target))
       .map((target) => `${file.path} imports ${target}`),
   )
   t.strictSame(wrong, [])
@@ -294,7 +312,7 @@ t.test(
     const dependencies = Object.keys(manifest.dependencies)
     const all = [...dependencies, ...Object.keys(manifest.devDependencies)]
     const wrong = files.flatMap(({ path, place, imports }) => {
-      const declared = development.includes(place) ? all : dependencies
+      const declared = [...development, ...bundled].includes(place) ? all : dependencies
       return packagesOf(imports)
         .filter((name) => !declared.includes(name))
         .map((name) => `${path} imports ${name}`)
@@ -348,7 +366,7 @@ function sourceFiles(directory: string): string[] {
     if (isGenerated(entry.name)) return []
     const path = join(directory, entry.name)
     if (entry.isDirectory()) return sourceFiles(path)
-    return entry.name.endsWith('.ts') ? [path] : []
+    return /\.tsx?$/.test(entry.name) ? [path] : []
   })
 }
 

@@ -3,6 +3,7 @@ import { cp, readFile, rm } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type BuildOptions, build, type Plugin } from 'esbuild'
+import { bundle } from '../web/bundle.ts'
 import { root } from './root.ts'
 
 /*
@@ -51,6 +52,7 @@ const inItsPlace: Plugin = {
 const apart = [
   'classic-level',
   '@fastify/swagger-ui',
+  'esbuild',
   'ioredis',
   'nodemailer',
   'playwright-core',
@@ -94,6 +96,7 @@ await Promise.all([
     entryPoints: [...programs, ...testsBelow('test')],
     chunkNames: 'shared/[name]-[hash]',
   }),
+  bundle(join(output, 'web/public')),
 ])
 await cp(join(root, 'config/sample-feed.json'), join(output, 'config/sample-feed.json'))
 

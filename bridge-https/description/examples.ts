@@ -39,6 +39,30 @@ export const logIn = {
   trace: null,
 }
 
+export const session = {
+  token,
+  expiresIn: 3600,
+  expires: logIn.expires,
+  user: { ...logIn.user, permissions: ['publish', 'subscribe'] },
+  trace: null,
+}
+
+export const mqttCredentialBody = { filters: [`radio/${livestreamId}/#`] }
+
+export const mqttCredential = {
+  username: 'sub-page-20260131110000',
+  password: 'Cb9ZlQ5f3v1Qx8sJ0pU2yA7dK4mN6tR1wE3hG5jL9oI',
+  url: 'wss://hub.example/mqtt',
+  filters: mqttCredentialBody.filters,
+  expiresAt: '2026-01-31T12:00:00.000Z',
+}
+
+export const livestreams = {
+  institutions: [{ id: institutionId, title: 'Küstenfunk', acronym: 'KF' }],
+  livestreams: [{ id: livestreamId, title: 'Küstenwelle', institutionId }],
+  trace: null,
+}
+
 export const published = {
   statuses: { published: 1, blocked: 0, failed: 0 },
   event: {

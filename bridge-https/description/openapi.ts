@@ -89,7 +89,7 @@ function operation(route: Route, isDeprecated: boolean): object {
     tags: [tag],
     deprecated: isDeprecated || undefined,
     'x-effect': effect,
-    security: needsToken(route) ? [{ [bearer]: [] }] : [],
+    security: securityOf(route),
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: body && {
       required: !route.mayLackBody,
@@ -99,6 +99,12 @@ function operation(route: Route, isDeprecated: boolean): object {
     },
     responses: responses(route, isDeprecated),
   }
+}
+
+/** `{}` is for those who show nothing. */
+function securityOf(route: Route): object[] {
+  if (route.strangers) return [{ [bearer]: [] }, {}]
+  return needsToken(route) ? [{ [bearer]: [] }] : []
 }
 
 function parameter(
@@ -123,6 +129,8 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
     ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),
     ...(needsToken(route) && {
       401: { description: 'The header Authorization with a bearer token is missing', schema: ErrorWithItems },
+    }),
+    ...((needsToken(route) || route.strangers) && {
       403: { description: 'The token is not valid, or the permission is missing', schema: ErrorWithItems },
     }),
     ...(route.body && {

@@ -5,6 +5,7 @@ import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
 import { Feedback, KeptEvent, LivestreamEvents } from './history-schemas.ts'
+import * as pageSchemas from './page-schemas.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
 /*
@@ -278,6 +279,9 @@ export const PlainError = Type.Object(
 /** Schemas that are named in the description, apart from those of events. */
 export const namedSchemas: readonly TSchema[] = [
   LogInAnswer,
+  pageSchemas.Session,
+  pageSchemas.MqttCredential,
+  pageSchemas.Livestreams,
   TraceAnswer,
   ServiceTopic,
   PublishedService,

@@ -16,7 +16,7 @@ import type { Tokens } from '../users/tokens.ts'
 import type { KnownUser, Users } from '../users/users.ts'
 import type { Route } from './route.ts'
 
-interface AuthParts {
+export interface AuthParts {
   users: Users
   logIn: LogIn
   tokens: Tokens
@@ -27,7 +27,8 @@ interface AuthParts {
   inBackground: (work: () => Promise<void>) => void
 }
 
-const throttled = {
+/** What a log-in may answer, beside what is said of its password. */
+export const throttled = {
   429: {
     description: 'Too many failures; the header Retry-After says when to come back',
     schema: PlainError,
@@ -57,10 +58,8 @@ export function authRoutes(parts: AuthParts): Route[] {
       },
       async handle({ body, address, count }) {
         const { email, password } = body as LogInBody
-        const result = await unlessBusy(logIn.logIn(email, password, address))
-        // The usual sentence of 401, service.md §7, is about a header that is missing.
-        const wrong = httpsError('login.wrong')
-        if ('refused' in result) return refused(result, refuse(401, [wrong], wrong.message))
+        const result = await judge(logIn.logIn(email, password, address), wrongPassword(), counted)
+        if ('refused' in result) return result.refused
         counted('ok')
         if (isOfTrack(result.user)) count()
         return issue(result.user)
@@ -95,8 +94,9 @@ export function authRoutes(parts: AuthParts): Route[] {
       answers: { 200: { description: 'Done', schema: TraceAnswer }, ...throttled },
       async handle({ body, address, count }) {
         if (isUse(body)) {
-          const result = await unlessBusy(logIn.useReset(body.token, body.password, address))
-          if ('refused' in result) return refused(result, refuse(400, [httpsError('reset.invalid')]))
+          const wrong = refuse(400, [httpsError('reset.invalid')])
+          const result = await judge(logIn.useReset(body.token, body.password, address), wrong, counted)
+          if ('refused' in result) return result.refused
           count()
           return { status: 200, body: { trace: null } }
         }
@@ -125,12 +125,6 @@ export function authRoutes(parts: AuthParts): Route[] {
     }
     return { status: 200, body, headers: { 'cache-control': 'no-store' } }
   }
-
-  function refused(result: Extract<Attempt, { refused: string }>, wrong: Answer): Answer {
-    counted(result.refused)
-    if (result.refused === 'throttled') return refuseUntil(429, result.retryAfter)
-    return result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong
-  }
 }
 
 /** Operators log in as long as there is a hub: that is no sign of publishers who are left. */
@@ -138,9 +132,26 @@ function isOfTrack({ permissions }: KnownUser): boolean {
   return !permissions.includes('operate')
 }
 
-type Attempt = LogInResult | { refused: 'busy' }
+/** The user of a log-in, or the answer that refuses it. */
+export async function judge(
+  attempt: Promise<LogInResult>,
+  wrong: Answer,
+  counted: AuthParts['counted'],
+): Promise<{ user: KnownUser } | { refused: Answer }> {
+  const result = await unlessBusy(attempt)
+  if ('user' in result) return result
+  counted(result.refused)
+  if (result.refused === 'throttled') return { refused: refuseUntil(429, result.retryAfter) }
+  return { refused: result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong }
+}
 
-async function unlessBusy(attempt: Promise<LogInResult>): Promise<Attempt> {
+/** The usual sentence of 401, service.md §7, is about a header that is missing. */
+export function wrongPassword(): Answer {
+  const wrong = httpsError('login.wrong')
+  return refuse(401, [wrong], wrong.message)
+}
+
+async function unlessBusy(attempt: Promise<LogInResult>): Promise<LogInResult | { refused: 'busy' }> {
   try {
     return await attempt
   } catch (error) {

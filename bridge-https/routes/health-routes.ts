@@ -1,5 +1,7 @@
 import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Answer } from '../answer.ts'
 import { Health, ServiceInfo } from '../description/schemas.ts'
+import { wantsPage } from './page-routes.ts'
 import type { Route } from './route.ts'
 
 /** What is well and what is not. */
@@ -11,8 +13,10 @@ export function healthRoutes(parts: {
   stage: string
   health: HealthCheck
   metrics: Metrics
+  /** What browsers get in place of the JSON of `/`. */
+  frontPage: () => Promise<Answer>
 }): Route[] {
-  const { version, stage, health, metrics } = parts
+  const { version, stage, health, metrics, frontPage } = parts
   const base = { method: 'GET', tag: 'Operation' } as const
   return [
     {
@@ -20,8 +24,13 @@ export function healthRoutes(parts: {
       path: '/',
       id: 'info',
       summary: 'Whether the process answers',
+      description: 'Browsers, which ask for text/html, get the on-air page.',
       answers: { 200: { description: 'It does', schema: ServiceInfo } },
-      handle: () => ({ status: 200, body: { service: 'now-playing-hub', version, stage, status: 'ok' } }),
+      async handle({ header }) {
+        if (wantsPage(header)) return frontPage()
+        const body = { service: 'now-playing-hub', version, stage, status: 'ok' }
+        return { status: 200, body, headers: { vary: 'accept' } }
+      },
     },
     {
       ...base,

@@ -11,6 +11,8 @@ export interface Call {
   params: Record<string, string>
   /** Parameters of the query; one that is given twice is a list. */
   query: Record<string, unknown>
+  /** A header field; of several with this name the first. */
+  header: (name: string) => string | undefined
   /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
   body: unknown
   /** Whoever is on the other side, behind a load balancer as well. */
@@ -69,12 +71,15 @@ interface OpenRoute extends RouteBase {
   permission?: undefined
   /** Whether a bearer token of another kind opens it. */
   admits?: (bearer: string) => Promise<boolean>
+  strangers?: undefined
   handle(call: Call): Promise<Answer> | Answer
 }
 
 /** A route for users with a permission. */
 export interface GuardedRoute extends RouteBase {
   permission: Permission
+  /** Where strangers are welcome, it also answers without a token. */
+  strangers?: boolean
   handle(call: Call, user: User): Promise<Answer> | Answer
 }
 
@@ -89,9 +94,9 @@ export function maxBodyBytes(route: Route): number {
   return needsToken(route) ? (route.bodyBytes ?? maxPayloadBytes) : openBodyBytes
 }
 
-/** Whether a route asks for a bearer token. */
+/** Whether a route answers nobody without a bearer token. */
 export function needsToken(route: Route): boolean {
-  return route.permission !== undefined || route.admits !== undefined
+  return !route.strangers && (route.permission !== undefined || route.admits !== undefined)
 }
 
 /** How counters and metrics name a route. */

@@ -43,7 +43,9 @@ export async function createUsers(parts: {
   const { store, passwords, clock, knownInstitution } = parts
   const collection = await createCollection<StoredUser>(store, 'user')
   const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
+  const listeners: ((email: string) => void)[] = []
   collection.onChanged((userId, before, after) => {
+    if (before && before.generation !== after?.generation) loggedOut(before)
     if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
     if (after) idByEmail.set(after.email, userId)
   })
@@ -85,6 +87,7 @@ export async function createUsers(parts: {
         const stored = byEmail(email)
         if (!stored || !(await collection.delete(stored.userId, held))) return undefined
         idByEmail.delete(stored.email)
+        loggedOut(stored)
         return stored.userId
       }),
 
@@ -106,6 +109,7 @@ export async function createUsers(parts: {
         if (!found) return undefined
         const changed = withPassword(found, passwordHash)
         await collection.put(changed.userId, changed, held)
+        loggedOut(changed)
         return known(changed)
       })
     },
@@ -120,6 +124,9 @@ export async function createUsers(parts: {
       return known(stored)
     },
 
+    /** Calls back with the e-mail address of a user that is gone, or whose log-ins are void. */
+    onLoggedOut: (listener: (email: string) => void): void => void listeners.push(listener),
+
     has: (email: string): boolean => byEmail(email) !== undefined,
 
     find(email: string): User | undefined {
@@ -132,6 +139,10 @@ export async function createUsers(parts: {
       const stored = collection.get(userId)
       return stored?.generation === generation ? known(stored) : undefined
     },
+  }
+
+  function loggedOut({ email }: User): void {
+    for (const listener of listeners) listener(email)
   }
 
   async function storeReset(

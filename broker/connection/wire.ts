@@ -22,6 +22,7 @@ export const connackCode = {
   identifierRejected: 2,
   serverUnavailable: 3,
   badCredentials: 4,
+  notAuthorized: 5,
 } as const
 
 export type Qos = 0 | 1 | 2

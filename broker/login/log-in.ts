@@ -89,6 +89,10 @@ export function createLogIn(parts: {
           return refuse(client, 'client-id', connackCode.identifierRejected, username)
         }
         const { clean = true } = connection.request ?? {}
+        // Nobody could come back to a session whose credential is gone in an hour.
+        if (!clean && principal.role === 'subscriber' && principal.temporaryOf !== undefined) {
+          return refuse(client, 'temporary', connackCode.notAuthorized, username)
+        }
         if (!hasRoomForWill(client, principal)) {
           return refuse(client, 'too-many-wills', connackCode.serverUnavailable, username)
         }

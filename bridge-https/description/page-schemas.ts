@@ -1,0 +1,65 @@
+import type { Static } from 'typebox'
+import { Type } from '../../event/type.ts'
+import * as examples from './examples.ts'
+
+/* What pages ask for: a log-in that a cookie keeps, a credential for MQTT, the names of livestreams (design.md §9). */
+
+const trace = Type.Null({ description: 'Deprecated, always null', deprecated: true })
+
+export const Session = Type.Object(
+  {
+    token: Type.String({ description: 'Access token (JWT), goes into the header Authorization' }),
+    expiresIn: Type.Integer({ description: 'Seconds that the token is valid' }),
+    expires: Type.String({ format: 'date-time', description: 'When the token expires' }),
+    user: Type.Object({
+      user_id: Type.String(),
+      email: Type.String(),
+      email_verified: Type.Boolean(),
+      institution: Type.String({ description: 'urn:org:institution:<id>' }),
+      permissions: Type.Array(Type.String()),
+    }),
+    trace,
+  },
+  { $id: 'Session', title: 'Session', examples: [examples.session] },
+)
+
+export type MqttCredentialBody = Static<typeof MqttCredentialBody>
+export const MqttCredentialBody = Type.Object(
+  {
+    filters: Type.Optional(
+      Type.Array(Type.String({ maxLength: 500, description: 'a filter within radio/#' }), {
+        minItems: 1,
+        maxItems: 20,
+        description: '1 to 20 filters; without it radio/#',
+      }),
+    ),
+  },
+  { title: 'MqttCredentialRequest', additionalProperties: false, examples: [examples.mqttCredentialBody] },
+)
+
+export const MqttCredential = Type.Object(
+  {
+    username: Type.String(),
+    password: Type.String(),
+    url: Type.String({ description: 'Where to connect: MQTT over WebSocket, sub-protocol `mqtt`' }),
+    filters: Type.Array(Type.String(), { description: 'What it may subscribe to' }),
+    expiresAt: Type.String({
+      format: 'date-time',
+      description: 'From then on it is refused, and its connections are closed. Ask for another one before',
+    }),
+  },
+  { $id: 'MqttCredential', title: 'MqttCredential', examples: [examples.mqttCredential] },
+)
+
+export const Livestreams = Type.Object(
+  {
+    institutions: Type.Array(
+      Type.Object({ id: Type.String(), title: Type.String(), acronym: Type.String() }),
+    ),
+    livestreams: Type.Array(
+      Type.Object({ id: Type.String(), title: Type.String(), institutionId: Type.String() }),
+    ),
+    trace,
+  },
+  { $id: 'Livestreams', title: 'Livestreams', examples: [examples.livestreams] },
+)

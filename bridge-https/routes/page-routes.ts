@@ -1,0 +1,87 @@
+import { type Answer, refuse } from '../answer.ts'
+import { PlainError } from '../description/schemas.ts'
+import type { Call, Route } from './route.ts'
+
+/** What browsers load: a directory with documents, and files that carry a hash of their content in their names. */
+export interface WebFiles {
+  directory(): Promise<string>
+}
+
+interface PageParts {
+  webFiles: WebFiles
+  publicUrl: () => string
+}
+
+/** The pages for people, and the files they consist of. */
+export function pageRoutes(parts: PageParts): Route[] {
+  const base = { method: 'GET', tag: 'Pages' } as const
+  return [
+    {
+      ...base,
+      path: '/livestreams/{livestreamId}',
+      id: 'livestreamPage',
+      summary: 'Page of one livestream, for browsers',
+      params: { livestreamId: { description: 'Id of the livestream' } },
+      answers: {
+        200: { description: 'Page', mediaType: 'text/html' },
+        404: { description: 'For whoever asks for anything but text/html', schema: PlainError },
+      },
+      handle: async ({ header }) => (wantsPage(header) ? pageAnswer('on-air', parts) : refuse(404)),
+    },
+    {
+      ...base,
+      path: '/web/{file}',
+      id: 'webFile',
+      summary: 'A script, style sheet or picture of a page',
+      params: { file: { description: 'Its name' } },
+      answers: {
+        200: { description: 'The file', mediaType: 'text' },
+        404: { description: 'There is no such file', schema: PlainError },
+      },
+      async handle({ params: { file: name = '' } }) {
+        const isHashed = /^[\w-]+-[A-Z0-9]{8}\.(js|css|svg)$/.test(name)
+        if (!isHashed && name !== 'licenses.txt') return refuse(404)
+        const headers = { 'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache' }
+        return {
+          status: 200,
+          body: undefined,
+          headers,
+          file: { directory: await parts.webFiles.directory(), name },
+        }
+      },
+    },
+  ]
+}
+
+/** Whether a client asks for a page: browsers name HTML, clients of the API do not. */
+export function wantsPage(header: Call['header']): boolean {
+  const types = (header('accept') ?? '').toLowerCase().split(',')
+  const named = types.map((type) => type.replace(/\s/g, '')).filter((type) => !/;q=0(\.0*)?$/.test(type))
+  const isNamed = (name: string) => named.some((type) => type.split(';')[0] === name)
+  return isNamed('text/html') && !isNamed('application/json')
+}
+
+/** The document of a page. Its policy lets it load what is ours, and covers from anywhere. */
+export async function pageAnswer(name: string, { webFiles, publicUrl }: PageParts): Promise<Answer> {
+  const policy = [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' https:",
+    // By the standard 'self' is enough; older Safari means only https by it.
+    `connect-src 'self' wss://${new URL(publicUrl()).host}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ]
+  return {
+    status: 200,
+    body: undefined,
+    headers: {
+      'content-security-policy': policy.join('; '),
+      'cache-control': 'no-cache',
+      vary: 'accept, accept-encoding',
+    },
+    file: { directory: await webFiles.directory(), name: `${name}.html` },
+  }
+}

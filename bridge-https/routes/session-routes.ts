@@ -1,0 +1,152 @@
+import type { TemporaryCredentials } from '../../acl/temporary.ts'
+import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
+import { MqttCredential, MqttCredentialBody, Session } from '../description/page-schemas.ts'
+import { ErrorWithItems, LogInBody, PlainError, TraceAnswer } from '../description/schemas.ts'
+import { isStranger } from '../users/strangers.ts'
+import { lifetimes } from '../users/tokens.ts'
+import type { KnownUser } from '../users/users.ts'
+import { websocketPath } from '../websocket.ts'
+import { type AuthParts, judge, throttled, wrongPassword } from './auth-routes.ts'
+import type { Call, Route } from './route.ts'
+
+const path = '/auth/session'
+/** `__Secure-`: browsers take it over TLS only. */
+const cookieName = '__Secure-hub-session'
+const everything = ['radio/#']
+
+/**
+ * How pages log in. The token that lasts is in a cookie that no script can read and that goes to this one path; the
+ * page holds the token of an hour.
+ */
+export function sessionRoutes(
+  parts: Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
+    temporary: TemporaryCredentials
+    publicUrl: () => string
+    isPagePublic: boolean
+  },
+): Route[] {
+  const { logIn, tokens, counted, temporary, publicUrl, isPagePublic } = parts
+  const base = { tag: 'Pages', path } as const
+  const loggedIn = { description: 'Logged in; the cookie is set', schema: Session }
+  const foreign = { description: 'Not asked by a page of the hub', schema: ErrorWithItems }
+
+  return [
+    {
+      ...base,
+      method: 'POST',
+      id: 'beginSession',
+      summary: 'Log in on a page of the hub',
+      description:
+        'Sets a cookie that renews the log-in. Needs the header `x-hub-page`, and is refused to other origins.',
+      body: [LogInBody],
+      answers: {
+        200: loggedIn,
+        401: { description: 'Wrong e-mail address or password', schema: ErrorWithItems },
+        403: foreign,
+        ...throttled,
+      },
+      async handle({ body, address, header }) {
+        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        const { email, password } = body as LogInBody
+        const result = await judge(logIn.logIn(email, password, address), wrongPassword(), counted)
+        if ('refused' in result) return result.refused
+        counted('ok')
+        return session(result.user)
+      },
+    },
+    {
+      ...base,
+      method: 'PUT',
+      id: 'renewSession',
+      summary: 'Renew the log-in of a page by its cookie',
+      answers: {
+        200: loggedIn,
+        403: { ...foreign, description: `${foreign.description}, or nobody is logged in` },
+      },
+      async handle({ header }) {
+        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        const user = await tokens.userOfRefresh(cookieOf(header) ?? '')
+        return user ? session(user) : withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
+      },
+    },
+    {
+      ...base,
+      method: 'DELETE',
+      id: 'endSession',
+      summary: 'Log out on a page of the hub',
+      answers: { 200: { description: 'The cookie is gone', schema: TraceAnswer }, 403: foreign },
+      handle({ header }) {
+        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        return withCookie({ status: 200, body: { trace: null } }, '', 0)
+      },
+    },
+    {
+      method: 'POST',
+      path: '/auth/mqtt',
+      id: 'mqttCredential',
+      summary: 'Get an MQTT credential for a page, for one hour',
+      description:
+        'It reads what its filters permit, and has no persistent sessions. A node with a public page (`HUB_PUBLIC_PAGE`) gives strangers one as well.',
+      tag: 'Pages',
+      permission: 'subscribe',
+      strangers: isPagePublic,
+      body: [MqttCredentialBody],
+      mayLackBody: true,
+      answers: {
+        200: { description: 'The credential; its password is shown once', schema: MqttCredential },
+        429: {
+          description: 'The user has too many of them, or the address asks too often',
+          schema: PlainError,
+        },
+      },
+      async handle({ body }, user) {
+        const { filters = everything } = body as MqttCredentialBody
+        const made = isStranger(user)
+          ? await temporary.forStrangers()
+          : await temporary.forUser(user.email, filters)
+        if ('retryAfter' in made) return refuseUntil(429, made.retryAfter)
+        if ('error' in made) return refuse(400, [httpsError('credential.filters', made.error)])
+        const { username, password, filters: permitted, expiresAt } = made
+        const url = `${publicUrl().replace(/^https/, 'wss')}${websocketPath}`
+        return { ...unstored, status: 200, body: { username, password, url, filters: permitted, expiresAt } }
+      },
+    },
+  ]
+
+  async function session(user: KnownUser): Promise<Answer> {
+    const { refreshToken, ...issued } = await tokens.issue(user)
+    const { userId, email, emailVerified, institutionId, permissions } = user
+    const shown = {
+      user_id: userId,
+      email,
+      email_verified: emailVerified,
+      institution: institutionId,
+      permissions,
+    }
+    const answer = { status: 200, body: { ...issued, user: shown, trace: null } }
+    return withCookie(answer, refreshToken, lifetimes.refresh)
+  }
+}
+
+const unstored = { headers: { 'cache-control': 'no-store' } }
+
+function withCookie(answer: Answer, value: string, seconds: number): Answer {
+  const cookie = `${cookieName}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`
+  return { ...answer, headers: { ...unstored.headers, 'set-cookie': cookie } }
+}
+
+function cookieOf(header: Call['header']): string | undefined {
+  const cookies = (header('cookie') ?? '').split(/; */)
+  return cookies.find((one) => one.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1)
+}
+
+/**
+ * Whether a request does not come from a page of this hub. The cookie is SameSite=Strict; this holds where another page of
+ * the same site is hostile: it cannot send the header without being asked (CORS), nor hide its origin.
+ */
+function isForeign(header: Call['header']): boolean {
+  const origin = header('origin')
+  return (
+    header('x-hub-page') === undefined || (origin !== undefined && origin !== `https://${header('host')}`)
+  )
+}

@@ -1,0 +1,39 @@
+import { originOf } from '../../listener/origin.ts'
+import type { Store } from '../../store/store.ts'
+import { createLimiter } from './limiter.ts'
+import type { User } from './user.ts'
+
+export type Strangers = ReturnType<typeof createStrangers>
+
+/** Questions of strangers per address and minute: many people may sit behind one address. */
+const perMinute = 600
+
+/** Who looks at a public page. It reads, and has no account. */
+const stranger: User = {
+  userId: 'stranger',
+  email: 'stranger',
+  institutionId: '',
+  permissions: ['subscribe'],
+  emailVerified: false,
+  createdAt: new Date(0).toISOString(),
+}
+
+/** Lets strangers in, so many of an address at a time (`HUB_PUBLIC_PAGE`). */
+export function createStrangers({ store, most = perMinute }: { store?: Store; most?: number }) {
+  const limiter = createLimiter(store, 'strangers', { points: most, seconds: 60 })
+  return {
+    /** The stranger at an address as a user, or the seconds that it has to wait. */
+    async admit(address: string): Promise<{ user: User } | { retryAfter: number }> {
+      const origin = originOf(address).address
+      const retryAfter = await limiter.take(origin)
+      if (retryAfter !== undefined) return { retryAfter }
+      limiter.tellOthers(origin)
+      return { user: stranger }
+    },
+  }
+}
+
+/** Whether somebody was let in without an account. */
+export function isStranger({ userId }: User): boolean {
+  return userId === stranger.userId
+}

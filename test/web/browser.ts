@@ -1,0 +1,60 @@
+import { createHash, X509Certificate } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Test } from 'tap'
+import { patienceMs } from '../patience.ts'
+import type { TestHub } from '../start-hub.ts'
+
+const executablePath = '/usr/bin/chromium'
+
+/** Why there is no browser to test with, or false. */
+export const skip = existsSync(executablePath)
+  ? false
+  : `NOT TESTED: there is no ${executablePath} (apt-get install chromium)`
+
+/** A page of a test, and what went wrong in it. */
+export interface OpenedPage {
+  page: Page
+  /** Errors of scripts, and what the policy of the page refused. */
+  problems: string[]
+}
+
+/** One Chromium for all tests of a file. It trusts the certificate of test nodes, and no other. */
+export function createBrowser(t: Test) {
+  let browser: Promise<Browser> | undefined
+  t.teardown(async () => (await browser)?.close())
+
+  return {
+    /** Opens a page of a node, in a context of its own. */
+    async open(
+      t: Test,
+      hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
+      path = '/',
+      options: BrowserContextOptions = {},
+    ): Promise<OpenedPage> {
+      browser ??= launch(hub.caPath)
+      const context = await (await browser).newContext(options)
+      t.teardown(() => context.close())
+      context.setDefaultTimeout(patienceMs)
+      const page = await context.newPage()
+      const problems: string[] = []
+      page.on('pageerror', (error) => problems.push(error.message))
+      page.on('console', (message) => {
+        if (message.type() === 'error') problems.push(message.text())
+      })
+      await page.goto(`https://localhost:${hub.httpsPort}${path}`)
+      return { page, problems }
+    },
+  }
+}
+
+function launch(caPath: string): Promise<Browser> {
+  const certificate = new X509Certificate(readFileSync(join(dirname(caPath), 'server.pem')))
+  const key = certificate.publicKey.export({ type: 'spki', format: 'der' })
+  const fingerprint = createHash('sha256').update(key).digest('base64')
+  return chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', `--ignore-certificate-errors-spki-list=${fingerprint}`],
+  })
+}

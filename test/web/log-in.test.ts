@@ -1,0 +1,41 @@
+import t from 'tap'
+import { addUser, openApi, password } from '../bridge-https/api.ts'
+import { institutions, station } from '../events.ts'
+import { startTestHub } from '../start-hub.ts'
+import { createBrowser, skip } from './browser.ts'
+
+const [own = ''] = institutions
+const browser = createBrowser(t)
+
+t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'false' })
+  const api = await openApi(t, hub)
+  const { email } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const { page } = await browser.open(t, hub)
+  await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  t.equal(await page.getByRole('heading', { name: station().title }).count(), 0, 'nothing is shown')
+
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password').fill('wrong')
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await page.getByText('The e-mail address or the password is wrong').waitFor()
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Log in' }).click()
+  const heading = page.getByRole('heading', { name: station().title, exact: true })
+  await heading.waitFor()
+
+  const [cookie, ...others] = await page.context().cookies()
+  t.match(cookie, { path: '/auth/session', httpOnly: true, secure: true, sameSite: 'Strict' })
+  t.equal(others.length, 0)
+  const kept = await page.evaluate(
+    'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])',
+  )
+  t.notMatch(kept, /eyJ/, 'no token where a script of another kind could find it')
+
+  await page.reload()
+  await heading.waitFor()
+  await page.getByLabel(`Logged in as ${email}`).click()
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  t.equal((await page.context().cookies()).length, 0)
+})

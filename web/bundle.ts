@@ -1,0 +1,111 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import { build, type Metafile } from 'esbuild'
+import { type Page, pages } from './pages.ts'
+
+const sources = fileURLToPath(new URL('.', import.meta.url))
+
+/**
+ * Makes what browsers load: for each page a document, and a script and a style sheet whose names change with their
+ * content. All of them also compressed.
+ */
+export async function bundle(directory: string, from = sources): Promise<void> {
+  const { metafile } = await build({
+    absWorkingDir: from,
+    outdir: resolve(directory),
+    entryPoints: {
+      icon: 'page/icon.svg',
+      ...Object.fromEntries(Object.entries(pages).map(([name, { entry }]) => [name, entry])),
+    },
+    entryNames: '[name]-[hash]',
+    chunkNames: 'part-[hash]',
+    bundle: true,
+    splitting: true,
+    minify: true,
+    metafile: true,
+    format: 'esm',
+    platform: 'browser',
+    target: ['chrome111', 'firefox115', 'safari16.4'],
+    loader: { '.svg': 'copy' },
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    legalComments: 'none', // the licences are a file of their own
+    logLevel: 'warning',
+  })
+  await mkdir(directory, { recursive: true })
+  const outputs = outputsOf(metafile)
+  for (const [name, page] of Object.entries<Page>(pages)) {
+    await writeFile(join(directory, `${name}.html`), documentOf(page, outputs))
+  }
+  await writeFile(join(directory, 'licenses.txt'), await licensesOf(metafile, from))
+  for (const name of await readdir(directory)) await compress(join(directory, name))
+}
+
+/** A file that was made: its name, and the names of the files that it needs at once. */
+interface Output {
+  entry: string | undefined
+  name: string
+  style: string | undefined
+  needs: readonly string[]
+}
+
+function outputsOf({ outputs }: Metafile): Output[] {
+  return Object.entries(outputs).map(([path, { entryPoint, cssBundle, imports }]) => ({
+    entry: entryPoint,
+    name: basename(path),
+    style: cssBundle && basename(cssBundle),
+    needs: imports.filter(({ kind }) => kind === 'import-statement').map((one) => basename(one.path)),
+  }))
+}
+
+function documentOf({ title, entry }: Page, outputs: readonly Output[]): string {
+  const script = outputs.find((output) => output.entry === entry)
+  const icon = outputs.find((output) => output.entry === 'page/icon.svg')
+  if (!script || !icon) throw new Error(`nothing was made of ${entry}`)
+  const lines = [
+    '<!doctype html>',
+    '<html lang="en">',
+    '<head>',
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    '<meta name="color-scheme" content="light dark">',
+    `<title>${title}</title>`,
+    `<link rel="icon" type="image/svg+xml" href="/web/${icon.name}">`,
+    ...(script.style ? [`<link rel="stylesheet" href="/web/${script.style}">`] : []),
+    ...script.needs.map((name) => `<link rel="modulepreload" href="/web/${name}">`),
+    `<script type="module" src="/web/${script.name}"></script>`,
+    '</head>',
+    '<body>',
+    '<div id="page"></div>',
+    '<noscript>This page needs JavaScript.</noscript>',
+    '</body>',
+    '</html>',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** Of the packages in the scripts: their licences ask for it. */
+async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
+  const packages = new Set(
+    Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+  )
+  const texts = [...packages].sort().map(async (path) => {
+    const folder = resolve(from, path)
+    const file = (await readdir(folder)).find((name) => /^licen[cs]e/i.test(name))
+    const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8')
+    return `${path.replace(/^.*node_modules\//, '')}\n\n${text.trim()}\n`
+  })
+  return (await Promise.all(texts)).join('\n----\n\n')
+}
+
+async function compress(path: string): Promise<void> {
+  const content = await readFile(path)
+  const inBrotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }
+  await Promise.all([
+    writeFile(`${path}.gz`, await promisify(gzip)(content, { level: 9 })),
+    writeFile(`${path}.br`, await promisify(brotliCompress)(content, inBrotli)),
+  ])
+}

@@ -1,0 +1,34 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Where `npm run build` puts what browsers load. */
+const built = fileURLToPath(new URL('./public', import.meta.url))
+
+/** The files of the pages. Where they are not built, they are made when somebody first asks for one. */
+export function createWebFiles() {
+  if (existsSync(built)) return { directory: async () => built, close: async () => {} }
+  let made: Promise<string> | undefined
+
+  return {
+    /** The directory that holds them. */
+    directory(): Promise<string> {
+      made ??= make()
+      return made
+    },
+    async close(): Promise<void> {
+      const directory = await made?.catch(() => undefined)
+      if (directory !== undefined) await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function make(): Promise<string> {
+  // A package has no use for it, and no esbuild.
+  const { bundle } = await import('./bundle.ts')
+  const directory = await mkdtemp(join(tmpdir(), 'hub-web-'))
+  await bundle(directory)
+  return directory
+}

@@ -1,0 +1,111 @@
+import mqtt, { type MqttClient } from 'mqtt'
+import { now } from '../page/clock.ts'
+import { type Credential, forgetCredential, takeCredential } from './credential.ts'
+
+/** `refused`: the page must log in first, or may not read at all. */
+export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
+
+/** Milliseconds before a credential ends when its successor is taken: some time in between, not all pages at once. */
+const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
+/** Between two attempts, milliseconds: growing, and random. */
+const waitMs = { first: 500, longest: 20_000 }
+/** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
+const credentialCodes = [4, 5]
+
+/**
+ * MQTT over WebSocket that goes on by itself: connects again when the connection is lost, and changes to a new
+ * credential before the old one ends. Each connection brings the retained messages.
+ */
+export function connect(parts: {
+  filters: readonly string[]
+  received: (topic: string, payload: Uint8Array) => void
+  changed: (state: ConnectionState, reason: string) => void
+}) {
+  const { filters, received, changed } = parts
+  let current: MqttClient | undefined
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let failures = 0
+  let isClosed = false
+  const hurry = () => {
+    if (document.visibilityState === 'visible' && !current && timer !== undefined) void begin()
+  }
+  addEventListener('online', hurry)
+  document.addEventListener('visibilitychange', hurry)
+  changed('connecting', '')
+  void begin()
+
+  return {
+    close(): void {
+      isClosed = true
+      clearTimeout(timer)
+      removeEventListener('online', hurry)
+      document.removeEventListener('visibilitychange', hurry)
+      current?.end(true)
+      current = undefined
+    },
+  }
+
+  async function begin(isFresh = false): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    const taken = await takeCredential(isFresh)
+    if (isClosed) return
+    if ('username' in taken) return open(taken)
+    if (taken.isRefused && !current) return changed('refused', taken.reason)
+    again(taken.reason, taken.retryAfter)
+  }
+
+  function open(credential: Credential): void {
+    const client = mqtt.connect(`wss://${location.host}/mqtt`, {
+      ...{ username: credential.username, password: credential.password },
+      clientId: `page-${crypto.randomUUID()}`,
+      protocolVersion: 4,
+      clean: true,
+      keepalive: 60,
+      reconnectPeriod: 0,
+      connectTimeout: 15_000,
+      // Otherwise it starts a worker from text, which the policy of the page forbids.
+      timerVariant: 'native',
+    })
+    let wasLive = false
+    client.on('message', (topic, payload) => received(topic, payload))
+    client.on('error', (error) => {
+      if ('code' in error && credentialCodes.includes(Number(error.code))) forgetCredential()
+    })
+    client.on('connect', () => {
+      client.subscribe([...filters], { qos: 1 }, (error) => {
+        if (error) return void client.end(true)
+        // Its predecessor has the same messages up to here.
+        const former = current
+        current = client
+        wasLive = true
+        if (former !== client) former?.end(true)
+        failures = 0
+        renewLater(credential)
+        changed('live', '')
+      })
+    })
+    client.on('close', () => {
+      client.end(true)
+      const isFormer = wasLive && current !== client
+      if (isClosed || isFormer) return
+      if (wasLive) current = undefined
+      again('The connection to the hub was lost.')
+    })
+  }
+
+  function renewLater({ expiresAt }: Credential): void {
+    const before = renewMs.latest + Math.random() * (renewMs.earliest - renewMs.latest)
+    clearTimeout(timer)
+    timer = setTimeout(() => void begin(true), Math.max(expiresAt - now() - before, 10_000))
+  }
+
+  /** Tries again in a while. As long as there is a connection, nothing is lost. */
+  function again(reason: string, seconds?: number): void {
+    if (!current) changed('lost', reason)
+    const longest = Math.min(waitMs.first * 2 ** failures++, waitMs.longest)
+    const wait = seconds === undefined ? longest * (0.5 + Math.random() / 2) : seconds * 1000
+    clearTimeout(timer)
+    timer = setTimeout(() => void begin(), wait)
+  }
+}

@@ -1,0 +1,57 @@
+import { reasonOf } from '../page/ask.ts'
+import { now } from '../page/clock.ts'
+import { askAsUser, user } from '../page/session.ts'
+
+/** What a page logs in to MQTT with, for an hour. */
+export interface Credential {
+  username: string
+  password: string
+  /** Milliseconds since the epoch, by the clock of the hub. */
+  expiresAt: number
+}
+
+/** Why there is none: it must not be asked for again, or in some time. */
+export interface NoCredential {
+  isRefused: boolean
+  reason: string
+  retryAfter: number | undefined
+}
+
+/** One that ends sooner is not begun with, milliseconds. */
+const leastMs = 5 * 60 * 1000
+/** Kept with the tab, so that who loads a page again and again does not use up what a user may have. */
+const place = 'hub-mqtt'
+
+/** The credential of this tab, or a new one. `fresh`: a new one in any case. */
+export async function takeCredential(isFresh = false): Promise<Credential | NoCredential> {
+  const kept = isFresh ? undefined : keptCredential()
+  if (kept) return kept
+  const answer = await askAsUser('POST', '/auth/mqtt')
+  const { username, password, expiresAt } = answer.body
+  if (answer.status !== 200 || typeof username !== 'string' || typeof password !== 'string') {
+    const isRefused = answer.status === 401 || answer.status === 403
+    return { isRefused, reason: reasonOf(answer), retryAfter: answer.retryAfter }
+  }
+  const credential = { username, password, expiresAt: Date.parse(String(expiresAt)) }
+  sessionStorage.setItem(place, JSON.stringify({ ...credential, of: holder() }))
+  return credential
+}
+
+/** It was refused or has ended. */
+export function forgetCredential(): void {
+  sessionStorage.removeItem(place)
+}
+
+function keptCredential(): Credential | undefined {
+  try {
+    const kept = JSON.parse(sessionStorage.getItem(place) ?? 'null')
+    return kept?.of === holder() && kept.expiresAt - now() > leastMs ? kept : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whoever logs in meanwhile may read other things. */
+function holder(): string {
+  return user.value?.email ?? ''
+}

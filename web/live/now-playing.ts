@@ -1,0 +1,116 @@
+import { kindOf } from '../../event/kind.ts'
+import { parseInstant } from '../../event/timestamp.ts'
+import { isRecord } from '../page/record.ts'
+import { isNews } from './newest.ts'
+
+/** What a livestream plays, or will. Times in milliseconds since the epoch. */
+export interface Track {
+  id: string
+  time: number
+  /** `music`, `news`, … */
+  type: string
+  title: string
+  artist: string
+  /** Milliseconds; an estimate. */
+  length: number
+  item: string
+  /** An https URL. */
+  cover: string | undefined
+}
+
+/** A control state, such as a traffic announcement, that is on or was on. */
+export interface ControlState {
+  name: string
+  time: number
+  isOn: boolean
+  validUntil: number
+}
+
+/** Radiotext. */
+export interface Text {
+  time: number
+  text: string
+}
+
+/** Everything known of one livestream. */
+export interface NowPlaying {
+  playing?: Track
+  next?: Track
+  text?: Text
+  controls: readonly ControlState[]
+}
+
+export const nothing: NowPlaying = { controls: [] }
+
+/** Control states of one livestream that are kept: names are without end. */
+const maxControls = 100
+
+/** A livestream after an event: the same object if the event changes nothing, because it is old, or of a kind that is not shown. */
+export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
+  if (!isRecord(event)) return before
+  const kind = kindOf(textOf(event.event))
+  const time = kind && parseInstant(textOf(event[kind.timeField]))
+  if (kind === undefined || time === undefined) return before
+  if (kind.class === 'control') return withControl(before, event, time, now)
+  if (kind.class === 'data') {
+    if (!isNews(time, before.text?.time, now)) return before
+    return { ...before, text: { time, text: textOf(event.text) } }
+  }
+  const place = kind.suffix === 'track/playing' ? 'playing' : 'next'
+  return isNews(time, before[place]?.time, now) ? { ...before, [place]: trackOf(event, time) } : before
+}
+
+/** The states that hold now. A regular end is a state that is off; `validUntil` is for the end that never came. */
+export function controlsOn({ controls }: NowPlaying, now: number): ControlState[] {
+  return controls.filter(({ isOn, validUntil }) => isOn && validUntil > now)
+}
+
+/** What comes next, as long as it is not what plays already. */
+export function upNext({ playing, next }: NowPlaying): Track | undefined {
+  if (!next || !playing) return next
+  const isOver = next.time < playing.time || (next.item !== '' && next.item === playing.item)
+  return isOver ? undefined : next
+}
+
+/** A track event as pages show it. */
+export function trackOf(event: Record<string, unknown>, time: number): Track {
+  const length = typeof event.length === 'number' ? event.length * 1000 : 0
+  return {
+    ...{ time, length, cover: coverOf(event.media) },
+    id: textOf(event.id),
+    type: textOf(event.type),
+    title: textOf(event.title),
+    artist: textOf(event.artist),
+    item: textOf(event.playlistItemId),
+  }
+}
+
+function withControl(
+  before: NowPlaying,
+  event: Record<string, unknown>,
+  time: number,
+  now: number,
+): NowPlaying {
+  const name = textOf(event.name)
+  const known = before.controls.find((control) => control.name === name)
+  if (!isNews(time, known?.time, now)) return before
+  const validUntil = parseInstant(textOf(event.validUntil)) ?? time
+  const others = before.controls.filter((control) => control !== known)
+  const controls = [...others, { name, time, isOn: event.state === true, validUntil }]
+  return { ...before, controls: controls.slice(-maxControls) }
+}
+
+/** The cover, if a page may load it: nothing but https, and rather the real one than a stand-in. */
+function coverOf(media: unknown): string | undefined {
+  const covers = (Array.isArray(media) ? media : []).filter(isRecord).filter(({ type }) => type === 'cover')
+  const urls = [...covers.filter(({ isFallback }) => isFallback !== true), ...covers].map(({ url }) => url)
+  return urls.find((url) => typeof url === 'string' && isHttps(url)) as string | undefined
+}
+
+function isHttps(url: string): boolean {
+  return URL.canParse(url) && new URL(url).protocol === 'https:'
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

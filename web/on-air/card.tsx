@@ -1,0 +1,66 @@
+import { useComputed } from '@preact/signals'
+import { controlsOn, upNext } from '../live/now-playing.ts'
+import { Cover } from './cover.tsx'
+import { type Livestream, ticker } from './livestreams.ts'
+import { Progress } from './progress.tsx'
+import { nameOfControl } from './words.ts'
+
+/** One livestream on the board. Drawn again only when its own events arrive. */
+export function Card({ livestream }: { livestream: Livestream }) {
+  const { id, title, now } = livestream
+  const known = now.value
+  const { playing, text } = known
+  const next = upNext(known)
+  // A text, so that the ticker draws the card again only when it changes.
+  const controls = useComputed(() =>
+    controlsOn(now.value, ticker.value)
+      .map(({ name }) => nameOfControl(name))
+      .join(' · '),
+  )
+  return (
+    <li class={`card ${playing ? '' : 'silent'} ${controls.value === '' ? '' : 'announcing'}`}>
+      <Cover url={playing?.cover} name={title} id={id} />
+      <div class="what">
+        <h3>
+          <a href={`/livestreams/${encodeURIComponent(id)}`} dir="auto">
+            {title}
+          </a>
+        </h3>
+        {controls.value !== '' && (
+          <p class="announcement" dir="auto">
+            {controls.value}
+          </p>
+        )}
+        {playing ? (
+          <>
+            <p class="title" dir="auto">
+              {playing.title}
+            </p>
+            <p class="artist" dir="auto">
+              {playing.artist}
+            </p>
+          </>
+        ) : (
+          <p class="artist">No title yet</p>
+        )}
+      </div>
+      {playing && <Progress track={playing} />}
+      {(next || text?.text) && (
+        <dl>
+          {next && (
+            <div>
+              <dt>Next</dt>
+              <dd dir="auto">{[next.artist, next.title].filter(Boolean).join(' – ')}</dd>
+            </div>
+          )}
+          {text?.text && (
+            <div>
+              <dt>Text</dt>
+              <dd dir="auto">{text.text}</dd>
+            </div>
+          )}
+        </dl>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,13 @@
+/** A text as it is searched: `Küste` is found by `kuste` and by `KÜSTE`. */
+export function fold(text: string): string {
+  return text
+    .slice(0, longest)
+    .normalize('NFKD')
+    .replace(/\p{M}/gu, '')
+    .toLowerCase()
+    .trim()
+    .replace(/\s+/g, ' ')
+}
+
+/** Nobody searches for what stands further behind. */
+const longest = 500

@@ -1,0 +1,128 @@
+import { batch, computed, type Signal, signal } from '@preact/signals'
+import { type ConnectionState, connect } from '../live/connection.ts'
+import { after, controlsOn, type NowPlaying, nothing } from '../live/now-playing.ts'
+import { reasonOf } from '../page/ask.ts'
+import { now } from '../page/clock.ts'
+import { isRecord } from '../page/record.ts'
+import { askAsUser } from '../page/session.ts'
+
+/** A livestream as the pages show it. */
+export interface Livestream {
+  id: string
+  title: string
+  institutionId: string
+  /** What is known of it; its cards follow by themselves. */
+  now: Signal<NowPlaying>
+}
+
+export interface Institution {
+  id: string
+  title: string
+  acronym: string
+}
+
+/** All livestreams, of the feed and of events, by their ids. */
+export const livestreams = signal<ReadonlyMap<string, Livestream>>(new Map())
+export const institutions = signal<readonly Institution[]>([])
+export const connection = signal<{ state: ConnectionState; reason: string }>({
+  state: 'connecting',
+  reason: '',
+})
+/** The list of livestreams is there. */
+export const isListed = signal(false)
+/** The time at the hub, every few seconds: the one ticker of the page. */
+export const ticker = signal(now())
+/** Livestreams with a traffic announcement or another control state. */
+export const announcing = computed(() =>
+  [...livestreams.value.values()].filter((one) => controlsOn(one.now.value, ticker.value).length > 0),
+)
+
+const tickMs = 5_000
+/** Messages of one moment are shown together: a new connection brings thousands. */
+const togetherMs = 50
+const relistMs = 5 * 60 * 1000
+
+/** Shows what livestreams play, until the function that it returns is called. */
+export function follow(): () => void {
+  const timers = [
+    setInterval(() => {
+      ticker.value = now()
+    }, tickMs),
+    setInterval(() => void list(), relistMs),
+  ]
+  let waiting: [topic: string, payload: Uint8Array][] = []
+  const connected = connect({
+    filters: ['radio/#'],
+    received(topic, payload) {
+      if (waiting.length === 0) setTimeout(show, togetherMs)
+      waiting.push([topic, payload])
+    },
+    changed(state, reason) {
+      connection.value = { state, reason }
+      if (state === 'live' && !isListed.value) void list()
+    },
+  })
+
+  return () => {
+    for (const timer of timers) clearInterval(timer)
+    connected.close()
+  }
+
+  function show(): void {
+    const messages = waiting
+    waiting = []
+    batch(() => {
+      for (const [topic, payload] of messages) take(topic, payload)
+      ticker.value = now()
+    })
+  }
+}
+
+function take(topic: string, payload: Uint8Array): void {
+  const [, id = ''] = topic.split('/')
+  const event = eventIn(payload)
+  if (id === '' || event === undefined) return
+  const livestream = livestreams.value.get(id) ?? unlisted(id)
+  livestream.now.value = after(livestream.now.value, event, now())
+}
+
+function eventIn(payload: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(payload))
+  } catch {
+    return undefined // nothing that the hub has checked
+  }
+}
+
+/** A livestream that the feed does not list. */
+function unlisted(id: string): Livestream {
+  const livestream = { id, title: id, institutionId: '', now: signal(nothing) }
+  livestreams.value = new Map([...livestreams.value, [id, livestream]])
+  return livestream
+}
+
+/** Reads the names of the livestreams; what is known of them stays. */
+async function list(): Promise<void> {
+  const answer = await askAsUser('GET', '/livestreams')
+  if (answer.status !== 200) return void console.warn(`livestreams: ${reasonOf(answer)}`)
+  const listed = [answer.body.livestreams].flat().filter(isRecord)
+  const known = livestreams.value
+  const next = listed.map(({ id, title, institutionId }): [string, Livestream] => {
+    const key = String(id)
+    const shown = known.get(key)?.now ?? signal(nothing)
+    return [key, { id: key, title: String(title), institutionId: String(institutionId), now: shown }]
+  })
+  const ids = new Set(next.map(([id]) => id))
+  const unknown = [...known].filter(([id]) => !ids.has(id))
+  batch(() => {
+    institutions.value = [answer.body.institutions]
+      .flat()
+      .filter(isRecord)
+      .map(({ id, title, acronym }) => ({ id: String(id), title: String(title), acronym: String(acronym) }))
+    livestreams.value = new Map([
+      ...next,
+      ...unknown.map(([id, one]) => [id, { ...one, institutionId: '' }] as const),
+    ])
+    isListed.value = true
+  })
+}

@@ -1,0 +1,53 @@
+import './on-air.css'
+import { render } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { linksTo, place } from '../page/place.ts'
+import { mustLogIn, resume, user } from '../page/session.ts'
+import { Shell } from '../page/shell.tsx'
+import { Board } from './board.tsx'
+import { Connection, Search } from './head.tsx'
+import { LivestreamPage } from './livestream-page.tsx'
+import { connection, follow } from './livestreams.ts'
+
+/** What is on air: all livestreams, or one. */
+function OnAir() {
+  const [, id] = /^\/livestreams\/(.+)$/.exec(place.value) ?? []
+  const isRefused = connection.value.state === 'refused'
+  // Begins when it is known who asks, and again when somebody else has logged in.
+  const who = user.value === undefined ? undefined : (user.value?.email ?? '')
+  useEffect(() => (who === undefined || mustLogIn.value ? undefined : follow()), [who, mustLogIn.value])
+  useEffect(() => {
+    if (id === undefined) document.title = 'On air'
+  }, [id])
+  return (
+    <Shell
+      title="On air"
+      tools={
+        mustLogIn.value ? null : (
+          <>
+            {id === undefined && <Search />}
+            <Connection />
+          </>
+        )
+      }
+    >
+      {isRefused ? (
+        <p class="nothing">{connection.value.reason}</p>
+      ) : id === undefined ? (
+        <Board />
+      ) : (
+        <LivestreamPage key={id} id={decodeURIComponent(id)} />
+      )}
+    </Shell>
+  )
+}
+
+const root = document.getElementById('page')
+if (root) {
+  render(<OnAir />, root)
+  root.addEventListener(
+    'click',
+    linksTo((path) => path === '/' || path.startsWith('/livestreams/')),
+  )
+  void resume()
+}

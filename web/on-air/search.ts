@@ -1,0 +1,33 @@
+import { computed, signal } from '@preact/signals'
+import { fold } from './fold.ts'
+import { announcing, type Institution, institutions, type Livestream, livestreams } from './livestreams.ts'
+
+/** What the visitor looks for. */
+export const search = signal('')
+/** Only livestreams with an announcement. */
+export const isAnnouncingOnly = signal(false)
+
+/** The livestreams of an institution that are asked for. */
+export interface Group {
+  institution: Institution
+  livestreams: readonly Livestream[]
+}
+
+const others: Institution = { id: '', title: 'Not in the livestream feed', acronym: '' }
+
+/** What is asked for, by institution, in the order of the feed. */
+export const groups = computed((): Group[] => {
+  const sought = fold(search.value)
+  const pool = isAnnouncingOnly.value ? announcing.value : [...livestreams.value.values()]
+  return [...institutions.value, others].flatMap((institution) => {
+    const own = pool.filter(({ institutionId }) => institutionId === institution.id)
+    const names = fold(`${institution.title} ${institution.acronym}`)
+    const found = sought === '' ? own : own.filter((one) => names.includes(sought) || has(one, sought))
+    return found.length > 0 ? [{ institution, livestreams: found }] : []
+  })
+})
+
+function has({ title, now }: Livestream, sought: string): boolean {
+  const { playing } = now.value
+  return [title, playing?.title ?? '', playing?.artist ?? ''].some((text) => fold(text).includes(sought))
+}

@@ -1,0 +1,34 @@
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+
+/** `18:02` */
+export function clockTime(time: number): string {
+  return clock.format(time)
+}
+
+/** `31 Jan 2026` */
+export function dayOf(time: number): string {
+  return day.format(time)
+}
+
+/** `3:34` */
+export function duration(ms: number): string {
+  const seconds = Math.round(ms / 1000)
+  const two = (number: number) => String(number).padStart(2, '0')
+  const hours = Math.floor(seconds / 3600)
+  const minutes = Math.floor(seconds / 60) % 60
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
+}
+
+/** How long ago something was, or how soon it is: `just now`, `4 min ago`, `in 2 h`. */
+export function relative(time: number, now: number): string {
+  const minutes = Math.round(Math.abs(now - time) / 60_000)
+  if (minutes === 0) return 'just now'
+  const amount =
+    minutes < 60
+      ? `${minutes} min`
+      : minutes < 48 * 60
+        ? `${Math.round(minutes / 60)} h`
+        : `${Math.round(minutes / 1440)} days`
+  return time > now ? `in ${amount}` : `${amount} ago`
+}

@@ -1,0 +1,19 @@
+/** How a control state reads: `traffic-announcement` is `Traffic announcement`. */
+export function nameOfControl(name: string): string {
+  const words = name.replace(/[-_]+/g, ' ').trim()
+  return words === '' ? 'Announcement' : words.slice(0, 1).toUpperCase() + words.slice(1, 80)
+}
+
+/** Letters that stand in for a cover that is not there. */
+export function initialsOf(name: string): string {
+  const words = name.split(/[\s-]+/).filter((word) => /^[\p{L}\p{N}]/u.test(word))
+  const letters = words.length > 1 ? words.map((word) => [...word][0]) : [...(words[0] ?? '')]
+  return letters.slice(0, 2).join('').toUpperCase()
+}
+
+/** One of 360 colours, always the same for a text. */
+export function hueOf(text: string): number {
+  let hash = 0
+  for (const letter of text) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 360
+  return hash
+}

@@ -1,0 +1,48 @@
+import { setClock } from './clock.ts'
+import { isRecord } from './record.ts'
+
+/** What the hub answers a page. `status` 0: it did not answer. */
+export interface Answer {
+  status: number
+  /** JSON. */
+  body: Record<string, unknown>
+  /** Seconds after which it may be asked again, where it says so. */
+  retryAfter: number | undefined
+}
+
+/** Asks the hub something. Never rejects. */
+export async function ask(
+  method: string,
+  path: string,
+  { body, token }: { body?: unknown; token?: string | undefined } = {},
+): Promise<Answer> {
+  try {
+    const response = await fetch(path, {
+      method,
+      headers: {
+        accept: 'application/json',
+        'x-hub-page': '1',
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    setClock(response)
+    const answer: unknown = await response.json()
+    const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
+    return {
+      status: response.status,
+      body: isRecord(answer) ? answer : {},
+      retryAfter: Number.isNaN(retryAfter) ? undefined : retryAfter,
+    }
+  } catch {
+    return { status: 0, body: {}, retryAfter: undefined }
+  }
+}
+
+/** What is wrong, in the words of the hub. */
+export function reasonOf({ status, body }: Answer): string {
+  if (status === 0) return 'The hub cannot be reached.'
+  const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []
+  return String(first?.message ?? body.message ?? `The hub answered ${status}.`)
+}

@@ -1,0 +1,38 @@
+import { useSignal } from '@preact/signals'
+import { logIn } from './session.ts'
+
+/** E-mail address and password. */
+export function LogIn() {
+  const isBusy = useSignal(false)
+  const problem = useSignal<string | undefined>(undefined)
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    if (!(event.target instanceof HTMLFormElement)) return
+    const fields = new FormData(event.target)
+    isBusy.value = true
+    problem.value = await logIn(String(fields.get('email')), String(fields.get('password')))
+    isBusy.value = false
+  }
+
+  return (
+    <form class="log-in" onSubmit={submit} aria-labelledby="log-in-title">
+      <h1 id="log-in-title">Log in</h1>
+      <p class="muted">With your user of the hub. It needs the permission to subscribe.</p>
+      <label>
+        E-mail address
+        <input type="email" name="email" autocomplete="username" required maxLength={254} />
+      </label>
+      <label>
+        Password
+        <input type="password" name="password" autocomplete="current-password" required />
+      </label>
+      <button type="submit" class="strong" disabled={isBusy.value}>
+        {isBusy.value ? 'Logging in…' : 'Log in'}
+      </button>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+    </form>
+  )
+}

@@ -1,0 +1,93 @@
+import { signal } from '@preact/signals'
+import { type Answer, ask, reasonOf } from './ask.ts'
+import { isRecord } from './record.ts'
+
+/** Who is logged in. */
+export interface User {
+  email: string
+  institution: string
+  permissions: readonly string[]
+}
+
+/** Who is logged in; null: nobody, undefined: not known yet. */
+export const user = signal<User | null | undefined>(undefined)
+
+/** The hub wants to know who asks. */
+export const mustLogIn = signal(false)
+
+/** The token lives here and nowhere else; what renews it is in a cookie that no script can read. */
+let token: string | undefined
+let renewing: Promise<boolean> | undefined
+
+/** Remembers that there is a cookie: without it a page need not ask. It is no secret. */
+const mark = 'hub-logged-in'
+const path = '/auth/session'
+
+/** Goes on with the log-in of an earlier visit, if there is one. */
+export async function resume(): Promise<void> {
+  if (localStorage.getItem(mark) !== null) await renew()
+  user.value ??= null
+}
+
+/** Logs in; what is wrong, if anything is. */
+export async function logIn(email: string, password: string): Promise<string | undefined> {
+  const answer = await ask('POST', path, { body: { email, password } })
+  return begin(answer) ? undefined : reasonOf(answer)
+}
+
+export async function logOut(): Promise<void> {
+  await ask('DELETE', path)
+  sessionStorage.clear()
+  forget()
+}
+
+/** Asks in the name of the user, or of a stranger where nobody is logged in. */
+export async function askAsUser(method: string, place: string, body?: unknown): Promise<Answer> {
+  const answer = await ask(method, place, { body, token })
+  const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
+  const isMissing = answer.status === 401 && user.value !== null
+  if (!isExpired && !isMissing) return told(answer)
+  return (await renew()) ? told(await ask(method, place, { body, token })) : told(answer)
+}
+
+function told(answer: Answer): Answer {
+  if (answer.status === 401 || codeOf(answer) === 'authorization.invalid') mustLogIn.value = true
+  return answer
+}
+
+/** A new token, once for all that wait for it. */
+function renew(): Promise<boolean> {
+  renewing ??= ask('PUT', path).then((answer) => {
+    renewing = undefined
+    if (begin(answer)) return true
+    // A hub that is away says nothing about the log-in.
+    if (answer.status === 403) forget()
+    return false
+  })
+  return renewing
+}
+
+function begin({ status, body }: Answer): boolean {
+  if (status !== 200 || typeof body.token !== 'string' || !isRecord(body.user)) return false
+  const { email, institution, permissions } = body.user
+  token = body.token
+  localStorage.setItem(mark, '1')
+  user.value = {
+    email: String(email),
+    institution: String(institution),
+    permissions: Array.isArray(permissions) ? permissions.map(String) : [],
+  }
+  mustLogIn.value = false
+  return true
+}
+
+function forget(): void {
+  token = undefined
+  localStorage.removeItem(mark)
+  user.value = null
+}
+
+function codeOf({ body }: Answer): unknown {
+  const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []
+  return first?.errorCode
+}

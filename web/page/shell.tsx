@@ -1,0 +1,72 @@
+import './base.css'
+import type { ComponentChildren } from 'preact'
+import { LogIn } from './log-in.tsx'
+import { logOut, mustLogIn, user } from './session.ts'
+
+/** What every page has: a head with its name, who is logged in, and the form to log in where that is needed. */
+export function Shell(props: {
+  title: string
+  /** In the head, beside the title. */
+  tools?: ComponentChildren
+  children: ComponentChildren
+}) {
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <header class="head">
+        <a class="brand" href="/">
+          <Mark />
+          <span>{props.title}</span>
+        </a>
+        <div class="tools">{props.tools}</div>
+        <Account />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {mustLogIn.value ? <LogIn /> : props.children}
+      </main>
+    </>
+  )
+}
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true" class="mark">
+      <path d="M10.6 21.4a7.6 7.6 0 0 1 0-10.8M21.4 10.6a7.6 7.6 0 0 1 0 10.8" />
+      <path d="M6.4 25.6a13.6 13.6 0 0 1 0-19.2M25.6 6.4a13.6 13.6 0 0 1 0 19.2" opacity=".45" />
+      <circle cx="16" cy="16" r="3" />
+    </svg>
+  )
+}
+
+function Account() {
+  const who = user.value
+  if (who === undefined || (who === null && mustLogIn.value)) return null
+  if (who === null) {
+    return (
+      <button type="button" class="quiet" onClick={() => (mustLogIn.value = true)}>
+        Log in
+      </button>
+    )
+  }
+  return (
+    <details class="account">
+      <summary aria-label={`Logged in as ${who.email}`}>
+        <span aria-hidden="true">{who.email.slice(0, 1).toUpperCase()}</span>
+      </summary>
+      <div class="menu">
+        <p>{who.email}</p>
+        <button
+          type="button"
+          onClick={async () => {
+            await logOut()
+            location.reload()
+          }}
+        >
+          Log out
+        </button>
+      </div>
+    </details>
+  )
+}

@@ -1,0 +1,14 @@
+/** A page for people: one document, one script, one style sheet. */
+export interface Page {
+  /** What a browser calls it until its script says better. */
+  title: string
+  /** Where its script begins. */
+  entry: string
+}
+
+/** All pages, by the name of their document. A new page gets a line here, and its route in `bridge-https/routes/page-routes.ts`. */
+export const pages = {
+  'on-air': { title: 'On air', entry: 'on-air/main.tsx' },
+} satisfies Record<string, Page>
+
+export type PageName = keyof typeof pages
