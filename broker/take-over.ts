@@ -45,7 +45,7 @@ export function createTakeOver(work: FormerWork, size = portionSize) {
   return async (store: Store, log: Log): Promise<void> => {
     while (!(await isPresentFormat(store))) {
       const before = await store.get(markKey)
-      if (before && isShared(store) && (await hasMoved(store, before))) continue
+      if (before && store.isShared && (await hasMoved(store, before))) continue
       try {
         await run(store, log, work, size, before)
       } catch (error) {
@@ -54,10 +54,6 @@ export function createTakeOver(work: FormerWork, size = portionSize) {
       }
     }
   }
-}
-
-function isShared({ driver }: Store): boolean {
-  return driver !== 'embedded'
 }
 
 async function hasMoved(store: Store, before: Buffer): Promise<boolean> {
@@ -231,7 +227,7 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
       owed: owed.map(toStored),
       dropped: 0,
     }
-    const changes = recordChanges(record, former.version, isShared(store))
+    const changes = recordChanges(record, former.version, store.isShared)
     await portions.add([...changes, ...keys.map((del) => ({ del }))])
     count()
   }

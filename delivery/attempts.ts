@@ -9,7 +9,7 @@ export const keptAttempts = 50
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
   // Another node has made one: it is read again when somebody asks.
-  store.watch?.('attempt/', (change) => {
+  store.onOthers('attempt/', (change) => {
     if ('tell' in change) return
     logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
   })

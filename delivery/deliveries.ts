@@ -128,7 +128,7 @@ export async function createDeliveries(parts: {
   }
   const enable = (name: string) =>
     subscriptions.enable(name, () => [...standings.begun(name), { tell: 'work-retry', value: name }])
-  store.watch?.('work-retry', (change) => {
+  store.onOthers('work-retry', (change) => {
     if ('tell' in change) runner.retryNow(change.value.toString())
   })
   const stopping = new AbortController()

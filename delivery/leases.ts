@@ -18,7 +18,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   if (nodes.isShared) {
     for await (const [key, value] of store.range(prefix)) holders.set(queueOf(key), value.toString())
   }
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if ('put' in change) holders.set(queueOf(change.put), change.value.toString())
     else if ('del' in change) {
       holders.delete(queueOf(change.del))

@@ -25,7 +25,7 @@ export async function openJournal(store: Store) {
   let floor = 1
   /** When the newest message was accepted. */
   let newestAt = await lastAt(store)
-  store.watch?.(journalPrefix, (change) => {
+  store.onOthers(journalPrefix, (change) => {
     if ('tell' in change) return
     if ('del' in change) return recent.forget(positionIn(change.del))
     const { entry, sharedWith } = readEntry(positionIn(change.put), change.value)

@@ -33,7 +33,7 @@ export async function openRetained(parts: {
   let lastMoment = 0
   const values = createRetainedValues(returnable)
   await load(parts, values)
-  store.watch?.(prefix, (change) => take(change, values, { journal, now: clock() }))
+  store.onOthers(prefix, (change) => take(change, values, { journal, now: clock() }))
 
   return {
     /**

@@ -36,7 +36,7 @@ export async function openReturnable(store: Store) {
   const stored: Candidate[] = []
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
   for (const candidate of stored.sort((a, b) => a.position - b.position)) add(candidate)
-  store.watch?.(everyPrefix, (change) => {
+  store.onOthers(everyPrefix, (change) => {
     if ('put' in change) add(readIndexEntry(change.put, change.value))
     else if ('del' in change) remove(positionIn(change.del))
   })

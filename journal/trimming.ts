@@ -78,7 +78,7 @@ export async function openTrimming(parts: {
   let running: Promise<void> | undefined
   let isClosed = false
   journal.raiseFloor((await readState(store)).floor)
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if ('put' in change) journal.raiseFloor(parse(change.value).floor)
   })
 

@@ -29,7 +29,7 @@ export async function createCollection<T>(store: Store, name: string): Promise<C
   const prefix = `${name}/`
   for await (const [key, value] of store.range(prefix))
     documents.set(nameOf(key), JSON.parse(value.toString()))
-  store.watch?.(prefix, heard)
+  store.onOthers(prefix, heard)
 
   return {
     get: (key) => documents.get(key),

@@ -41,6 +41,8 @@ export async function openEmbeddedStore(
 
   return {
     driver: 'embedded',
+    isShared: false,
+    onOthers: () => undefined,
 
     async get(key) {
       await reopening

@@ -26,7 +26,7 @@ interface Holding {
  * its commits fail.
  */
 export async function createLock(store: Store, name: string, patience = patienceMs): Promise<InLock> {
-  const take = store.watch ? await createSharedLock(store, store.watch, prefix + name, patience) : undefined
+  const take = store.isShared ? await createSharedLock(store, prefix + name, patience) : undefined
   const here = createLocks()
   return (change) =>
     here.hold('', async () => {
@@ -75,15 +75,10 @@ export function createLocks() {
 }
 
 /** The same between nodes: the stored holding decides, and each change of it says what it expects there. */
-async function createSharedLock(
-  store: Store,
-  watch: NonNullable<Store['watch']>,
-  key: string,
-  patience: number,
-) {
+async function createSharedLock(store: Store, key: string, patience: number) {
   let stored = (await store.get(key))?.toString()
   let changed = () => {}
-  watch(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if (!('put' in change) || change.put !== key) return
     stored = change.value.toString()
     changed()

@@ -14,7 +14,6 @@ import { acceptReplacement, replacementOf } from './repair.ts'
 import type { StoreState } from './state.ts'
 import type { Store } from './store.ts'
 import { isPresentFormat } from './stored-value.ts'
-import { watched } from './watched.ts'
 
 /** The state of a node, and the nodes it shares that with. */
 interface OpenStore {
@@ -69,23 +68,22 @@ async function openShared(
         else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
       },
     })
-  let opened = await expected(setting, value, 'a Redis that answers', open)
+  let store = await expected(setting, value, 'a Redis that answers', open)
   try {
     const onMembers = (members: readonly string[]) =>
       log.info({ members }, 'looking whether nodes of the former release run')
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
-    if (!(await isPresentFormat(opened))) {
-      await takeOver(opened, log)
+    if (!(await isPresentFormat(store))) {
+      await takeOver(store, log)
       // What other nodes did meanwhile is in the store, and need not be told.
-      await opened.close()
-      opened = await open()
+      await store.close()
+      store = await open()
     }
   } catch (error) {
-    await opened.close()
+    await store.close()
     throw error
   }
-  const store = watched(opened)
   try {
     for (const problem of await redisSettingProblems(server)) {
       log.warn({ problem }, 'Redis may lose what was acknowledged')
@@ -100,7 +98,7 @@ async function openShared(
         await store.commit([{ tell: 'caught up', value: '' }])
       },
       async join() {
-        store.startWatching(onGap)
+        store.startFollowing(onGap)
         await nodes.join()
       },
     }

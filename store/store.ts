@@ -37,19 +37,20 @@ export interface Store {
   commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
   /** The highest number that was taken so far, 0 where none was. */
   lastNumber(): Promise<number>
-  /** Only in drivers that nodes can share: see `Follow`. */
-  readonly follow?: Follow
+  /** Whether other nodes may use it as well. */
+  readonly isShared: boolean
   /**
-   * Only where `follow` is taken care of (`watched.ts`): calls back with every change of other nodes below a
-   * prefix (`retained/`), or every word on a channel, in commit order.
+   * Calls back with every change of other nodes below a prefix (`retained/`), or every word on a channel, in commit
+   * order. A node alone is never called back.
    */
-  readonly watch?: (place: string, listener: (change: Told) => void) => void
+  readonly onOthers: (place: string, listener: (change: Told) => void) => void
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
 
 /** A store that other nodes write to as well. */
 export type SharedStore = Store & {
+  /** See `Follow`. `other-nodes.ts` follows, for all listeners of `onOthers`. */
   readonly follow: Follow
   /**
    * Commits `changes`, and fences all later commits of this node with `membership`: they apply only while its key has

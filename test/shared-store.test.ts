@@ -5,5 +5,5 @@ import { numberSuite } from './store/number-suite.ts'
 /* What tests of several nodes share takes numbers as the drivers do. */
 numberSuite(t, async (t) => {
   const space = createSharedSpace()
-  return { store: space.openWatched(t), reopen: async () => space.openWatched(t) }
+  return { store: space.openFollowed(t), reopen: async () => space.openFollowed(t) }
 })

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { type FollowedStore, withListeners } from '../store/other-nodes.ts'
 import {
   type Change,
   ConditionFailed,
@@ -14,11 +15,10 @@ import {
   type Told,
   withNumbers,
 } from '../store/store.ts'
-import { type WatchedStore, watched } from '../store/watched.ts'
 
 export type SharedSpace = ReturnType<typeof createSharedSpace>
 
-export type TestStore = WatchedStore & Reach & { start(): void }
+export type TestStore = FollowedStore & Reach & { start(): void }
 
 /** A store that can lose its connection. */
 export interface Reach {
@@ -68,23 +68,19 @@ export function createSharedSpace() {
   const readers = new Set<() => void>()
   let lastNumber = 0
 
-  return { open, openWatched }
+  return { open, openFollowed }
 
-  /** A node's store whose places are watched; `start` when everything is loaded. */
-  function openWatched(t: Test): TestStore {
-    const opened = open()
-    t.teardown(() => opened.close())
-    const store = watched(opened)
+  /** A node's store; `start` when everything is loaded. */
+  function openFollowed(t: Test): TestStore {
+    const store = open()
+    t.teardown(() => store.close())
     return {
       ...store,
-      cut: opened.cut,
-      lag: opened.lag,
-      restore: opened.restore,
-      start: () => store.startWatching((reason) => t.error(reason)),
+      start: () => store.startFollowing((reason) => t.error(reason)),
     }
   }
 
-  function open(): SharedStore & Reach {
+  function open(): FollowedStore & Reach {
     const writer = Symbol('node')
     const waiting: Commit[] = []
     const unanswered = new Set<(error: Error) => void>()
@@ -102,8 +98,9 @@ export function createSharedSpace() {
       if (listener && reach === 'whole' && !isLagging) reading ??= read()
     }
 
-    return {
-      driver: 'redis',
+    return withListeners({
+      driver: 'redis' as const,
+      isShared: true,
 
       async get(key) {
         refuseWhenGone()
@@ -188,7 +185,7 @@ export function createSharedSpace() {
         isLagging = false
         wake()
       },
-    }
+    } satisfies Omit<SharedStore, 'onOthers'> & Reach)
 
     async function applyWaiting(): Promise<void> {
       await nextTurn()

@@ -72,7 +72,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   for await (const [key, value] of store.range(prefix)) found.push(readMark(key.slice(prefix.length), value))
   for (const mark of found.sort((a, b) => a.at - b.at)) marks.add(mark)
 
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if ('put' in change) marks.add(readMark(change.put.slice(prefix.length), change.value))
     else if ('del' in change) marks.remove(change.del.slice(prefix.length))
   })
@@ -142,7 +142,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   /** Where nodes share the store: not if another one has marked the event since. */
   function markChange(mark: Mark): Change {
     const put = { put: prefix + mark.key, value: textOf(mark) }
-    if (!store.watch) return put
+    if (!store.isShared) return put
     const before = marks.get(mark.key)
     return { ...put, when: before ? { value: textOf(before) } : 'absent' }
   }

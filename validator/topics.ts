@@ -38,7 +38,7 @@ export async function createTopics(store: Store) {
   /** Ids of the topics that have an owner, by what their external ids read like. */
   const owned = new Map<string, string>()
   for await (const [, value] of store.range(prefix)) take(value)
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if ('put' in change) take(change.value)
   })
 

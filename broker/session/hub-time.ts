@@ -34,7 +34,7 @@ export async function openHubTime(parts: { store: Store; log: Log } & TimeSource
     // Ahead it may be rightly: the hub was off.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if (!('put' in change)) return
     const { ran } = readTime(change.value)
     if (ran <= now()) return

@@ -41,7 +41,7 @@ export async function openKnownSessions(parts: {
   const permissions = new Map<string, string>()
   const listeners: ((clientId: string, record: SessionRecord | undefined) => void)[] = []
   for await (const [, value] of store.range(recordPrefix)) set(readRecord(value))
-  store.watch?.(recordPrefix, (change) => {
+  store.onOthers(recordPrefix, (change) => {
     if ('tell' in change) return
     const record = 'put' in change ? readRecord(change.value) : undefined
     const clientId = record?.clientId ?? clientIdOf('put' in change ? change.put : change.del)

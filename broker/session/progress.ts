@@ -47,7 +47,7 @@ export async function openProgress(parts: {
   /** What was stored last. */
   let last = ''
   for await (const [key, value] of store.range(prefix)) values.set(runOf(key), JSON.parse(value.toString()))
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
     // Another node took this one for gone, and it is not: its next value says so.

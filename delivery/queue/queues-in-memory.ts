@@ -73,7 +73,7 @@ export async function loadQueues(
 
   /** In the order of the commits. */
   function follow(): void {
-    store.watch?.(workPrefix, (change) => {
+    store.onOthers(workPrefix, (change) => {
       const { queue: name, sequence } = placeOf(keyOf(change))
       const queue = queueOf(name)
       if ('put' in change) {
@@ -90,7 +90,7 @@ export async function loadQueues(
       take(name, [{ sequence }])
       forgetEmpty(name, queue)
     })
-    store.watch?.(deadPrefix, (change) => {
+    store.onOthers(deadPrefix, (change) => {
       const { queue: name, sequence } = placeOf(keyOf(change))
       const queue = queueOf(name)
       takeLettersFrom(queue, new Set([sequence]))

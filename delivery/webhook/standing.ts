@@ -44,7 +44,7 @@ export async function createStandings(parts: {
   for await (const [key, value] of store.range(prefix)) {
     standings.set(nameOf(key), JSON.parse(value.toString()))
   }
-  store.watch?.(prefix, (change) => {
+  store.onOthers(prefix, (change) => {
     if ('put' in change) standings.set(nameOf(change.put), JSON.parse(change.value.toString()))
     else if ('del' in change) standings.delete(nameOf(change.del))
   })

@@ -12,12 +12,12 @@ export function createAddedCounts(
   name: string,
   onOthers: (key: string, count: number) => void,
 ): (key: string, count?: number) => void {
-  if (!store?.watch) return () => {}
-  const { watch, commit } = store
+  if (!store?.isShared) return () => {}
+  const { commit } = store
   const channel = `tally ${name}`
   const untold = new Map<string, number>()
 
-  watch(channel, (change) => {
+  store.onOthers(channel, (change) => {
     if (!('tell' in change)) return
     const counts: [string, number][] = JSON.parse(change.value.toString())
     for (const [key, count] of counts) onOthers(key, count)

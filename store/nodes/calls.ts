@@ -15,12 +15,12 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   const handlers = new Map<string, Handler>()
   const waiting = new Map<string, (result: unknown) => void>()
 
-  store.watch?.('call', (change) => {
+  store.onOthers('call', (change) => {
     if (!('tell' in change)) return
     const call: Call = JSON.parse(change.value.toString())
     if (call.to === nodes.self) void answer(call)
   })
-  store.watch?.('answer', (change) => {
+  store.onOthers('answer', (change) => {
     if (!('tell' in change)) return
     const { id, result }: Answer = JSON.parse(change.value.toString())
     waiting.get(id)?.(result)

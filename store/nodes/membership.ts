@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Log } from '../../telemetry/log.ts'
+import type { FollowedStore } from '../other-nodes.ts'
 import { type Change, ConditionFailed, Fenced, keyOf, type Told } from '../store.ts'
-import type { WatchedStore } from '../watched.ts'
 import { maxNodes, type Nodes } from './nodes.ts'
 
 /** Between two signs of life, milliseconds. */
@@ -31,7 +31,7 @@ interface Member {
  * refused until it has caught up with the others and joined again.
  */
 export async function createMembership(parts: {
-  store: WatchedStore
+  store: FollowedStore
   /** Host and process, for operators. */
   name: string
   /** Remembers the id of this node, so that the next start tells the others that it is gone. */
@@ -56,8 +56,8 @@ export async function createMembership(parts: {
   let isLeaving = false
 
   for await (const [key, value] of store.range(prefix)) members.set(slotOf(key), JSON.parse(value.toString()))
-  store.watch(prefix, heard)
-  store.watch(channel, (change) => {
+  store.onOthers(prefix, heard)
+  store.onOthers(channel, (change) => {
     if ('tell' in change) missed.set(change.value.toString(), 0)
   })
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { SharedStore } from '../store.ts'
+import { type FollowedStore, withListeners } from '../other-nodes.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createCommitting } from './committing.ts'
 import { type Connection, createConnection, type OnConnection } from './connection.ts'
@@ -33,7 +33,7 @@ export interface RedisStoreOptions {
  * A commit that was rejected for want of an answer may still be applied, but never after a later one of this
  * node. Rejects with a readable reason when Redis cannot be reached.
  */
-export async function openRedisStore(options: RedisStoreOptions): Promise<SharedStore> {
+export async function openRedisStore(options: RedisStoreOptions): Promise<FollowedStore> {
   const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024, replicas = 0 } = options
   const node = randomBytes(9).toString('base64url')
   const keys = keysOf(`${project}:${stage}`)
@@ -57,8 +57,9 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
   const askWhileOpen: Connection['ask'] = (attempt) =>
     closing ? Promise.reject(closedError()) : connection.ask(attempt)
 
-  return {
+  return withListeners({
     driver: 'redis',
+    isShared: true,
 
     ...createReading(askWhileOpen, keys),
 
@@ -91,7 +92,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Shared
       closing ??= close()
       return closing
     },
-  }
+  })
 
   async function close(): Promise<void> {
     await committing.ended()

@@ -220,6 +220,8 @@ t.test('a scheduled revocation takes effect even when it cannot be stored', asyn
   const real = await openStore(t)
   const store: Store = {
     driver: real.driver,
+    isShared: real.isShared,
+    onOthers: real.onOthers,
     get: (key) => real.get(key),
     range: (...at) => real.range(...at),
     last: (...at) => real.last(...at),

@@ -209,7 +209,7 @@ function openHub(t: Test) {
   return {
     clock,
     async start(name: string) {
-      const store = space.openWatched(t)
+      const store = space.openFollowed(t)
       const idFile = join(directory, name)
       const nodes = await createMembership({ store, name, idFile, log })
       const broker = await openBroker(t, { node: { store, nodes }, clock: () => clock.now })

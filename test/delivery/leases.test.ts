@@ -4,7 +4,6 @@ import t, { type Test } from 'tap'
 import { createLeases } from '../../delivery/leases.ts'
 import { createCalls } from '../../store/nodes/calls.ts'
 import { createMembership } from '../../store/nodes/membership.ts'
-import { watched } from '../../store/watched.ts'
 import { startRedis, withoutRedis } from '../redis-server.ts'
 import { openRedis } from '../store/open-redis.ts'
 
@@ -40,7 +39,7 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
 })
 
 async function openNode(t: Test, url: string, name: string) {
-  const store = watched(await openRedis(t, url))
+  const store = await openRedis(t, url)
   const idFile = join(t.testdir({}), name)
   const nodes = await createMembership({ store, name, idFile, log: pino({ level: 'silent' }) })
   const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
@@ -49,7 +48,7 @@ async function openNode(t: Test, url: string, name: string) {
     () => {},
     () => {},
   )
-  store.startWatching((reason) => t.error(reason))
+  store.startFollowing((reason) => t.error(reason))
   await nodes.join()
   t.teardown(() => nodes.leave())
   return { store, leases, self: nodes.self }

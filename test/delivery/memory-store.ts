@@ -22,6 +22,8 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
 
   const store: Store = {
     driver: 'embedded',
+    isShared: false,
+    onOthers: () => undefined,
     get: async (key) => entries.get(key),
     lastNumber: async () => lastNumber,
     async *range(prefix, from = '') {

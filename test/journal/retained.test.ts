@@ -137,7 +137,7 @@ t.test('of states with the same time the later arrival is shown, after a restart
 
 t.test('of states with the same time every node shows the same', async (t) => {
   const space = createSharedSpace()
-  const [storeA, storeB] = [space.openWatched(t), space.openWatched(t)]
+  const [storeA, storeB] = [space.openFollowed(t), space.openFollowed(t)]
   const [a, b] = [await open(storeA), await open(storeB)]
   storeA.start()
   storeB.start()
@@ -149,7 +149,7 @@ t.test('of states with the same time every node shows the same', async (t) => {
   await publish(a, state('z-first'))
   await publish(b, state('m-second'))
   await publish(a, state('a-third'))
-  const late = await open(space.openWatched(t))
+  const late = await open(space.openFollowed(t))
   t.equal(shown(late), 'a-third', 'also one that starts afterwards')
 })
 
@@ -236,7 +236,7 @@ t.test('a value whose successor could not be stored comes back, however late', a
 
 t.test('another node shows what several livestreams share, and both may sweep', async (t) => {
   const space = createSharedSpace()
-  const [storeA, storeB] = [space.openWatched(t), space.openWatched(t)]
+  const [storeA, storeB] = [space.openFollowed(t), space.openFollowed(t)]
   const [a, b] = [await open(storeA), await open(storeB)]
   storeA.start()
   storeB.start()
@@ -249,7 +249,7 @@ t.test('another node shows what several livestreams share, and both may sweep', 
   for (const node of [a, b, a, b]) await node.sweep()
   await publish(messagesOf(Buffer.from('second'), now + 1))
   for (const node of [b, a, b, a, b]) await node.sweep()
-  const late = await open(space.openWatched(t))
+  const late = await open(space.openFollowed(t))
   for (const node of [a, b, late]) {
     t.equal(node.current('radio/b/track/playing')?.payload.toString(), 'second')
     t.equal((await node.missed(0)).length, 3)
@@ -258,7 +258,7 @@ t.test('another node shows what several livestreams share, and both may sweep', 
 
 t.test('another node takes over the largest event for as many livestreams as there may be', async (t) => {
   const space = createSharedSpace()
-  const [storeA, storeB] = [space.openWatched(t), space.openWatched(t)]
+  const [storeA, storeB] = [space.openFollowed(t), space.openFollowed(t)]
   const [a, b] = [await open(storeA), await open(storeB)]
   storeA.start()
   storeB.start()
@@ -277,7 +277,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   const told: ((change: Told) => void)[] = []
   const retained = await open({
     ...store,
-    watch: (place, listener) => void (place === 'retained/' && told.push(listener)),
+    onOthers: (place, listener) => void (place === 'retained/' && told.push(listener)),
   })
   const kept = { ...state('given up'), queue: { keep: 'latest' as const }, retained: { slot: '', time: now } }
   await retained.publish(kept)

@@ -275,7 +275,7 @@ t.test('one of several nodes removes, and all know from where on everything is k
   const directory = t.testdir()
   const log = pino({ level: 'silent' })
   const start = async (name: string) => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const nodes = await createMembership({ store, name, idFile: join(directory, name), log })
     const broker = await openBroker(t, { node: { store, nodes }, limits: { ...limits, history: 0 } })
     store.start()
@@ -297,7 +297,7 @@ t.test('one of several nodes removes, and all know from where on everything is k
 t.test('after a crash a session gets again what is kept', async (t) => {
   const space = createSharedSpace()
   const start = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const broker = await openBroker(t, {
       ...{ node: { store, nodes: createOnlyNode('test') }, limits },
     })

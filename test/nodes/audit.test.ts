@@ -11,7 +11,7 @@ function openNodes(t: Test, limit?: number) {
   const directory = t.testdir()
   const time = { now: Date.parse('2026-03-01T12:00:00Z') }
   const open = (node: string) => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     store.start()
     const path = join(directory, `${node}.log`)
     const shared = { store, node, ...(limit !== undefined && { limit }) }

@@ -13,7 +13,7 @@ const second = { title: 'second' }
 async function openNodes(t: Test) {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const stations = await createCollection<Station>(store, 'station')
     const changes: unknown[] = []
     stations.onChanged((...change) => changes.push([...change, stations.get(change[0])]))

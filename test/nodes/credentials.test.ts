@@ -11,7 +11,7 @@ async function openNodes(t: Test, count = 2) {
   const space = createSharedSpace()
   const time = { now: noon }
   const open = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const failures: string[] = []
     const noted: string[] = []
     const credentials = await createCredentials({

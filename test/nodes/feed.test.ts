@@ -17,8 +17,8 @@ async function openNode(
   fetchImpl?: typeof fetch,
   onFeed = () => {},
 ) {
-  const store = space.openWatched(t)
-  store.watch('feed/', onFeed)
+  const store = space.openFollowed(t)
+  store.onOthers('feed/', onFeed)
   const feed = await createFeedSource({
     ...{ source, store, log, clock: Date.now, intervalMs: 1_000_000_000 },
     ...(fetchImpl && { fetchImpl }),

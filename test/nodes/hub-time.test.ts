@@ -9,7 +9,7 @@ const day = 24 * 3_600_000
 function openHub(t: Test) {
   const space = createSharedSpace()
   return async (wall: number, passed = 0) => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const time = { wall, passed }
     const lines: { msg: string; jumpSeconds: number }[] = []
     const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })

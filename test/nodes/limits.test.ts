@@ -12,7 +12,7 @@ import { createSharedSpace } from '../shared-store.ts'
 function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b: Part } {
   const space = createSharedSpace()
   const open = () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const part = create(store)
     store.start()
     return part
@@ -26,7 +26,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 
 t.test('counts reach the other nodes in few commits', async (t) => {
   const space = createSharedSpace()
-  const [sender, receiver] = [space.openWatched(t), space.openWatched(t)]
+  const [sender, receiver] = [space.openFollowed(t), space.openFollowed(t)]
   const told: [string, number][] = []
   let commits = 0
   const commit: Store['commit'] = (changes) => {
@@ -64,7 +64,7 @@ t.test('failed log-ins of an address add up', async (t) => {
 t.test('failed log-ins over HTTPS add up by address and by account', async (t) => {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const users = await createUsers({
       ...{ store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true },
     })
@@ -86,7 +86,7 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
 t.test('mails of reset links add up', async (t) => {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const users = await createUsers({
       ...{ store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true },
     })

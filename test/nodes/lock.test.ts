@@ -1,7 +1,6 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLock, type InLock } from '../../store/lock.ts'
-import { watched } from '../../store/watched.ts'
 import { startRedis, withoutRedis } from '../redis-server.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 import { openRedis } from '../store/open-redis.ts'
@@ -10,7 +9,7 @@ function openNodes(t: Test, count: number, patience?: number) {
   const space = createSharedSpace()
   return Promise.all(
     Array.from({ length: count }, async () => {
-      const store = space.openWatched(t)
+      const store = space.openFollowed(t)
       const inTurn = await createLock(store, 'counter', patience)
       store.start()
       return { store, inTurn }
@@ -80,7 +79,7 @@ t.test('a turn that cannot be claimed is refused, and nobody waits for it', asyn
 
 t.test('a node that still loads gets its turn without asking again and again', async (t) => {
   const space = createSharedSpace()
-  const [loading, other] = [space.openWatched(t), space.openWatched(t)]
+  const [loading, other] = [space.openFollowed(t), space.openFollowed(t)]
   other.start()
   let commits = 0
   const counted: typeof loading.commit = (changes) => {
@@ -102,9 +101,9 @@ t.test(
     const { url } = await startRedis(t)
     const nodes = await Promise.all(
       ['a', 'b'].map(async () => {
-        const store = watched(await openRedis(t, url))
+        const store = await openRedis(t, url)
         const inTurn = await createLock(store, 'counter', patience)
-        store.startWatching((reason) => t.error(reason))
+        store.startFollowing((reason) => t.error(reason))
         return { store, inTurn }
       }),
     )

@@ -10,7 +10,7 @@ import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts
 
 /** The queues of one of several nodes. The first looks after all of them. */
 async function openNode(t: Test, space: SharedSpace, slot: number) {
-  const store = space.openWatched(t)
+  const store = space.openFollowed(t)
   const nodes: Nodes = {
     ...createOnlyNode('test'),
     isShared: true,

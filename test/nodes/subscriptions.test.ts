@@ -11,7 +11,7 @@ const request = { topicId, institutionId, url: 'https://a.example/', contact: 'a
 async function openNodes(t: Test) {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const subscriptions = await createPushSubscriptions({ store, serviceAccount: 'a@b', clock })
     const topics = await createTopics(store)
     store.start()

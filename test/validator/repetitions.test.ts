@@ -228,7 +228,7 @@ t.test('marks that could not be forgotten are forgotten with the next event', as
 
 /** A node of several, with one piece of work for each event. */
 async function openNode(t: Test, space: SharedSpace, name: string, time = { now: 0 }) {
-  const store = space.openWatched(t)
+  const store = space.openFollowed(t)
   const repetitions = await createRepetitions({ store, clock: () => time.now })
   store.start()
   let decisions = 0

@@ -93,7 +93,7 @@ t.test('of two nodes that make a topic at once the earlier has it, on both', asy
     ['the second stored', [2_000, 1_000]],
   ] as const) {
     const space = createSharedSpace()
-    const stores = [space.openWatched(t), space.openWatched(t)] as const
+    const stores = [space.openFollowed(t), space.openFollowed(t)] as const
     const [a, b] = [await createTopics(stores[0]), await createTopics(stores[1])]
     for (const store of stores) store.start()
     await Promise.all([make(a, stores[0], ours, times[0]), make(b, stores[1], theirs, times[1])])
@@ -101,7 +101,7 @@ t.test('of two nodes that make a topic at once the earlier has it, on both', asy
     const owner = times[0] < times[1] ? ours : theirs
     t.same([a.ownerOf(id, externalId, ours), b.ownerOf(id, externalId, ours)], [owner, owner], why)
     t.equal(
-      (await createTopics(space.openWatched(t))).ownerOf(id, externalId, ours),
+      (await createTopics(space.openFollowed(t))).ownerOf(id, externalId, ours),
       owner,
       `${why}: as stored`,
     )

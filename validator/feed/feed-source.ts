@@ -75,10 +75,10 @@ export async function createFeedSource(options: {
     if (underWay === 0) void refresh({ force: false })
   }, options.intervalMs).unref()
 
-  store.watch?.(feedPlace, (change) => {
+  store.onOthers(feedPlace, (change) => {
     if ('put' in change && change.put === lastGoodKey) takeOver(change.value)
   })
-  store.watch?.(refreshChannel, (change) => {
+  store.onOthers(refreshChannel, (change) => {
     if ('tell' in change) void refresh(JSON.parse(change.value.toString()))
   })
 
@@ -91,7 +91,7 @@ export async function createFeedSource(options: {
     /** Reads the source now, as `refresh` does, and has the other nodes read it. */
     async refresh(how: { force: boolean }): Promise<RefreshResult> {
       const result = await refresh(how)
-      if (store.watch) {
+      if (store.isShared) {
         await store.commit([{ tell: refreshChannel, value: JSON.stringify(how) }]).catch((err: unknown) => {
           log.warn({ err }, 'the other nodes were not told to refresh the feed')
         })

@@ -21,7 +21,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
   for await (const [key, value] of store.range(prefix)) take(key, value)
   let index = indexed(kept)
   let isStale = false
-  store.watch?.(place, heard)
+  store.onOthers(place, heard)
 
   return {
     livestreams: {

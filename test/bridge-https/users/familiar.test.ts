@@ -12,7 +12,7 @@ const [ours, theirs] = ['account-a', 'account-b'] as const
 
 t.test('a place is known on every node, and after a restart', async (t) => {
   const space = createSharedSpace()
-  const [a, b] = [space.openWatched(t), space.openWatched(t)]
+  const [a, b] = [space.openFollowed(t), space.openFollowed(t)]
   const onA = await createFamiliar({ store: a, clock: Date.now })
   const onB = await createFamiliar({ store: b, clock: Date.now })
   a.start()
@@ -21,7 +21,7 @@ t.test('a place is known on every node, and after a restart', async (t) => {
   await onA.remember(ours, here)
   await onA.remember(ours, elsewhere)
   await settled(b)
-  const started = await createFamiliar({ store: space.openWatched(t), clock: Date.now })
+  const started = await createFamiliar({ store: space.openFollowed(t), clock: Date.now })
   for (const node of [onA, onB, started]) {
     t.same([node.of(here), node.of(neighbour)], ['address', 'network'])
     t.equal(node.of(originOf('2001:db8:1:2:ffff::9')), 'address', 'all of an IPv6 /64 is one address')
@@ -35,7 +35,7 @@ t.test('a place is known on every node, and after a restart', async (t) => {
 t.test('places are bounded: the oldest go, and those of long ago', async (t) => {
   const time = { now: 0 }
   const space = createSharedSpace()
-  const store = space.openWatched(t)
+  const store = space.openFollowed(t)
   store.start()
   const familiar = await createFamiliar({ store, clock: () => time.now, limits: { all: 3, perAccount: 2 } })
   const places = [1, 2, 3, 4, 5].map((number) => originOf(`198.51.${number}.1`))
@@ -50,7 +50,7 @@ t.test('places are bounded: the oldest go, and those of long ago', async (t) => 
   time.now += dayMs
   await familiar.remember('account-2', originOf('198.51.3.1'))
   await familiar.remember(ours, here)
-  const started = await createFamiliar({ store: space.openWatched(t), clock: () => time.now })
+  const started = await createFamiliar({ store: space.openFollowed(t), clock: () => time.now })
   for (const node of [familiar, started]) {
     t.same(
       places.map((place) => node.of(place)),
@@ -68,7 +68,7 @@ t.test('places are bounded: the oldest go, and those of long ago', async (t) => 
 })
 
 t.test('one account with many places pushes only its own out', async (t) => {
-  const store = createSharedSpace().openWatched(t)
+  const store = createSharedSpace().openFollowed(t)
   store.start()
   const familiar = await createFamiliar({ store, clock: Date.now, limits: { all: 10, perAccount: 2 } })
   await familiar.remember(ours, here)
@@ -84,7 +84,7 @@ t.test('one account with many places pushes only its own out', async (t) => {
 
 t.test('a place that is used every day is written once a day', async (t) => {
   const time = { now: dayMs }
-  const store = createSharedSpace().openWatched(t)
+  const store = createSharedSpace().openFollowed(t)
   store.start()
   let commits = 0
   const counting = {

@@ -28,7 +28,7 @@ t.test('all addresses of one IPv6 network are one', async (t) => {
 })
 
 t.test('what strangers do to an account has no effect where its owner has logged in', async (t) => {
-  const store = createSharedSpace().openWatched(t)
+  const store = createSharedSpace().openFollowed(t)
   store.start()
   const familiar = await createFamiliar({ store, clock: Date.now })
   const owned = { ...users, authenticate: async (_: string, password: string) => ownerFor(password) }
@@ -128,7 +128,7 @@ type LogIn = ReturnType<typeof createLogIn>
 
 /** A log-in that knows these accounts; the password of each is `right`. Places are kept. */
 async function startWith(t: Test, emails: readonly string[]) {
-  const store = createSharedSpace().openWatched(t)
+  const store = createSharedSpace().openFollowed(t)
   store.start()
   const familiar = await createFamiliar({ store, clock: Date.now })
   const owned = {

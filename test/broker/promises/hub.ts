@@ -7,7 +7,6 @@ import pino from 'pino'
 import type { Message } from '../../../event/message.ts'
 import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode } from '../../../store/nodes/nodes.ts'
-import { watched } from '../../../store/watched.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 import { type Bounds, type Event, streamOf } from './promises.ts'
@@ -96,8 +95,8 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
 
   async function start(index: number) {
     const own = space.open()
-    const shared = count > 1 ? watched(own) : undefined
-    const store = shared ?? own
+    const shared = count > 1 ? own : undefined
+    const store = shared ?? { ...own, isShared: false }
     const log = pino({ level: 'silent' })
     const parts = { name: `node-${index}`, idFile: join(directory, `node-${index}`), log }
     const nodes = shared ? await createMembership({ ...parts, store: shared }) : createOnlyNode('test')
@@ -105,7 +104,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       ...{ directory, clock, node: { store, nodes }, logLevel: 'silent', rulesOf },
       limits: { sessionExpiryMs: 10 * 365 * 24 * 3_600_000, ...bounds },
     })
-    shared?.startWatching((reason) => Promise.reject(reason))
+    shared?.startFollowing((reason) => Promise.reject(reason))
     await nodes.join()
     const { broker } = plain
     const [here, there] = createWire()

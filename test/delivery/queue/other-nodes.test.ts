@@ -14,7 +14,8 @@ async function openTwo() {
   let meanwhile: ((changes: readonly Change[]) => Promise<void>) | undefined
   const storeOf = (node: number): Store => ({
     ...memory.store,
-    watch: (place, listener) => void listeners.push({ node, place, listener }),
+    isShared: true,
+    onOthers: (place, listener) => void listeners.push({ node, place, listener }),
     async commit(changes) {
       const change = meanwhile
       meanwhile = undefined

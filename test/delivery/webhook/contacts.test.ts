@@ -104,7 +104,7 @@ t.test('an address gets three mails an hour, however many subscriptions name it'
   const lines: { msg?: string }[] = []
   const space = createSharedSpace()
   const open = () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     store.start()
     return createContactMail({
       ...{ store, publicUrl: () => 'https://hub.example' },

@@ -12,7 +12,7 @@ const clock = () => Date.parse('2026-03-01T12:00:00Z')
 async function openNodes(t: Test) {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const passwords = quickPasswords()
     const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
     const keys = await createSigningKeys({ store, clock, keepMs: 1000 })

@@ -11,7 +11,7 @@ async function openNodes(t: Test) {
   const space = createSharedSpace()
   const directory = t.testdir()
   const open = async (name: string) => {
-    const store = space.openWatched(t)
+    const store = space.openFollowed(t)
     const log = pino({ level: 'silent' })
     const idFile = join(directory, name)
     const nodes = await createMembership({ store, name, idFile, log, heartbeatMs: 1_000_000_000 })

@@ -15,7 +15,7 @@ async function openNode(
   space: SharedSpace,
   options: { idFile?: string; heartbeatMs?: number } = {},
 ) {
-  const store = space.openWatched(t)
+  const store = space.openFollowed(t)
   /** Commits wait for it, in their order. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
   const commit: typeof store.commit = (changes) => held.until.then(() => store.commit(changes))
@@ -172,7 +172,7 @@ t.test('of two that die together both are gone for the one that is told of the f
 t.test('there is room for so many nodes', async (t) => {
   t.testdir()
   const space = createSharedSpace()
-  const store = space.openWatched(t)
+  const store = space.openFollowed(t)
   await store.commit(
     Array.from({ length: maxNodes }, (_, slot) => ({
       put: `member/${String(slot).padStart(2, '0')}`,
@@ -213,7 +213,7 @@ t.test('a slot that was given away meanwhile stays with whoever has it', async (
 t.test('a store that nobody reaches makes nobody dead', async (t) => {
   const { all, a, b } = await joined(t, 3, { heartbeatMs })
   let beats = 0
-  b.store.watch('alive', () => beats++)
+  b.store.onOthers('alive', () => beats++)
   for (const { store } of all) store.cut()
   await until(() => all.every(({ missedBeats }) => missedBeats() > 20))
   for (const { store } of all) store.restore()
@@ -239,7 +239,7 @@ t.test('a node that is slow to come back does it once', async (t) => {
   const { a, b } = await joined(t, 2, { heartbeatMs })
   let beats = 0
   const release = a.hold()
-  a.store.watch('alive', () => beats++)
+  a.store.onOthers('alive', () => beats++)
   await b.store.commit([{ del: 'member/00' }])
   await until(() => beats > 5)
   release()
@@ -281,7 +281,7 @@ t.test(
   async (t) => {
     const { a, b } = await joined(t, 2)
     const heard: string[] = []
-    a.store.watch('state/', (change) => void ('put' in change && heard.push(change.value.toString())))
+    a.store.onOthers('state/', (change) => void ('put' in change && heard.push(change.value.toString())))
     await b.store.commit([{ del: 'member/00' }, { put: 'state/x', value: 'of b' }])
     await t.rejects(a.store.commit([{ put: 'state/x', value: 'old' }]), { name: 'Fenced' })
     await until(() => a.events.includes('return'))

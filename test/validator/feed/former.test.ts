@@ -52,7 +52,7 @@ t.test('an external id names the livestream that had it last', async (t) => {
 
 t.test('other nodes hear of it, and one that lags behind does not know better', async (t) => {
   const space = createSharedSpace()
-  const stores = [space.openWatched(t), space.openWatched(t)] as const
+  const stores = [space.openFollowed(t), space.openFollowed(t)] as const
   const a = await createFormerLivestreams(stores[0], 'feed/')
   const b = await createFormerLivestreams(stores[1], 'feed/')
   for (const store of stores) store.start()
@@ -130,7 +130,7 @@ t.test('of the names of a livestream the twenty newest lead to it', async (t) =>
 
 t.test('other nodes hear of a new name', async (t) => {
   const space = createSharedSpace()
-  const stores = [space.openWatched(t), space.openWatched(t)] as const
+  const stores = [space.openFollowed(t), space.openFollowed(t)] as const
   const [a, b] = [
     await createFormerLivestreams(stores[0], 'feed/'),
     await createFormerLivestreams(stores[1], 'feed/'),

@@ -1,0 +1,36 @@
+import type { SharedStore, Told } from './store.ts'
+
+/** What a driver of a shared store makes itself. */
+type Driver = Omit<SharedStore, 'onOthers'>
+
+export type FollowedStore = SharedStore & {
+  /** Begins to tell what others committed since the store was opened; call it when everything is loaded. */
+  startFollowing(onGap: (reason: Error) => void): void
+}
+
+/** Hands each change of other nodes to the listeners of its place. */
+export function withListeners<D extends Driver>(driver: D): D & FollowedStore {
+  const listeners = new Map<string, ((change: Told) => void)[]>()
+  return {
+    ...driver,
+    onOthers(place, listener) {
+      const known = listeners.get(place)
+      if (known) known.push(listener)
+      else listeners.set(place, [listener])
+    },
+    startFollowing(onGap) {
+      driver.follow((changes) => {
+        for (const change of changes) {
+          for (const listener of listeners.get(placeOf(change)) ?? []) listener(change)
+        }
+      }, onGap)
+    },
+  }
+}
+
+/** The first part of a key with its slash, or the channel. */
+function placeOf(change: Told): string {
+  if ('tell' in change) return change.tell
+  const key = 'put' in change ? change.put : change.del
+  return key.slice(0, key.indexOf('/') + 1)
+}
