@@ -4,6 +4,7 @@ import { createTurns } from '../listener/turns.ts'
 import { once } from '../store/once.ts'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Change } from '../store/store.ts'
+import { untilDone } from '../store/until-done.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { createAttempts } from './attempts.ts'
@@ -299,16 +300,12 @@ export function createRunner(parts: {
     await untilStored(() => queues.setAside(name, head, clock() + backOff(head.refusals, random)))
   }
 
-  /** What has happened outside cannot be undone: it is stored as soon as that works. */
+  /** What has happened outside cannot be undone: it is stored as soon as that works. Rejects when the runner stops. */
   async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
-    for (;;) {
-      try {
-        return await store()
-      } catch (err) {
-        log.error({ err }, 'state of a queue not stored')
-        await sleep(storeRetryMs, undefined, { signal: stopping.signal })
-      }
-    }
+    const failed = (err: unknown) => log.error({ err }, 'state of a queue not stored')
+    const stored = await untilDone(store, { failed, signal: stopping.signal })
+    if (!stored) throw stopping.signal.reason
+    return stored.result
   }
 
   function tidy(): void {

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Entry } from '../../journal/entry.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { Returnable } from '../../journal/returnable.ts'
+import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
@@ -321,21 +321,13 @@ export function createReading(parts: {
    * As often as it takes while the client is there: it cannot help, and would only come back and wait. Undefined:
    * it is gone. Never rejects.
    */
-  async function insist<T>(
-    session: Session,
-    connection: MqttConnection,
-    attempt: () => Promise<T>,
-  ): Promise<{ result: T } | undefined> {
-    for (;;) {
-      try {
-        return { result: await attempt() }
-      } catch (err) {
-        metrics.storeFailures.inc()
-        log.error({ err, clientId: session.clientId }, 'messages not sent yet')
-      }
-      await delay(retryMs, undefined, { ref: false })
-      if (!connection.isOpen || session.connection !== connection) return undefined
+  function insist<T>(session: Session, connection: MqttConnection, attempt: () => Promise<T>) {
+    const failed = (err: unknown) => {
+      metrics.storeFailures.inc()
+      log.error({ err, clientId: session.clientId }, 'messages not sent yet')
     }
+    const isWanted = () => connection.isOpen && session.connection === connection
+    return untilDone(attempt, { failed, isWanted, pauseMs: retryMs })
   }
 }
 

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Principal } from '../../acl/principal.ts'
 import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
 import type { createPublishRate } from '../../listener/publish-rate.ts'
@@ -7,6 +6,7 @@ import type { Nodes } from '../../store/nodes/nodes.ts'
 import { once } from '../../store/once.ts'
 import type { createRunningWork } from '../../store/running-work.ts'
 import type { Change, Store } from '../../store/store.ts'
+import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Client } from '../connection/client.ts'
 import type { Will } from '../connection/connect-packet.ts'
@@ -51,8 +51,8 @@ interface StoredWill extends SentWill {
 
 export type Wills = Awaited<ReturnType<typeof createWills>>
 
-/** Time between two attempts to publish a will, milliseconds. The hub repeats them, because the client is gone. */
-const retryMs = 1_000
+/** The pipeline has logged why. */
+const notStored = new Error('the will is not stored')
 
 /**
  * Wills, stored one per connection: a client that takes its session over must not lose the new will to the end of the old
@@ -113,28 +113,26 @@ export async function createWills(parts: {
     },
   }
 
-  async function allLeftOver(): Promise<boolean> {
-    if (!isHeir()) return true
+  async function allLeftOver(): Promise<void> {
+    if (!isHeir()) return
     const left = (await storedWills()).filter(({ key }) => !begun.has(key))
     for (const { key } of left) begun.add(key)
     await Promise.all(
       left.map(({ key, node: _node, ...will }) => inItsTurn(will.principal, () => leftOver(will, key))),
     )
-    return true
   }
 
   /** One node at a time, so that another that thinks it is its business finds nothing left. */
-  async function leftOver(will: SentWill, key: string): Promise<boolean> {
-    const isPublished = await inTurn((held) => publishOnce(will, key, held))
-    if (isPublished) begun.delete(key)
-    return isPublished
+  async function leftOver(will: SentWill, key: string): Promise<void> {
+    await inTurn((held) => publishOnce(will, key, held))
+    begun.delete(key)
   }
 
   /**
    * A will waits for the publish rate like any other PUBLISH of its credential, and before those that come later.
    * Resolves when it has been tried once, or has to wait.
    */
-  async function inItsTurn({ username }: Principal, publish: () => Promise<boolean>): Promise<void> {
+  async function inItsTurn({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
       count(username, -1)
       if (state === 'closed') return false
@@ -155,34 +153,28 @@ export async function createWills(parts: {
     will: SentWill,
     key: string | undefined,
     held: readonly Change[] = [],
-  ): Promise<boolean> {
-    if (key && !(await isDue(key))) return true
+  ): Promise<void> {
+    if (key && !(await isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
     // It was written with a right to publish that has been taken away.
     if (!isValid(will.principal)) {
       await store.commit(alongside)
-      return true
+      return
     }
     const now = { at: clock(), started: performance.now() }
-    return accept({ ...will, isWill: true, ...now, alongside })
+    if (!(await accept({ ...will, isWill: true, ...now, alongside }))) throw notStored
   }
 
   /** Tries once, and then in the background until it is done. */
-  async function keepTrying(attempt: () => Promise<boolean>): Promise<void> {
-    if (!(await isDone(attempt))) running.add(tryAgain(attempt))
-  }
-
-  async function tryAgain(attempt: () => Promise<boolean>): Promise<void> {
-    do await delay(retryMs, undefined, { ref: false })
-    while (state !== 'closed' && !(await isDone(attempt)))
-  }
-
-  async function isDone(attempt: () => Promise<boolean>): Promise<boolean> {
+  async function keepTrying(attempt: () => Promise<void>): Promise<void> {
+    const failed = (err: unknown) => {
+      if (err !== notStored) log.error({ err }, 'will not published yet')
+    }
     try {
-      return await attempt()
-    } catch (err) {
-      log.error({ err }, 'will not published yet')
-      return false
+      await attempt()
+    } catch (error) {
+      failed(error)
+      running.add(untilDone(attempt, { failed, isWanted: () => state !== 'closed', hasFailed: true }))
     }
   }
 

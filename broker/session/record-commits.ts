@@ -1,7 +1,5 @@
 import { ConditionFailed } from '../../store/store.ts'
-
-/** Between two attempts, milliseconds. */
-const retryMs = 1_000
+import { untilDone } from '../../store/until-done.ts'
 
 /**
  * Stores something as it is, for each one commit after the other: each says which record it replaces. Changes in quick
@@ -44,32 +42,30 @@ export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => P
  */
 export function createRepair(settle: (clientId: string) => Promise<void>) {
   const due = new Set<string>()
-  let timer: NodeJS.Timeout | undefined
-  let isClosed = false
+  const closing = new AbortController()
+  let isRunning = false
 
   return {
-    add,
-    close(): void {
-      isClosed = true
-      clearTimeout(timer)
+    add(clientId: string): void {
+      due.add(clientId)
+      if (!isRunning) void untilSettled()
     },
-  }
-
-  function add(clientId: string): void {
-    due.add(clientId)
-    wait()
-  }
-
-  function wait(): void {
-    if (!isClosed) timer ??= setTimeout(() => void settleAll(), retryMs)
+    close: (): void => closing.abort(),
   }
 
   /** Never rejects. */
+  async function untilSettled(): Promise<void> {
+    isRunning = true
+    while (due.size > 0 && !closing.signal.aborted) {
+      await untilDone(settleAll, { failed: () => undefined, hasFailed: true, signal: closing.signal })
+    }
+    isRunning = false
+  }
+
   async function settleAll(): Promise<void> {
     const settling = [...due]
     due.clear()
     await Promise.all(settling.map((clientId) => settle(clientId).catch(() => due.add(clientId))))
-    timer = undefined
-    if (due.size > 0) wait()
+    if (due.size > 0) throw new Error('not all records are right')
   }
 }

@@ -1,16 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { createRunningWork } from '../../store/running-work.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import { isOfBeginning, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
 
-/** Until a beginning that failed is tried again. */
-const retryMs = 1_000
 const question = 'knows-subscription'
 
 /**
@@ -82,20 +80,18 @@ export function createBeginnings(parts: {
   }
 
   async function untilBegun(name: string): Promise<void> {
-    while (dueOf(name)) {
-      try {
-        // An institution may make hundreds at once: in memory are the events of one.
-        await oneByOne.hold('', async () => {
-          const due = dueOf(name)
-          if (due) await begin(due)
-        })
-      } catch (err) {
-        // Where it was paused, removed, or begun by another node meanwhile, this one has heard of that.
-        if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
-        // Rejects when the hub stops, and then nothing is due.
-        await sleep(retryMs, undefined, { signal: stopping.signal }).catch(() => undefined)
-      }
+    // An institution may make hundreds at once: in memory are the events of one.
+    const attempt = () =>
+      oneByOne.hold('', async () => {
+        const due = dueOf(name)
+        if (due) await begin(due)
+      })
+    const failed = (err: unknown) => {
+      // Where it was paused, removed, or begun by another node meanwhile, this one has heard of that.
+      if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
     }
+    const isWanted = () => dueOf(name) !== undefined
+    while (isWanted()) await untilDone(attempt, { failed, isWanted, signal: stopping.signal })
   }
 
   async function begin(subscription: PushSubscription): Promise<void> {
