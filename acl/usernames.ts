@@ -1,6 +1,8 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Permissions } from './permissions.ts'
 
+export type Usernames = Awaited<ReturnType<typeof createUsernames>>
+
 /**
  * `pub-{label}-{issued}`, issued in UTC to the second, the next free one if taken (design.md §5).
  * A name is not given out again even after it was revoked: logs name it. Those of many at once run ahead of the clock,

@@ -1,0 +1,42 @@
+import type { Permissions } from './permissions.ts'
+import type { Principal } from './principal.ts'
+
+/** A credential as people see it: never the password, its hash or its salt. */
+export interface Credential extends Permissions {
+  username: string
+  createdAt: string
+  /** From this instant on it is refused (rotation with `--revoke-after`, and whatever is temporary). */
+  revokeAt?: string
+  /** Temporary: made for this user, see `acl/temporary.ts`. */
+  user?: string
+}
+
+/** Whose a temporary credential is, and when it ends. */
+export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>>
+
+/** A credential as it is stored. */
+export interface StoredCredential extends Credential {
+  salt: string
+  hash: string
+}
+
+export function hasEnded({ revokeAt }: Credential, now: number): boolean {
+  return revokeAt !== undefined && Date.parse(revokeAt) <= now
+}
+
+/** The credential that ends at `time`, milliseconds since the epoch. */
+export function endingAt(credential: StoredCredential, time: number): StoredCredential {
+  return { ...credential, revokeAt: new Date(time).toISOString() }
+}
+
+export function principalOf(stored: StoredCredential): Principal {
+  const { role, username, institutions, classes, filters, user } = stored
+  if (role === 'publisher') return { role, username, institutions, classes }
+  return { role, username, filters, ...(user !== undefined && { temporaryOf: user }) }
+}
+
+/** The part of a stored credential that people see. */
+export function shown(stored: StoredCredential): Credential {
+  const { salt: _salt, hash: _hash, ...credential } = stored
+  return credential
+}

@@ -1,0 +1,80 @@
+import type { Collection } from '../store/collection.ts'
+import type { Change } from '../store/store.ts'
+import { type Credential, endingAt, hasEnded, type StoredCredential, type Temporary } from './credential.ts'
+import { createPassword } from './password.ts'
+import type { Permissions } from './permissions.ts'
+import type { Usernames } from './usernames.ts'
+
+/** A credential just made, with the password that is shown once and kept nowhere. */
+export interface IssuedCredential {
+  credential: Credential
+  password: string
+  /** It works, but something about it looks like a mistake. */
+  warning?: string
+}
+
+/** A new credential that takes the place of `replaces`. */
+export interface RotatedCredential extends IssuedCredential {
+  replaces: string
+  /** When the replaced credential stops working; absent: when somebody revokes it. */
+  revokeAt?: string
+}
+
+/** Makes credentials and stores them. Every commit has the changes of `held`, which say that the lock is held. */
+export function createIssuing(parts: {
+  collection: Collection<StoredCredential>
+  usernames: Usernames
+  clock: () => number
+  /** Whether the livestream feed knows the institution; without it nobody is warned. */
+  knownInstitution: ((institutionId: string) => boolean) | undefined
+}) {
+  const { collection, usernames, clock, knownInstitution } = parts
+
+  return {
+    issue,
+
+    /** A new credential with the same permissions. The old one ends after `revokeAfterMs`, if that is set. */
+    async replace(
+      username: string,
+      revokeAfterMs: number | undefined,
+      held: readonly Change[],
+      first?: (next: Credential, revokeAt: string | undefined) => Promise<void>,
+    ): Promise<RotatedCredential | { error: string }> {
+      const old = collection.get(username)
+      if (old === undefined || hasEnded(old, clock()))
+        return { error: `there is no credential ${JSON.stringify(username)}` }
+      if (old.user !== undefined) return { error: 'it is temporary: its page takes another one by itself' }
+      const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
+      const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
+      if (ending !== old) await collection.put(username, ending, held)
+      const { revokeAt } = ending
+      return { ...issued, replaces: username, ...(revokeAt !== undefined && { revokeAt }) }
+    },
+  }
+
+  async function issue(
+    { role, label, institutions, filters, classes }: Permissions,
+    held: readonly Change[],
+    first?: (credential: Credential) => Promise<void>,
+    temporary?: Temporary,
+  ): Promise<IssuedCredential> {
+    const now = clock()
+    const { password, salt, hash } = createPassword()
+    const { username, changes } = usernames.next({ role, label, institutions, filters, classes }, now)
+    const createdAt = new Date(now).toISOString()
+    const credential: Credential = {
+      ...{ username, role, label, institutions, filters, classes, createdAt },
+      ...temporary,
+    }
+    await first?.(credential)
+    await collection.put(username, { ...credential, salt, hash }, [...held, ...changes])
+    const warning = warnAbout(institutions)
+    return { credential, password, ...(warning !== undefined && { warning }) }
+  }
+
+  function warnAbout(institutions: readonly string[]): string | undefined {
+    const unknown = institutions.filter((id) => knownInstitution?.(id) === false)
+    if (unknown.length === 0) return undefined
+    return `the livestream feed does not know ${unknown.join(', ')}: every event will be blocked until it does`
+  }
+}
