@@ -1,0 +1,60 @@
+import type { FollowedStore } from '../other-nodes.ts'
+import type { Change } from '../store.ts'
+import { maxNodes } from './nodes.ts'
+
+/** `member/{slot}` is the node that has the slot: there is room for one. */
+export const membersPlace = 'member/'
+
+export interface Member {
+  node: string
+  /** For operators. */
+  name: string
+  /** How often this node has joined: commits of an earlier membership of the same node are refused. */
+  number: number
+}
+
+export type Members = Awaited<ReturnType<typeof loadMembers>>
+
+/** The members by slot, as this node knows them. */
+export async function loadMembers(store: FollowedStore) {
+  const members = new Map<number, Member>()
+  for await (const [key, value] of store.range(membersPlace))
+    members.set(slotOf(key), JSON.parse(value.toString()))
+
+  return {
+    get: (slot: number): Member | undefined => members.get(slot),
+    set: (slot: number, member: Member): void => void members.set(slot, member),
+    delete: (slot: number): void => void members.delete(slot),
+    all: (): [slot: number, member: Member][] => [...members].sort(([a], [b]) => a - b),
+    of: (node: string): [slot: number, member: Member] | undefined =>
+      [...members].find(([, member]) => member.node === node),
+
+    /** The first slot that a node may take: one of its own is that of an attempt without an answer. */
+    freeFor(node: string): number | undefined {
+      const slots = Array.from({ length: maxNodes }, (_, slot) => slot)
+      return slots.find((slot) => (members.get(slot)?.node ?? node) === node)
+    },
+
+    /** Whether a slot is the lowest of those whose node counts. */
+    isFirst: (slot: number, counts: (node: string) => boolean): boolean =>
+      [...members].every(([other, { node }]) => other >= slot || !counts(node)),
+
+    /** Rejects with `ConditionFailed` where it is another member by now. */
+    async remove(slot: number, member: Member): Promise<void> {
+      await store.commit([removal(slot, member)])
+      if (members.get(slot)?.node === member.node) members.delete(slot)
+    },
+  }
+}
+
+function removal(slot: number, member: Member): Change {
+  return { del: keyOfSlot(slot), when: { value: JSON.stringify(member) } }
+}
+
+export function keyOfSlot(slot: number): string {
+  return `${membersPlace}${String(slot).padStart(2, '0')}`
+}
+
+export function slotOf(key: string): number {
+  return Number(key.slice(membersPlace.length))
+}

@@ -1,0 +1,73 @@
+import type { Log } from '../../telemetry/log.ts'
+import type { FollowedStore } from '../other-nodes.ts'
+import { Fenced } from '../store.ts'
+import type { Members } from './members.ts'
+import type { createOwnSlot } from './own-slot.ts'
+
+/** Between two signs of life, milliseconds. */
+const usualIntervalMs = 1_000
+/**
+ * A node is gone when it gave no sign while this one gave so many that arrived. Counted, not measured: a store
+ * that nobody reaches, or a clock that is wrong, makes nobody dead.
+ */
+const patience = 5
+
+const channel = 'alive'
+
+/** Gives signs of life of this node, and removes the members that give none. */
+export function createSignsOfLife(parts: {
+  store: FollowedStore
+  members: Members
+  self: string
+  own: ReturnType<typeof createOwnSlot>
+  /** These nodes were silent, and are members no longer. */
+  buried: (nodes: readonly string[]) => void
+  log: Log
+  intervalMs: number | undefined
+}) {
+  const { store, members, self, own, buried, log, intervalMs = usualIntervalMs } = parts
+  /** Signs of this node that arrived since the last one of another. */
+  const missed = new Map<string, number>()
+  let timer: NodeJS.Timeout | undefined
+  let isBeating = false
+  store.onOthers(channel, (change) => {
+    if ('tell' in change) missed.set(change.value.toString(), 0)
+  })
+
+  return {
+    start(): void {
+      timer = setInterval(() => void beat(), intervalMs)
+    },
+    stop: (): void => clearInterval(timer),
+    /** A node has joined, which is a sign. */
+    joined: (node: string): void => void missed.set(node, 0),
+    gone: (node: string): void => void missed.delete(node),
+  }
+
+  async function beat(): Promise<void> {
+    if (isBeating) return
+    isBeating = true
+    try {
+      if (own.get() === undefined) await own.comeBack()
+      await store.commit([{ tell: channel, value: self }])
+      for (const [, { node }] of members.all()) {
+        if (node !== self) missed.set(node, (missed.get(node) ?? 0) + 1)
+      }
+      await bury()
+    } catch (err) {
+      if (err instanceof Fenced) await own.comeBack()
+      else log.debug({ err }, 'sign of life not given')
+    } finally {
+      isBeating = false
+    }
+  }
+
+  async function bury(): Promise<void> {
+    const isSilent = (node: string) => node !== self && (missed.get(node) ?? 0) > patience
+    if (!own.isFirst((node) => !isSilent(node))) return
+    const silent = members.all().filter(([, { node }]) => isSilent(node))
+    for (const [slot, member] of silent) await members.remove(slot, member)
+    // Not before all are gone: one of them may have had the lowest slot.
+    if (silent.length > 0) buried(silent.map(([, { node }]) => node))
+  }
+}
