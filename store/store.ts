@@ -50,7 +50,7 @@ export interface Store {
 
 /** A store that other nodes write to as well. */
 export type SharedStore = Store & {
-  /** See `Follow`. `other-nodes.ts` follows, for all listeners of `onOthers`. */
+  /** See `Follow`. `nodes/followed-store.ts` follows, for all listeners of `onOthers`. */
   readonly follow: Follow
   /**
    * Commits `changes`, and fences all later commits of this node with `membership`: they apply only while its key has

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { type FollowedStore, withListeners } from '../store/other-nodes.ts'
+import { type FollowedStore, withListeners } from '../store/nodes/followed-store.ts'
 import {
   type Change,
   ConditionFailed,

@@ -1,5 +1,5 @@
-import type { FollowedStore } from '../other-nodes.ts'
 import type { Change } from '../store.ts'
+import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
 /** `member/{slot}` is the node that has the slot: there is room for one. */

@@ -1,6 +1,6 @@
 import type { Log } from '../../telemetry/log.ts'
-import type { FollowedStore } from '../other-nodes.ts'
 import { ConditionFailed } from '../store.ts'
+import type { FollowedStore } from './followed-store.ts'
 import { keyOfSlot, type Member, type Members } from './members.ts'
 import { maxNodes } from './nodes.ts'
 

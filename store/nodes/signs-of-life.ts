@@ -1,6 +1,6 @@
 import type { Log } from '../../telemetry/log.ts'
-import type { FollowedStore } from '../other-nodes.ts'
 import { Fenced } from '../store.ts'
+import type { FollowedStore } from './followed-store.ts'
 import type { Members } from './members.ts'
 import type { createOwnSlot } from './own-slot.ts'
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type FollowedStore, withListeners } from '../other-nodes.ts'
+import { type FollowedStore, withListeners } from '../nodes/followed-store.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createCommitting } from './committing.ts'
 import { type Connection, createConnection, type OnConnection } from './connection.ts'

@@ -1,4 +1,4 @@
-import type { SharedStore, Told } from './store.ts'
+import type { SharedStore, Told } from '../store.ts'
 
 /** What a driver of a shared store makes itself. */
 type Driver = Omit<SharedStore, 'onOthers'>
