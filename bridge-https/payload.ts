@@ -32,7 +32,7 @@ export function readPayload(
     const announced = Math.min(Number(stream.headers['content-length'] ?? maxBytes), maxBytes)
     let length = 0
     let pieces = 0
-    stream.on('data', (piece: Buffer) => {
+    const take = (piece: Buffer) => {
       length += piece.length
       pieces++
       if (length <= maxBytes) body.add(piece, announced)
@@ -40,7 +40,8 @@ export function readPayload(
       if (length > drainBytes) giveUp(tooLarge(maxBytes))
       else if (isTooFine(pieces, length, freePieces))
         giveUp(refuse(400, [httpsError('request.form', 'the body comes in pieces that are too small')]))
-    })
+    }
+    stream.on('data', take)
     stream.once('end', () => {
       finish(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: body.bytes() })
     })
@@ -54,7 +55,7 @@ export function readPayload(
      * A paused stream would keep them all, so the stream drops them and pauses afterwards.
      */
     function giveUp({ headers, ...answer }: Answer): void {
-      stream.removeAllListeners('data').on('data', () => undefined)
+      stream.off('data', take).on('data', () => undefined)
       setImmediate(() => stream.pause())
       finish({ refused: { ...answer, headers: { ...headers, connection: 'close' } } })
     }

@@ -1,6 +1,7 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
+import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
 /** How much of what came in on a connection is parsed in one step, bytes: thousands of requests fit into one read. */
 const stepBytes = 4096
@@ -40,11 +41,10 @@ export function createRequestTurns(server: Server) {
   let queue: Connection[] = []
   let isScheduled = false
 
-  const [handle] = server.listeners('request') as RequestListener[]
-  server.removeAllListeners('request')
+  const handle = takeListeners<[IncomingMessage, ServerResponse]>(server, 'request')
   server.on('request', (request, response) => {
     const connection = connections.get(request.socket)
-    if (!connection) return void handle?.(request, response)
+    if (!connection) return handle?.(request, response)
     connection.exchanges.push({ request, response })
     proceed(connection)
   })
@@ -61,45 +61,41 @@ export function createRequestTurns(server: Server) {
   }
 
   function enter(socket: TLSSocket): void {
-    const [parse] = socket.listeners('data') as ((bytes: Buffer) => void)[]
+    const parse = takeListeners<[Buffer]>(socket, 'data')
     if (!parse) return
-    const { pause, resume } = socket
+    // Node stops and goes on for each part of a body. It must not read while there is something to parse.
+    const own = interceptPauses(socket, {
+      pause() {
+        connection.isWanted = false
+        own.pause()
+      },
+      resume() {
+        connection.isWanted = true
+        if (connection.unparsed.length === 0) own.resume()
+        else proceed(connection)
+      },
+    })
     const connection: Connection = {
       ...{ socket, parse, unparsed: empty, exchanges: [] },
       ...{ isHandling: false, isWanted: true, isQueued: false },
-      read: () => void resume.call(socket),
+      read: own.resume,
       leave() {
         connections.delete(socket)
-        socket.removeListener('data', receive)
-        socket.removeListener('end', last)
-        Object.assign(socket, { pause, resume })
+        socket.off('data', receive).off('end', last)
+        own.end()
       },
     }
     const receive = (bytes: Buffer) => {
       connection.unparsed =
         connection.unparsed.length === 0 ? bytes : Buffer.concat([connection.unparsed, bytes])
-      pause.call(socket)
+      own.pause()
       proceed(connection)
     }
     // Whoever sends nothing more may still be owed an answer.
     const last = () => parseSome(connection)
     connections.set(socket, connection)
-    socket.removeListener('data', parse)
     socket.prependListener('end', last)
     socket.on('data', receive)
-    // Node stops and goes on by these, for each part of a body. It must not read while there is something to parse.
-    Object.assign(socket, {
-      pause() {
-        connection.isWanted = false
-        return pause.call(socket)
-      },
-      resume() {
-        connection.isWanted = true
-        if (connection.unparsed.length === 0) return resume.call(socket)
-        proceed(connection)
-        return socket
-      },
-    })
   }
 
   function proceed(connection: Connection): void {

@@ -6,6 +6,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
+import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
@@ -156,14 +157,12 @@ export function guardServer(
   }
 }
 
-/** Handshakes begin in turns, in which the askers take turns. The server's own listener does it, behind ours. */
+/** Handshakes begin in turns, in which the askers take turns. */
 function createHandshakes(server: Server, turnsPerHandshake: number) {
-  const listeners = server.listeners('connection')
-  server.removeAllListeners('connection')
+  const shakeHands = takeListeners<[Socket]>(server, 'connection')
   const turns = createTurns(1, turnsPerHandshake)
   const begin = (socket: Socket) => {
-    if (socket.destroyed) return
-    for (const listener of listeners) listener.call(server, socket)
+    if (!socket.destroyed) shakeHands?.(socket)
   }
   return (socket: Socket, asker: string): void => {
     const isOver = () => socket.destroyed

@@ -331,6 +331,18 @@ t.test('Aedes has one door', async (t) => {
   )
 })
 
+t.test('what is changed of objects of Node stands in one file', async (t) => {
+  const changes =
+    /\.removeAllListeners\(|\.push = |Object\.assign\((?:\w+\.)?(?:socket|stream|server)\b|\._(?:handle|readableState|writableState)\b|\b_unrefTimer\b/
+  const places = files
+    .filter(({ place }) => !development.includes(place))
+    .filter(({ path }) => changes.test(readFileSync(join(root, path), 'utf8')))
+  t.strictSame(
+    places.map(({ path }) => path),
+    ['listener/node-internals.ts'],
+  )
+})
+
 t.test('built-in modules are imported with node:', async (t) => {
   const wrong = files.flatMap(({ path, imports }) =>
     imports

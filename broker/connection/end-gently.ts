@@ -12,7 +12,6 @@ const lastPieces = 128
  * answer is out.
  */
 export function endGently(socket: Duplex): void {
-  socket.removeAllListeners('data')
   let bytes = 0
   let pieces = 0
   socket.on('data', (chunk: Buffer) => {

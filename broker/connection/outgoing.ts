@@ -34,7 +34,6 @@ export class Outgoing {
     this.#limitBytes = limitBytes
     this.#stuck = stuck
     this.#takesAtOnce = socket instanceof TLSSocket
-    if (this.#takesAtOnce) Object.assign(socket, { _unrefTimer: noIdleTimer })
     socket.on('drain', () => this.close())
   }
 
@@ -89,9 +88,3 @@ export class Outgoing {
     for (const resolve of waiting) resolve()
   }
 }
-
-/**
- * In place of what Node does with every write to a socket and again when that is through: to look for an idle timer
- * to start anew, of this socket and of the one below it. There is none, because keep alive is watched elsewhere.
- */
-function noIdleTimer(): void {}

@@ -1,25 +1,19 @@
 import type { Duplex } from 'node:stream'
+import { readAhead } from '../../listener/node-internals.ts'
 import { packetType } from './wire.ts'
 
 const pubackBytes = 4
 
 /**
- * Takes the PUBACKs at the front of what a socket has read, before they enter its stream. They are nearly all that
- * subscribers send, one for each message: the event that a stream makes of every chunk, and its look for more in a
- * turn of their own, cost several times as much as what is to be done.
- *
- * `take` is asked for each: false when it cannot be dealt with yet.
+ * Takes the PUBACKs at the front of what a socket has read, before they enter its stream: they are nearly all that
+ * subscribers send. `take` is asked for each: false when it cannot be dealt with yet.
  */
 export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
-  const { push } = socket
-  socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
-    // What the stream still holds comes first.
-    if (chunk === null || socket.readableLength > 0) return push.call(socket, chunk, encoding)
+  readAhead(socket, (chunk) => {
     let taken = 0
     while (isPuback(chunk, taken) && take(chunk.readUInt16BE(taken + 2))) taken += pubackBytes
-    if (taken === 0) return push.call(socket, chunk, encoding)
-    return taken === chunk.length || push.call(socket, chunk.subarray(taken))
-  }
+    return taken
+  })
 }
 
 /** Whether a whole, well-formed PUBACK stands at this place. */

@@ -44,18 +44,6 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   }
 }
 
-t.test('what goes out does not look for an idle timer, as Node by itself does', async (t) => {
-  const { writer } = await tls(t)
-  const prototype: { _unrefTimer: () => void } = Object.assign(Socket.prototype)
-  const calls = t.capture(prototype, '_unrefTimer', prototype._unrefTimer)
-  const looks = () => calls().filter(({ receiver }) => receiver === writer).length
-  writer.write('by itself')
-  t.not(looks(), 0)
-  const outgoing = new Outgoing(writer, 1024, (detail) => t.fail(detail))
-  outgoing.write(Buffer.from('through it'))
-  t.equal(looks(), 0)
-})
-
 /** Resolves when `count` packets have come; it does not start the reading. */
 function readIds(reader: Duplex, arrived: number[]): Promise<void> {
   let rest = Buffer.alloc(0)
