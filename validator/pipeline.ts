@@ -37,7 +37,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, repetitions, fanout, work, nextEventId, clock, log, metrics } = parts
+  const { feed, topics, fanout, work, clock, log, metrics } = parts
   const store = createStoring(parts)
   const legacy = createLegacy({ ...parts, store })
 
@@ -112,10 +112,10 @@ export function createPipeline<Prepared extends Batch>(parts: {
   async function settle(decided: Decided): Promise<Report> {
     const { institutions, arrival, way } = decided
     const { alongside } = arrival
-    let settled = settlementOf(decided)
+    let settled = settlementOf(decided, parts)
     try {
       await decideAgain((isAgain) => {
-        if (isAgain) settled = settlementOf(decided)
+        if (isAgain) settled = settlementOf(decided, parts)
         const { accepted, messages, repetition } = settled
         const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
         return store({ messages, topics: missing, accepted, repetition, alongside, way })
@@ -131,23 +131,6 @@ export function createPipeline<Prepared extends Batch>(parts: {
     }
     note(settled.report, decided, parts)
     return settled.report
-  }
-
-  /** What goes out for an event. It gets its id here: where it has been marked meanwhile, it may be that of another. */
-  function settlementOf({ event, settled, institutions, arrival }: Decided): Settled {
-    if (!event) return settled
-    const { decision, submission } = event
-    const repetition = decision.outcome === 'published' ? recognise(decision, submission) : undefined
-    const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
-    const feedback = feedbackMessages(institutions, completed.report, completed.source)
-    return { ...completed, messages: [...completed.messages, ...feedback], repetition }
-  }
-
-  function recognise(
-    { kind }: Extract<Decision, { outcome: 'published' }>,
-    { institutionId, payload }: Submission,
-  ): Repetition {
-    return repetitions(fingerprintOf(kind.name, institutionId, payload), nextEventId)
   }
 }
 
@@ -181,6 +164,27 @@ interface Settled {
   messages: readonly Message[]
   accepted?: Accepted
   repetition?: Repetition | undefined
+}
+
+/** What goes out for an event. It gets its id here: where it has been marked meanwhile, it may be that of another. */
+function settlementOf(
+  { event, settled, institutions, arrival }: Decided,
+  {
+    work,
+    repetitions,
+    nextEventId,
+  }: { work: WorkPlanner; repetitions: Repetitions; nextEventId: () => string },
+): Settled {
+  if (!event) return settled
+  const { decision, submission } = event
+  const { institutionId, payload } = submission
+  const repetition =
+    decision.outcome === 'published'
+      ? repetitions(fingerprintOf(decision.kind.name, institutionId, payload), nextEventId)
+      : undefined
+  const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
+  const feedback = feedbackMessages(institutions, completed.report, completed.source)
+  return { ...completed, messages: [...completed.messages, ...feedback], repetition }
 }
 
 /** The decision as its report and the messages for the radio tree. */

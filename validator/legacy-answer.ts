@@ -1,0 +1,64 @@
+import type { ErrorItem } from '../event/error.ts'
+import type { HubEvent, Service } from '../event/schema.ts'
+import type { Arrival } from './decide.ts'
+import type { LegacyRequest } from './legacy-request.ts'
+import { describeOutcome, type Report } from './report.ts'
+import { type Judged, livestreamOf, type Verdict, verdictOf } from './verdict.ts'
+
+/** What became of an event over HTTPS (service.md §2.7, §4.1). */
+export type LegacyResult =
+  | {
+      outcome: 'accepted'
+      /** Numbers of services. */
+      statuses: { published: number; blocked: number; failed: number }
+      /** Why services were blocked, or got a topic instead of the event. */
+      errors: ErrorItem[]
+      /** As stored: with its id, services completed with id and topic. Nothing has an id in a dry run. */
+      event: Record<string, unknown>
+    }
+  | { outcome: 'invalid'; errors: ErrorItem[] }
+  | { outcome: 'failed' }
+  /** There is no feed. */
+  | { outcome: 'unavailable' }
+
+/** The answer to the publisher. In a dry run nothing has an `id`. */
+export function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
+  const { verdicts, completed } = judged
+  return {
+    outcome: 'accepted',
+    ...verdictOf(event, judged),
+    event: {
+      ...event,
+      id,
+      services: completed.map((service, index) => withTopic(service, verdicts[index], judged, id)),
+    },
+  }
+}
+
+/** The `topic` of a service in the answer; its names are the bridge's (service.md §2.3). */
+function withTopic(
+  service: Service,
+  verdict: Verdict | undefined,
+  { published, fresh }: Judged,
+  messageId: string | null,
+): Service & { topic?: { id: string; status: string; messageId: string | null } } {
+  const id = livestreamOf(verdict)
+  if (id !== undefined && fresh.has(id)) {
+    return { ...service, topic: { id, status: 'TOPIC_CREATED', messageId: null } }
+  }
+  if (id !== undefined && published.includes(id)) {
+    return { ...service, topic: { id, status: 'MESSAGE_SENT', messageId } }
+  }
+  return service
+}
+
+/** What is kept of the answer. */
+export function describeAnswer(
+  { payload, eventName }: LegacyRequest,
+  { at: receivedAt }: Arrival,
+  outcome: Report['outcome'],
+  value: unknown,
+  details: Omit<Parameters<typeof describeOutcome>[2], 'receivedAt' | 'payload'>,
+): Report {
+  return { ...describeOutcome(outcome, value, { ...details, receivedAt, payload }), event: eventName }
+}

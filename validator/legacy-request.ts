@@ -1,0 +1,78 @@
+import { type ErrorItem, errorItem } from '../event/error.ts'
+import { parseJson } from '../event/json.ts'
+import { checkShape } from '../event/shape.ts'
+import { checkSpread, maxPayloadBytes } from './decide.ts'
+import type { Feed, Livestreams } from './feed/feed.ts'
+import type { Topics } from './topics.ts'
+import { checkNames, type Judged, judge, type Ownership } from './verdict.ts'
+
+/** An event of the HTTPS door. */
+export interface LegacyRequest {
+  payload: Buffer
+  eventName: string
+  institutionId: string
+  /** Decides, and does nothing else. */
+  dryRun?: boolean
+}
+
+/** An event that goes somewhere, or gets a topic there. */
+export interface Taken extends Readable {
+  refused?: undefined
+  /** To how many livestreams it goes. */
+  livestreams: number
+  by: Ownership
+  judged: Judged
+}
+
+/** An event that is refused as a whole. */
+export interface Refused {
+  refused: 'invalid' | 'unavailable'
+  errors: ErrorItem[]
+  /** What could be read of the payload. */
+  value: unknown
+  /** To how many livestreams it would have gone. */
+  livestreams: number
+}
+
+/** The event and where it goes, or why it is refused as a whole. */
+export function judgeRequest(
+  { payload, eventName, institutionId }: LegacyRequest,
+  now: number,
+  { feed, former, topics }: { feed: () => Feed | undefined; former: Livestreams; topics: Topics },
+): Refused | Taken {
+  const shape = readEvent(payload, eventName, now)
+  const livestreams = 0
+  if ('errors' in shape) return { refused: 'invalid', ...shape, livestreams }
+  const { event } = shape
+  const current = feed()
+  if (!current) {
+    const errors = [errorItem('feed.unavailable', '.')]
+    return { refused: 'unavailable', errors, value: event, livestreams }
+  }
+  const by: Ownership = { feed: current, former, ownerOf: topics.ownerOf }
+  const misnamed = checkNames(event.services, by)
+  if (misnamed.length > 0) return { refused: 'invalid', errors: misnamed, value: event, livestreams }
+  const judged = judge(event.services, institutionId, by, topics)
+  const tooMuch = checkSpread(payload, [...judged.ids])
+  const { size } = judged.ids
+  if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: size }
+  return { ...shape, livestreams: size, by, judged }
+}
+
+type Readable = Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }>
+
+/** The event, or what is wrong with it and `value`, as far as it could be read. */
+function readEvent(
+  payload: Buffer,
+  urlEventName: string,
+  now: number,
+): Readable | { errors: ErrorItem[]; value: unknown } {
+  if (payload.length > maxPayloadBytes) {
+    const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
+    return { errors: [errorItem('payload.size', '.', detail)], value: undefined }
+  }
+  const parsed = parseJson(payload)
+  if ('errors' in parsed) return { ...parsed, value: undefined }
+  const shape = checkShape(parsed.value, { door: 'https', now, urlEventName })
+  return 'errors' in shape ? { ...shape, value: parsed.value } : shape
+}
