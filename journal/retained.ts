@@ -84,26 +84,7 @@ export async function openRetained(parts: {
     current: (topic: string): RetainedValue | undefined => newestOf(values.of(topic), clock()),
 
     /** Removes everything retained on `topic`; false when there was nothing. */
-    async clear(topic: string): Promise<boolean> {
-      const slots = [...values.of(topic)]
-      if (slots.length === 0) return false
-      // At its place among the commits: what is published after it is shown after it.
-      const hide = once(() => {
-        for (const value of slots) values.forget(value)
-      })
-      values.replaced.set(slots, slots)
-      const changes = slots.map((value) => ({ del: keyOf(value) }))
-      try {
-        await store.commit([...changes, { put: clearedKey(topic), value: '', numbered: first }], hide)
-      } catch (error) {
-        for (const value of slots) if (!values.get(topic, value.slot)) values.keep(value)
-        throw error
-      } finally {
-        values.replaced.delete(slots)
-      }
-      hide()
-      return true
-    },
+    clear: (topic: string): Promise<boolean> => clear(topic, values, store),
 
     /** Removes values whose time is over. */
     async sweep(): Promise<void> {
@@ -143,6 +124,27 @@ export async function openRetained(parts: {
     }
     values.replaced.delete(value.position)
   }
+}
+
+async function clear(topic: string, values: RetainedValues, store: Store): Promise<boolean> {
+  const slots = [...values.of(topic)]
+  if (slots.length === 0) return false
+  // At its place among the commits: what is published after it is shown after it.
+  const hide = once(() => {
+    for (const value of slots) values.forget(value)
+  })
+  values.replaced.set(slots, slots)
+  const changes = slots.map((value) => ({ del: keyOf(value) }))
+  try {
+    await store.commit([...changes, { put: clearedKey(topic), value: '', numbered: first }], hide)
+  } catch (error) {
+    for (const value of slots) if (!values.get(topic, value.slot)) values.keep(value)
+    throw error
+  } finally {
+    values.replaced.delete(slots)
+  }
+  hide()
+  return true
 }
 
 const prefix = 'retained/'
