@@ -112,11 +112,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.feed = feed
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
-  const audit = createAudit(
-    join(config.dataDir, 'audit.log'),
-    clock,
-    nodes.isShared ? { store, node: nodes.name } : undefined,
-  )
+  const audit = createAudit(join(config.dataDir, 'audit.log'), clock, { store, node: nodeName })
   const credentials = await createCredentials({
     store,
     clock,
@@ -136,7 +132,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     isValid: ({ username }: Principal) => credentials.isValid(username),
   }
   const limits = brokerLimits(config)
-  const fanout = await openFanOut({ store, nodes, access, limits, clock, log, metrics })
+  const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
   const accounts = await openAccounts({
     ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
     publicUrl: () => reached.publicUrl,
@@ -193,14 +189,14 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
 async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, reached: Reached) {
   const { config, log, metrics, certificates, opened, checkStore, feed, broker, deliveries } = parts
   const { pipeline, topics, accounts, lifecycle } = parts
-  const { store, nodes, state: storeState } = opened
+  const { store, state: storeState } = opened
   const bounds = {
     maxConnections: parts.connections.incoming,
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
   }
   const mqttBounds = createConnectionBounds(bounds)
   const commands = createNodeCommands({
-    ...{ ...parts, ...accounts, node: parts.nodeName, nodes, store: storeState, catchUp: opened.catchUp },
+    ...{ ...parts, ...accounts, node: parts.nodeName, store: storeState, catchUp: opened.catchUp },
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
   })
   const webFiles = createWebFiles()

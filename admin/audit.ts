@@ -13,14 +13,14 @@ export interface AuditEntry {
   action: string
   target: string
   detail: unknown
-  /** Where it was done, if there can be several nodes. */
+  /** Name of the node where it was done, if several may share the store. */
   node?: string
 }
 
 /** Writes the entry of a change: to be called when it is decided and nothing is changed yet. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
-/** The store of the nodes that list each other's entries, and the name of this one. */
+/** The store, where nodes that share it list each other's entries, and the name of this node. */
 interface Shared {
   store: Store
   node: string
@@ -38,7 +38,8 @@ const pruneEvery = 100
  * it can be rotated away from outside. Nodes that share a store also keep the newest entries there, so that
  * any of them lists what was done on all. An entry stands in the file and in the store, or in neither.
  */
-export function createAudit(path: string, clock: () => number, shared?: Shared) {
+export function createAudit(path: string, clock: () => number, of?: Shared) {
+  const shared = of?.store.isShared ? of : undefined
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
   /** Removes shared entries of changes that were not made. */

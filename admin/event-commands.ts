@@ -42,7 +42,7 @@ const maxPositionDigits = 16
 /** What became of events (design.md §4): asked by those who support broadcasters. */
 export function createEventCommands({ events }: EventCommandParts): CommandsOf<'events'> {
   const { history, trace } = events
-  const tail = createTail(history.follow)
+  const tail = createTail(history.onDecided)
 
   return {
     'events.list': async (args) => {

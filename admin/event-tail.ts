@@ -3,14 +3,14 @@ import { refusal } from './refusal.ts'
 
 /** Events that wait for a client that reads slowly. */
 const maxWaiting = 1_000
-/** Clients that follow at the same time. */
+/** Clients that read along at the same time. */
 const maxTails = 20
 
-/** A line of what is followed: an event, or how many were left out before the next one. */
+/** A line for a client that reads along: an event, or how many were left out before the next one. */
 export type TailLine = EventRow | { leftOut: number }
 
 /** Hands events on as they are decided, to whoever reads them. One who reads too slowly misses some, and is told. */
-export function createTail(follow: (listener: (row: EventRow) => void) => () => void) {
+export function createTail(onDecided: (listener: (row: EventRow) => void) => () => void) {
   let tails = 0
 
   return (isMeant: (row: EventRow) => boolean): AsyncIterableIterator<TailLine> => {
@@ -20,7 +20,7 @@ export function createTail(follow: (listener: (row: EventRow) => void) => () => 
     let leftOut = 0
     let isOver = false
     let wake = () => {}
-    const unfollow = follow((row) => {
+    const leave = onDecided((row) => {
       if (!isMeant(row)) return
       // Until the client has been told, so that the number stands where they are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
@@ -46,7 +46,7 @@ export function createTail(follow: (listener: (row: EventRow) => void) => () => 
         if (!isOver) {
           isOver = true
           tails--
-          unfollow()
+          leave()
           wake()
         }
         return { value: undefined, done: true }

@@ -1,5 +1,4 @@
 import type { Calls } from '../store/nodes/calls.ts'
-import type { Nodes } from '../store/nodes/nodes.ts'
 import { type EventStages, type Stages, slowestOf } from '../telemetry/stages.ts'
 
 /** What one node remembers of an event. */
@@ -12,7 +11,7 @@ interface NodeTrace {
 }
 
 /** What nodes remember of events: best effort, gone when a node ends. */
-export function createEventTrace({ stages, nodes, calls }: { stages: Stages; nodes: Nodes; calls: Calls }) {
+export function createEventTrace({ stages, node, calls }: { stages: Stages; node: string; calls: Calls }) {
   calls.serve('event-trace', (positions) => here(Array.isArray(positions) ? positions.map(Number) : []))
   calls.serve('events-slow', () => slowHere())
 
@@ -23,7 +22,7 @@ export function createEventTrace({ stages, nodes, calls }: { stages: Stages; nod
       return [here(positions), ...others.map(([, trace]) => trace as NodeTrace)]
     },
 
-    /** The slowest events of the last hour over all nodes. */
+    /** The slowest events of the last hour of all nodes together. */
     async slowest(): Promise<(EventStages & { node: string })[]> {
       const others = await calls.askOthers('events-slow', null)
       return slowestOf(
@@ -35,13 +34,13 @@ export function createEventTrace({ stages, nodes, calls }: { stages: Stages; nod
   function here(positions: readonly number[]): NodeTrace {
     const known = positions.flatMap((position) => stages.recipientsOf(position) ?? [])
     return {
-      node: nodes.name,
+      node,
       recipients: known.length > 0 ? known.reduce((sum, count) => sum + count) : null,
       stages: stages.of(Math.min(...positions)) ?? null,
     }
   }
 
   function slowHere() {
-    return stages.slowest(Date.now()).map((event) => ({ ...event, node: nodes.name }))
+    return stages.slowest(Date.now()).map((event) => ({ ...event, node }))
   }
 }

@@ -1,7 +1,6 @@
 import type { Broker } from '../broker/broker.ts'
 import type { Deliveries } from '../delivery/deliveries.ts'
 import type { Calls } from '../store/nodes/calls.ts'
-import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Livestream } from '../validator/feed/feed.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
@@ -13,16 +12,17 @@ import { createEventTrace } from './event-trace.ts'
 export function createKnownEvents(parts: {
   broker: Pick<Broker, 'history' | 'retained'>
   metrics: Pick<Metrics, 'stages'>
-  nodes: Nodes
+  /** Name of this node. */
+  node: string
   calls: Calls
   feed: FeedSource
   topics: Topics
   deliveries: Deliveries
 }): EventCommandParts['events'] {
-  const { broker, metrics, nodes, calls, feed, topics, deliveries } = parts
+  const { broker, metrics, node, calls, feed, topics, deliveries } = parts
   return {
     history: broker.history,
-    trace: createEventTrace({ stages: metrics.stages, nodes, calls }),
+    trace: createEventTrace({ stages: metrics.stages, node, calls }),
     deliveries: deliveries.ofEvent,
     isRetained: broker.retained.names,
     livestreams(name) {

@@ -121,7 +121,7 @@ function isAnswered(path: string): Promise<boolean> {
  * is being made at this moment.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // Six random characters follow; the whole is no longer than `admin.sock`, which counts against the limit.
+  // Six random characters come behind it; the whole is no longer than `admin.sock`, which counts against the limit.
   // Not `join`, which takes the dot away: the directory would be made beside, where the node may not write.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')

@@ -5,7 +5,7 @@ import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
 /** How much of what came in on a connection is parsed in one step, bytes: thousands of requests fit into one read. */
 const stepBytes = 4096
-/** How long steps follow each other before everything else has its turn, milliseconds. */
+/** How long steps are taken one after the other before everything else has its turn, milliseconds. */
 const maxRowMs = 5
 
 interface Exchange {

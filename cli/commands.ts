@@ -201,8 +201,8 @@ const auditColumns = [
 
 /** Nodes that share a store say which of them it was. */
 function auditColumnsOf(result: unknown): readonly Column[] {
-  const isShared = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
-  return isShared ? [...auditColumns, ['NODE', 'node']] : auditColumns
+  const saysNode = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
+  return saysNode ? [...auditColumns, ['NODE', 'node']] : auditColumns
 }
 
 const errorColumns = [

@@ -32,7 +32,7 @@ export async function call(
  * Sends a command whose answer comes line by line, and hands on each value. Resolves with the reason when there will be
  * no more: the node ends it only when it refuses or closes.
  */
-export async function follow(
+export async function readLines(
   socketPath: string,
   command: string,
   { args, who, print }: { args: Record<string, unknown>; who: string; print: (value: unknown) => void },

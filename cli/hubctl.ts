@@ -5,7 +5,7 @@ import { version } from '../config/version.ts'
 import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type Input, isUsage, usage } from './command.ts'
 import { commands } from './commands.ts'
-import { type CallFailure, call, defaultSocket, follow } from './connection.ts'
+import { type CallFailure, call, defaultSocket, readLines } from './connection.ts'
 import { createPrinter, toJson } from './print.ts'
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
@@ -27,10 +27,10 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Commander's words on one line; where only part of a command was given, what could follow. */
+/** Commander's words on one line; where only part of a command was given, what may come next. */
 function describe(error: Error): string {
   if (!(error instanceof CommanderError)) return error.message
-  if (error.code === 'commander.help') return 'that is not a whole command: add --help to see what can follow'
+  if (error.code === 'commander.help') return 'that is not a whole command: add --help to see what comes next'
   return error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
 }
 
@@ -50,7 +50,7 @@ async function run(
     process.stdout.once('error', () => process.exit(0))
     const toLine = (value: unknown) => visibleJson(JSON.stringify(value))
     const print = (value: unknown) => console.log(how.json ? toLine(value) : line(value, printer))
-    const error = await follow(how.socketPath, command.asks, { args, who: whoAsks(), print })
+    const error = await readLines(how.socketPath, command.asks, { args, who: whoAsks(), print })
     if (how.json) print({ error })
     else fail(error, false)
     return 1

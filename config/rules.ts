@@ -26,13 +26,13 @@ export function crossProblems(merged: Settings): string[] {
   if (merged.mqttPort !== 0 && merged.mqttPort === merged.httpsPort) {
     problems.push(`HUB_HTTPS_PORT: ${show('', merged.httpsPort)}, expected another port than HUB_MQTT_PORT`)
   }
-  const isShared = merged.redisUrl !== undefined || merged.redis !== undefined
-  if (isShared && merged.publicUrl === undefined) {
+  const hasRedis = merged.redisUrl !== undefined || merged.redis !== undefined
+  if (hasRedis && merged.publicUrl === undefined) {
     problems.push(
       'HUB_PUBLIC_URL: unset, expected an https URL, the issuer of tokens for all nodes of one Redis',
     )
   }
-  if (!isShared && Number(merged.redisReplicas) > 0) {
+  if (!hasRedis && Number(merged.redisReplicas) > 0) {
     problems.push(`HUB_REDIS_REPLICAS: ${show('', merged.redisReplicas)}, expected 0 without a Redis`)
   }
   problems.push(...redisProblems(merged.redisUrl, merged.redis, merged.redisReplicas))

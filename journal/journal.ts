@@ -19,7 +19,7 @@ const maxBackMs = 24 * 3600 * 1000
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
-  const followers = new Set<(entry: Entry) => void>()
+  const everyListeners = new Set<(entry: Entry) => void>()
   /** This node has seen all positions up to here that it will ever see. */
   let head = await store.lastNumber()
   let floor = 1
@@ -61,9 +61,9 @@ export async function openJournal(store: Store) {
     onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
 
     /** Calls back with each message from now on, whichever node appends it. Returns how to end that. */
-    follow(follower: (entry: Entry) => void): () => void {
-      followers.add(follower)
-      return () => void followers.delete(follower)
+    onEach(listener: (entry: Entry) => void): () => void {
+      everyListeners.add(listener)
+      return () => void everyListeners.delete(listener)
     },
 
     /** The position of the last message that this node knows of. */
@@ -92,7 +92,7 @@ export async function openJournal(store: Store) {
     head = Math.max(head, entry.position)
     newestAt = Math.max(newestAt, entry.at)
     recent.keep(entry)
-    for (const follower of followers) follower(entry)
+    for (const listener of everyListeners) listener(entry)
   }
 }
 

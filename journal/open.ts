@@ -1,4 +1,3 @@
-import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import { createHistory } from './history/history.ts'
 import { openJournal } from './journal.ts'
@@ -10,7 +9,8 @@ import { openTrimming } from './trimming.ts'
 /** Opens the journal with its views: retained values, and what sessions get that were away, what became of events. */
 export async function openJournalAndViews(parts: {
   store: Store
-  nodes: Nodes
+  /** Of all nodes that share the store, one trims the journal. */
+  isLeader: () => boolean
   limits: KeepingLimits
   clock: () => number
 }) {

@@ -1,4 +1,3 @@
-import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
 import { createCounting } from './counting.ts'
 import {
@@ -59,20 +58,22 @@ interface State {
  * Removes from the journal what is no longer kept. One node does it, a bounded piece at a time, and remembers in the store
  * how far it has got: nothing is read at the start, and the memory has three numbers for each stream.
  *
- * A sweep has three steps. It follows the window, and looks at the streams of messages that have left it; those with the most
- * history are shortened for the others. It removes the oldest history while there is too much all the same. It visits some other streams, where messages expire though nothing new comes.
+ * A sweep has three steps. It moves the window, and looks at the streams of messages that have left it; those with the most
+ * history are shortened for the others. It removes the oldest history while there is too much all the same. It visits some
+ * other streams, where messages expire though nothing new comes.
  * The window begins at the floor, which all nodes have heard before anything below it is removed.
  */
 export async function openTrimming(parts: {
   store: Store
-  nodes: Nodes
+  /** Of all nodes that share the store, one trims the journal. */
+  isLeader: () => boolean
   journal: Journal
   retained: RetainedMessages
   returnable: Returnable
   limits: KeepingLimits
   clock: () => number
 }) {
-  const { store, nodes, journal, retained, returnable, limits, clock } = parts
+  const { store, isLeader, journal, retained, returnable, limits, clock } = parts
   const counting = createCounting(store)
   const removing = createRemoving({ store, journal, retained, returnable, inWindow: counting.of, limits })
   let running: Promise<void> | undefined
@@ -86,7 +87,7 @@ export async function openTrimming(parts: {
     /** Removes a piece of what is no longer kept. */
     async sweep(): Promise<void> {
       returnable.sweep(clock())
-      if (!nodes.isLeader() || running || isClosed) return
+      if (!isLeader() || running || isClosed) return
       running = trim().finally(() => {
         running = undefined
       })
@@ -118,7 +119,7 @@ export async function openTrimming(parts: {
     // What was heard at its place among the commits: this node knows what others retained since.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
-      state = await follow(state, floor)
+      state = await lookAtPassed(state, floor)
       await writeState(store, state)
     }
     for (
@@ -133,7 +134,7 @@ export async function openTrimming(parts: {
   }
 
   /** Looks at the streams of a page of what has left the window. */
-  async function follow(state: State, floor: number): Promise<State> {
+  async function lookAtPassed(state: State, floor: number): Promise<State> {
     // Few enough bytes that what a livestream may have is right for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
     const { entries, end: passed } = await readStretch(store, state.passed, floor, most)

@@ -84,7 +84,7 @@ export async function startPlainBroker(
   const access = { ...openAccess, ...options.access }
   const clock = options.clock ?? Date.now
   const log = pino({ level: options.logLevel ?? 'debug' }, { write })
-  const fanout = await openFanOut({ store, nodes, access, limits, clock, log, metrics })
+  const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
   let receive: Receive = async ({ topic, payload, qos, retain, alongside }) => {
     const retained = retain && payload.length > 0 ? { retained: { slot: '', time: Date.now() } } : {}
     try {

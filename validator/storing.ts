@@ -7,7 +7,7 @@ import type { Way } from '../telemetry/stages.ts'
 import type { Repetition } from './repetitions.ts'
 import type { NewTopics, Topics } from './topics.ts'
 
-/** An accepted event, as far as work for webhooks and plugin targets can follow from it. */
+/** An accepted event, as far as webhooks and plugin targets are concerned. */
 export interface Accepted {
   /** As it is published: with id and completed services. */
   event: HubEvent

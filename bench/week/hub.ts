@@ -51,7 +51,15 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     maySubscribe: () => ({ allowed: false as const, reason: 'there are no clients' }),
     mayReceive: () => false,
   }
-  const fanout = await openFanOut({ store, nodes, access, limits: config, clock, log, metrics })
+  const fanout = await openFanOut({
+    store,
+    isLeader: nodes.isLeader,
+    access,
+    limits: config,
+    clock,
+    log,
+    metrics,
+  })
   const { journal, retained, trimming } = fanout
   const repetitions = await createRepetitions({ store, clock })
   const subscriptions = await createPushSubscriptions({ store, serviceAccount: config.serviceAccount, clock })

@@ -43,7 +43,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       id: 'replay',
       summary: 'Send messages again that could not be delivered, and with `since` all from then on',
       description:
-        'Dead letters are sent first. With `since` follow all events of the livestream that were accepted from then on, delivered or not, also from before the subscription was made, as far as the hub still has them; what waits already is not sent twice. At most as many are added as the queue has room for, the newest. Everything keeps its `messageId` and stands behind what waits.',
+        'Dead letters are sent first. With `since` come all events of the livestream that were accepted from then on, delivered or not, also from before the subscription was made, as far as the hub still has them; what waits already is not sent twice. At most as many are added as the queue has room for, the newest. Everything keeps its `messageId` and stands behind what waits.',
       permission: 'subscribe',
       body: [ReplayBody],
       answers: {

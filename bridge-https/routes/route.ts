@@ -62,7 +62,7 @@ interface RouteBase {
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, QueryParameter>
-  /** Statuses of success, and errors beyond those that follow from the rest of the route. */
+  /** Statuses of success, and errors beyond those that the rest of the route says. */
   answers: Record<number, Described>
 }
 

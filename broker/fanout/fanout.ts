@@ -1,6 +1,5 @@
 import type { KeepingLimits } from '../../journal/keeping.ts'
 import { openJournalAndViews } from '../../journal/open.ts'
-import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -21,7 +20,8 @@ export type FanOutLimits = KeepingLimits & Partial<typeof defaultBounds>
  */
 export async function openFanOut(parts: {
   store: Store
-  nodes: Nodes
+  /** Of all nodes that share the store, one trims the journal. */
+  isLeader: () => boolean
   access: Pick<Access, 'mayReceive'>
   limits: FanOutLimits
   clock: () => number

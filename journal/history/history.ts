@@ -62,7 +62,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   const listeners = new Set<(row: EventRow) => void>()
   const recentReports = createRecentReports(journal)
   /** Of the journal, while somebody listens. */
-  let unfollow = () => {}
+  let leave = () => {}
 
   return {
     find: createFind({ store, journal }),
@@ -143,11 +143,11 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     positionAt: (at: number): Promise<number> => positionAt(store, journal.head(), at),
 
     /** Calls back with each event as it is decided, on whichever node. Returns how to end that. */
-    follow(listener: (row: EventRow) => void): () => void {
-      if (listeners.size === 0) unfollow = journal.follow(tell)
+    onDecided(listener: (row: EventRow) => void): () => void {
+      if (listeners.size === 0) leave = journal.onEach(tell)
       listeners.add(listener)
       return () => {
-        if (listeners.delete(listener) && listeners.size === 0) unfollow()
+        if (listeners.delete(listener) && listeners.size === 0) leave()
       }
     },
   }

@@ -7,12 +7,12 @@ const kept = 65_536
  * Where the last reports lie, for those who ask again and again what was decided since. All that happens for an event is
  * that its position is noted.
  */
-export function createRecentReports(journal: Pick<Journal, 'follow' | 'head'>) {
+export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
   const positions = new Float64Array(kept)
   let count = 0
   /** The reports behind this position are known, all of them. */
   let knownFrom = journal.head()
-  journal.follow(({ isReport, position }) => {
+  journal.onEach(({ isReport, position }) => {
     if (!isReport) return
     if (count >= kept) knownFrom = at(count)
     positions[count++ % kept] = position

@@ -16,7 +16,7 @@ const event = (bytes: number): Message => ({
 t.test('whoever follows gets the same row, which is made once', async (t) => {
   const { broker } = await openBroker(t)
   const rows: Record<string, EventRow[]> = { one: [], two: [] }
-  const ends = ['one', 'two'].map((name) => broker.history.follow((row) => rows[name]?.push(row)))
+  const ends = ['one', 'two'].map((name) => broker.history.onDecided((row) => rows[name]?.push(row)))
   await broker.distribute([event(1), report])
   t.equal(rows.one?.length, 1)
   t.equal(rows.one?.[0], rows.two?.[0])

@@ -30,11 +30,11 @@ t.test('of a flood the newest are told, and the number of the others as long as 
 
 function start(head: number) {
   let follower: (entry: Entry) => void = () => undefined
-  const follow = (listener: typeof follower) => {
+  const onEach = (listener: typeof follower) => {
     follower = listener
     return () => undefined
   }
-  const reports = createRecentReports({ follow, head: () => head })
+  const reports = createRecentReports({ onEach, head: () => head })
   const message = { topic: 'a', qos: 1, queue: { keep: 'every' }, payload: Buffer.alloc(0), at: 0 } as const
   return {
     reports,
