@@ -21,8 +21,8 @@ export type { IssuedCredential } from './issuing.ts'
 export type Credentials = Awaited<ReturnType<typeof createCredentials>>
 
 /**
- * The MQTT credentials (design.md §5): made here, kept in the store, mirrored in memory so that ten
- * thousand reconnecting clients are answered without waiting for anything.
+ * The MQTT credentials (design.md §5): made here, kept in the store, and mirrored in memory, so that ten
+ * thousand clients that reconnect need not wait for the store.
  */
 export async function createCredentials(parts: {
   store: Store

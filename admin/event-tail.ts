@@ -9,7 +9,7 @@ const maxTails = 20
 /** A line for a client that reads along: an event, or how many were left out before the next one. */
 export type TailLine = EventRow | { leftOut: number }
 
-/** Hands events on as they are decided, to whoever reads them. One who reads too slowly misses some, and is told. */
+/** Sends events to clients as they are decided. A client that reads too slowly misses some, and is told how many. */
 export function createTail(onDecided: (listener: (row: EventRow) => void) => () => void) {
   let tails = 0
 

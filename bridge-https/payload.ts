@@ -6,7 +6,7 @@ import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answe
 /** A body as it came in, or why it was not taken. */
 export type Payload = { bytes: Buffer } | { refused: Answer }
 
-/** What is too long is read to its end all the same, up to this: who still writes does not read the answer. */
+/** A body that is too long is read to its end, up to this many bytes: a client that is writing does not read the answer. */
 const drainBytes = 4 * 1024 * 1024
 /** Pieces of a body that are fine, however small: some write JSON token by token. */
 const freePieces = 4096
@@ -45,7 +45,7 @@ export function readPayload(
     stream.once('end', () => {
       finish(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: body.bytes() })
     })
-    // Cut off: nobody is there to read the answer, but somebody waits for one.
+    // The connection was cut: no client reads the answer, but the route waits for one.
     const cut = () => finish({ refused: refuse(400, [httpsError('request.length')]) })
     stream.once('error', cut)
     stream.once('close', cut)
@@ -72,7 +72,7 @@ function tooLarge(maxBytes: number): Answer {
   return refuse(413, belowBody([error]))
 }
 
-/** Whether the rest of a body nobody waits for is worth reading, to keep the connection. */
+/** Whether the rest of an unwanted body is short enough to be read, so that the connection can be kept. */
 export function isShort({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const length = Number(headers['content-length'] ?? 0)
   return headers['transfer-encoding'] === undefined && length <= drainBytes

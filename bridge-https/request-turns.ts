@@ -37,7 +37,7 @@ interface Connection {
  */
 export function createRequestTurns(server: Server) {
   const connections = new WeakMap<object, Connection>()
-  /** Those that may take a step. */
+  /** Connections that may take a step. */
   let queue: Connection[] = []
   let isScheduled = false
 
@@ -52,7 +52,7 @@ export function createRequestTurns(server: Server) {
   server.on('secureConnection', enter)
 
   return {
-    /** What is not parsed of a connection that speaks something else from now on. */
+    /** Lets go of a connection that speaks another protocol from now on. Answers with the bytes that are not parsed. */
     leave(socket: object): Buffer {
       const connection = connections.get(socket)
       connection?.leave()
@@ -91,7 +91,7 @@ export function createRequestTurns(server: Server) {
       own.pause()
       proceed(connection)
     }
-    // Whoever sends nothing more may still be owed an answer.
+    // A client that sends nothing more may still wait for an answer.
     const last = () => parseSome(connection)
     connections.set(socket, connection)
     socket.prependListener('end', last)
@@ -110,7 +110,7 @@ export function createRequestTurns(server: Server) {
   function takeSteps(): void {
     const began = performance.now()
     let taken = 0
-    // Who may take another step is queued again, behind all others.
+    // A connection that may take another step is queued again, behind all others.
     for (const connection of queue) {
       if (performance.now() - began > maxRowMs) break
       taken++

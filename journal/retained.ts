@@ -56,7 +56,7 @@ export async function openRetained(parts: {
       return () => takeBack(value)
     },
 
-    /** A message that is shown is stored for certain. */
+    /** A message that is shown already is now stored. */
     stored({ topic, retained, position }: Entry): void {
       values.replaced.delete(position)
       const value = retained && values.get(topic, retained.slot)
@@ -66,7 +66,7 @@ export async function openRetained(parts: {
     /** A number for now: of two moments of this node it tells which one was first, whatever the clock says. */
     moment: nextMoment,
 
-    /** This message goes out on its topic now, to those for whom nothing is stored. */
+    /** The message goes out now, to the sessions for which nothing is stored. */
     sent(topic: string, position: number): void {
       const moment = nextMoment()
       for (const value of values.of(topic)) {

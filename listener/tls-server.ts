@@ -21,13 +21,13 @@ const handshakeTimeout = 10_000
 const tlsSettings = { minVersion: 'TLSv1.2', ecdhCurve: 'X25519:P-256:P-384' } as const
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
-/** What a TLS server of the hub is made with. */
+/** The options of every TLS server of the hub. */
 export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
   // Nagle's algorithm would hold a second small packet back for up to 40 ms.
   return { ...certificates.current(), ...tlsSettings, handshakeTimeout, noDelay: true } satisfies TlsOptions
 }
 
-/** Both ends of a socket, which say what connection it is; the socket inside of TLS has them as well. */
+/** Both ends of a connection, which identify it: a TLS socket has the same as the TCP socket below it. */
 type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
 
 interface Client {
@@ -109,7 +109,7 @@ export function guardServer(
     socket.once('close', () => {
       open.delete(socket)
       const client = clients.get(ends)
-      // Who sent nothing only looked whether the port is open.
+      // A client that sent nothing only checked that the port is open.
       if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
       clients.delete(ends)
       place.leave()
@@ -133,7 +133,7 @@ export function guardServer(
     metrics.connectionsRefused.inc({ reason: 'tls' })
     const client = clients.get(endsOf(socket))
     log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
-    // Of a socket that is closed nothing is known any more: its own end tells.
+    // Undefined when the socket is closed: its `close` listener has warned already.
     if (client) {
       client.isJudged = true
       warn(client.address, tlsFailureReason(error))

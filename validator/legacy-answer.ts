@@ -52,7 +52,7 @@ function withTopic(
   return service
 }
 
-/** What is kept of the answer. */
+/** The report that says what the answer said. */
 export function describeAnswer(
   { payload, eventName }: LegacyRequest,
   { at: receivedAt }: Arrival,

@@ -18,7 +18,7 @@ export interface LegacyRequest {
 /** An event that goes somewhere, or gets a topic there. */
 export interface Taken extends Readable {
   refused?: undefined
-  /** To how many livestreams it goes. */
+  /** Number of livestreams it goes to. */
   livestreams: number
   by: Ownership
   judged: Judged
@@ -28,9 +28,9 @@ export interface Taken extends Readable {
 export interface Refused {
   refused: 'invalid' | 'unavailable'
   errors: ErrorItem[]
-  /** What could be read of the payload. */
+  /** The payload, as far as it could be read. */
   value: unknown
-  /** To how many livestreams it would have gone. */
+  /** Number of livestreams it would have gone to. */
   livestreams: number
 }
 

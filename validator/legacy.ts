@@ -51,7 +51,7 @@ export function createLegacy(parts: LegacyParts) {
       return { request, arrival, now, way, ...verdict }
     },
 
-    /** Stores what was decided, hands it to everyone connected, and says what the publisher gets to know. Never rejects. */
+    /** Stores what was decided, sends it to connected clients, and returns the result for the publisher. Never rejects. */
     async settle(decided: LegacyDecided): Promise<LegacyResult> {
       const { request, way } = decided
       if (decided.refused) {
@@ -89,7 +89,7 @@ export function createLegacy(parts: LegacyParts) {
     },
   }
 
-  /** The answer is true without it: the publisher gets it in any case. */
+  /** Stores the report of a refused event. If that fails, the publisher gets the same answer. */
   async function keepReport({ request, arrival, way, refused, errors, value }: LegacyDecided & Refused) {
     const outcome = refused === 'invalid' ? 'invalid' : 'blocked'
     const report = describeAnswer(request, arrival, outcome, value, { errors })
@@ -146,11 +146,11 @@ function settlementOf(
 ) {
   const { payload: source, institutionId } = request
   const { ids, published, verdicts, completed } = judged
-  // Nothing of an event is remembered that was blocked.
+  // A blocked event leaves no mark: sent again, it is judged as a new one.
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
-  // Only what was accepted goes out: a blocked service has no place on the air of others.
+  // Only accepted services go out: the name of a blocked one must not appear on livestreams of others.
   const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))

@@ -18,7 +18,7 @@ export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
  * The one pipeline behind every door. It has two steps: `decide` is pure but for the feed and the clock, `settle` does what
- * was decided: append, fan out, report. Whoever decides settles in the same turn.
+ * was decided: append, fan out, report. A caller settles in the turn in which it decided.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
   feed: () => Feed | undefined
@@ -52,7 +52,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       return { livestreams, institutions, arrival, way, event: { decision, submission } }
     },
 
-    /** Dry run of a door: what is reported to the institution is what would become of the event, and nothing else is done. */
+    /** Dry run of a door: the institution gets the report that the event would have had, and nothing else is done. */
     tryOut(submission: Submission, arrival: Arrival): Decided {
       const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)
@@ -166,7 +166,7 @@ interface Settled {
   repetition?: Repetition | undefined
 }
 
-/** What goes out for an event. It gets its id here: where it has been marked meanwhile, it may be that of another. */
+/** What goes out for an event. It gets its id here: that of an equal event which was stored meanwhile, or a new one. */
 function settlementOf(
   { event, settled, institutions, arrival }: Decided,
   {

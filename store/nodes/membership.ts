@@ -62,7 +62,7 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // Not before: with nobody else there it is this node that clears up behind its former self.
+      // Only as a member: where there is no other node, this one clears up behind its former self.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

@@ -67,7 +67,7 @@ export function createSignsOfLife(parts: {
     if (!own.isFirst((node) => !isSilent(node))) return
     const silent = members.all().filter(([, { node }]) => isSilent(node))
     for (const [slot, member] of silent) await members.remove(slot, member)
-    // Not before all are gone: one of them may have had the lowest slot.
+    // Only when all are removed: one of them may have had the lowest slot, which makes a node the leader.
     if (silent.length > 0) buried(silent.map(([, { node }]) => node))
   }
 }
