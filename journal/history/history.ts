@@ -158,28 +158,29 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     const row = rowOfReport(entry, eventOf(entry, journal.recent))
     for (const listener of listeners) listener(row)
   }
+}
 
-  async function rowAt(
-    { position, isReport }: IndexEntry,
-    { livestream, outcome }: Query,
-    get: Journal['get'],
-  ): Promise<EventRow | undefined> {
-    const entry = await get(position)
-    if (!entry) return undefined
-    if (!isReport) return rowOfMessage(entry)
-    if (livestream) {
-      const row = rowOfReport(entry)
-      // What was published for it is listed by its messages.
-      const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
-      return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
-    }
-    const first = entry.refused ? undefined : firstMessageOf(entry)
-    const message = first === undefined ? undefined : await get(first)
-    return rowOfReport(
-      entry,
-      eventOf(entry, () => message),
-    )
+/** The row of an entry, if the list shows one. */
+async function rowAt(
+  { position, isReport }: IndexEntry,
+  { livestream, outcome }: Query,
+  get: Journal['get'],
+): Promise<EventRow | undefined> {
+  const entry = await get(position)
+  if (!entry) return undefined
+  if (!isReport) return rowOfMessage(entry)
+  if (livestream) {
+    const row = rowOfReport(entry)
+    // What was published for it is listed by its messages.
+    const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
+    return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
   }
+  const first = entry.refused ? undefined : firstMessageOf(entry)
+  const message = first === undefined ? undefined : await get(first)
+  return rowOfReport(
+    entry,
+    eventOf(entry, () => message),
+  )
 }
 
 /** The next entries, up to those from before an instant. */

@@ -91,11 +91,7 @@ export async function createFeedSource(options: {
     /** Reads the source now, as `refresh` does, and has the other nodes read it. */
     async refresh(how: { force: boolean }): Promise<RefreshResult> {
       const result = await refresh(how)
-      if (store.isShared) {
-        await store.commit([{ tell: refreshChannel, value: JSON.stringify(how) }]).catch((err: unknown) => {
-          log.warn({ err }, 'the other nodes were not told to refresh the feed')
-        })
-      }
+      await tellOthers(store, how, log)
       return result
     },
     status,
@@ -165,6 +161,13 @@ export async function createFeedSource(options: {
   function status(): FeedStatus {
     return statusOf(source, lastGood, checkedAt, problem)
   }
+}
+
+async function tellOthers(store: Store, how: { force: boolean }, log: Log): Promise<void> {
+  if (!store.isShared) return
+  await store.commit([{ tell: refreshChannel, value: JSON.stringify(how) }]).catch((err: unknown) => {
+    log.warn({ err }, 'the other nodes were not told to refresh the feed')
+  })
 }
 
 function statusOf(
