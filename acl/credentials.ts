@@ -42,14 +42,15 @@ export async function createCredentials(parts: {
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // A rotation must not bring back what a revocation just removed.
   const inTurn = await createLock(store, 'credential')
-  const issuing = createIssuing({ collection, usernames, clock, knownInstitution })
   const revocations = createRevocations({
     ...{ collection, inTurn, clock, ended, noteDue, onStoreFailure, retryMs },
   })
-  for (const credential of collection.values()) revocations.schedule(credential)
+  const { schedule } = revocations
+  const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
+  for (const credential of collection.values()) schedule(credential)
   collection.onChanged((username, _before, after) => {
     usernames.given(username)
-    if (after) revocations.schedule(after)
+    if (after) schedule(after)
     else ended(username)
   })
 
@@ -65,11 +66,7 @@ export async function createCredentials(parts: {
     ): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return inTurn(async (held) => {
-        const issued = await issuing.issue(permissions, held, first, temporary)
-        revocations.schedule(issued.credential)
-        return issued
-      })
+      return inTurn((held) => issuing.issue(permissions, held, first, temporary))
     },
 
     /**
@@ -113,12 +110,7 @@ export async function createCredentials(parts: {
       if (revokeAfterMs !== undefined && !(revokeAfterMs > 0 && revokeAfterMs <= maxRevokeAfterMs)) {
         return { error: 'revokeAfter must be more than nothing and at most 3650 days' }
       }
-      return inTurn(async (held) => {
-        const rotated = await issuing.replace(username, revokeAfterMs, held, first)
-        const replaced = collection.get(username)
-        if ('credential' in rotated && replaced) revocations.schedule(replaced)
-        return rotated
-      })
+      return inTurn((held) => issuing.replace(username, revokeAfterMs, held, first))
     },
 
     /** Ends a credential now. False when there is none of that name. */

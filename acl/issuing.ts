@@ -27,8 +27,10 @@ export function createIssuing(parts: {
   clock: () => number
   /** Whether the livestream feed knows the institution; without it nobody is warned. */
   knownInstitution: ((institutionId: string) => boolean) | undefined
+  /** Revokes a stored credential at its time, if it has one. */
+  schedule: (credential: Credential) => void
 }) {
-  const { collection, usernames, clock, knownInstitution } = parts
+  const { collection, usernames, clock, knownInstitution, schedule } = parts
 
   return {
     issue,
@@ -46,7 +48,10 @@ export function createIssuing(parts: {
       if (old.user !== undefined) return { error: 'it is temporary: its page takes another one by itself' }
       const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
       const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
-      if (ending !== old) await collection.put(username, ending, held)
+      if (ending !== old) {
+        await collection.put(username, ending, held)
+        schedule(ending)
+      }
       const { revokeAt } = ending
       return { ...issued, replaces: username, ...(revokeAt !== undefined && { revokeAt }) }
     },
@@ -68,6 +73,7 @@ export function createIssuing(parts: {
     }
     await first?.(credential)
     await collection.put(username, { ...credential, salt, hash }, [...held, ...changes])
+    schedule(credential)
     const warning = warnAbout(institutions)
     return { credential, password, ...(warning !== undefined && { warning }) }
   }
