@@ -23,7 +23,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { httpsError, jsonText, refuse } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
-import { createRawAnswer } from './raw-answer.ts'
+import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRequestTurns } from './request-turns.ts'
 import type { Route } from './routes/route.ts'
@@ -126,17 +126,8 @@ export async function listenHttps(parts: {
   // With more, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
-  // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (request, socket: TLSSocket) => {
-    socket.on('error', () => socket.destroy())
-    answerRaw(socket, 404, { request, remoteAddress: guard.addressOf(socket) })
-  })
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
-  server.on('upgrade', (request, socket: TLSSocket, head) => {
-    const bytes = Buffer.concat([head, turns.leave(socket)])
-    door.upgrade(request, socket, bytes, guard.addressOf(socket), () => guard.release(socket))
-  })
+  takeOtherRequests(server, { turns, guard, door, answerRaw })
 
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: policy },
@@ -183,6 +174,29 @@ export async function listenHttps(parts: {
     if (status) answerRaw(socket, status, { remoteAddress: guard.addressOf(socket), reason, ...errors })
     else socket.destroy()
   }
+}
+
+/** Takes the requests that Node does not hand over as such. */
+function takeOtherRequests(
+  server: Server,
+  parts: {
+    turns: ReturnType<typeof createRequestTurns>
+    guard: ReturnType<typeof guardServer>
+    door: ReturnType<typeof createWebSocketDoor>
+    answerRaw: RawAnswer
+  },
+): void {
+  const { turns, guard, door, answerRaw } = parts
+  // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('connect', (request, socket: TLSSocket) => {
+    socket.on('error', () => socket.destroy())
+    answerRaw(socket, 404, { request, remoteAddress: guard.addressOf(socket) })
+  })
+  server.on('upgrade', (request, socket: TLSSocket, head) => {
+    const bytes = Buffer.concat([head, turns.leave(socket)])
+    door.upgrade(request, socket, bytes, guard.addressOf(socket), () => guard.release(socket))
+  })
 }
 
 function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {

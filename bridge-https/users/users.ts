@@ -1,9 +1,11 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { createCollection } from '../../store/collection.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Asker, Passwords } from './passwords.ts'
-import { checkUserRequest, normalEmail, type User, type UserRequest } from './user.ts'
+import { type KnownUser, openStoredUsers, type ResetChannel, type StoredUser } from './stored-users.ts'
+import { checkUserRequest, type User, type UserRequest } from './user.ts'
+
+export type { KnownUser } from './stored-users.ts'
 
 export type Users = Awaited<ReturnType<typeof createUsers>>
 
@@ -14,22 +16,9 @@ export interface ResetToken {
   expiresAt: string
 }
 
-/** Who hands the token on. One of each may be outstanding, so that nobody can void an operator's by asking for a mail. */
-type ResetChannel = 'operator' | 'mail'
-
 const hourMs = 3600 * 1000
+/** One token of each channel may be outstanding, so that nobody can void an operator's by asking for a mail. */
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
-
-/** A user that has shown its password, or a token made with it. */
-export interface KnownUser extends User {
-  /** Counts passwords: tokens of an earlier one are void. */
-  generation: number
-}
-
-interface StoredUser extends KnownUser {
-  passwordHash?: string
-  resets: { channel: ResetChannel; hash: string; expiresAt: string }[]
-}
 
 /** The users of the HTTPS API, in the store and mirrored in memory (design.md §9). */
 export async function createUsers(parts: {
@@ -41,14 +30,8 @@ export async function createUsers(parts: {
   knownInstitution: (institutionId: string) => boolean
 }) {
   const { store, passwords, clock, knownInstitution } = parts
-  const collection = await createCollection<StoredUser>(store, 'user')
-  const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
-  const listeners: ((email: string) => void)[] = []
-  collection.onChanged((userId, before, after) => {
-    if (before && before.generation !== after?.generation) loggedOut(before)
-    if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
-    if (after) idByEmail.set(after.email, userId)
-  })
+  const users = await openStoredUsers(store)
+  const { byEmail } = users
   // A password must not bring back a user that was just removed, and a token works once.
   const inOrder = await createLock(store, 'user')
 
@@ -64,11 +47,10 @@ export async function createUsers(parts: {
       const checked = checkUserRequest(request)
       if ('error' in checked) return checked
       return inOrder(async (held) => {
-        if (idByEmail.has(checked.email)) return { error: `there is already a user ${checked.email}` }
+        if (byEmail(checked.email)) return { error: `there is already a user ${checked.email}` }
         const user = newUser(checked, clock())
         await first?.(shown(user))
         const reset = await storeReset(user, 'operator', held)
-        idByEmail.set(user.email, user.userId)
         const { institutionId } = user
         if (knownInstitution(institutionId)) return reset
         return { ...reset, warning: `the livestream feed does not know ${institutionId}` }
@@ -77,7 +59,7 @@ export async function createUsers(parts: {
 
     /** All users, by e-mail address. */
     list: (): (User & { hasPassword: boolean })[] =>
-      [...collection.values()]
+      [...users.values()]
         .map((stored) => ({ ...shown(stored), hasPassword: stored.passwordHash !== undefined }))
         .sort((a, b) => (a.email < b.email ? -1 : 1)),
 
@@ -85,10 +67,7 @@ export async function createUsers(parts: {
     remove: (email: string): Promise<string | undefined> =>
       inOrder(async (held) => {
         const stored = byEmail(email)
-        if (!stored || !(await collection.delete(stored.userId, held))) return undefined
-        idByEmail.delete(stored.email)
-        loggedOut(stored)
-        return stored.userId
+        return stored && (await users.delete(stored, held)) ? stored.userId : undefined
       }),
 
     /** A token to choose a new password; the old one works until then. Undefined: no such user. */
@@ -102,14 +81,14 @@ export async function createUsers(parts: {
     async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
       // Looked up before the expensive part, and again when it is our turn: a token works once.
-      if (!byReset(collection.values(), hash, clock())) return undefined
+      if (!byReset(users.values(), hash, clock())) return undefined
       const passwordHash = await passwords.hash(password, asker)
       return inOrder(async (held) => {
-        const found = byReset(collection.values(), hash, clock())
+        const found = byReset(users.values(), hash, clock())
         if (!found) return undefined
         const changed = withPassword(found, passwordHash)
-        await collection.put(changed.userId, changed, held)
-        loggedOut(changed)
+        await users.put(changed, held)
+        users.loggedOut(changed)
         return known(changed)
       })
     },
@@ -119,13 +98,12 @@ export async function createUsers(parts: {
       const stored = byEmail(email)
       const fits = await passwords.verify(password, stored?.passwordHash, asker)
       // Removed or changed while the password was checked: then it is not this user any more.
-      if (!fits || !stored || collection.get(stored.userId)?.generation !== stored.generation)
-        return undefined
+      if (!fits || !stored || users.get(stored.userId)?.generation !== stored.generation) return undefined
       return known(stored)
     },
 
     /** Calls back with the e-mail address of a user that is gone, or whose log-ins are void. */
-    onLoggedOut: (listener: (email: string) => void): void => void listeners.push(listener),
+    onLoggedOut: users.onLoggedOut,
 
     has: (email: string): boolean => byEmail(email) !== undefined,
 
@@ -136,13 +114,9 @@ export async function createUsers(parts: {
 
     /** The user of a token: its id, and the generation of its password when the token was made. */
     current(userId: string, generation: number): KnownUser | undefined {
-      const stored = collection.get(userId)
+      const stored = users.get(userId)
       return stored?.generation === generation ? known(stored) : undefined
     },
-  }
-
-  function loggedOut({ email }: User): void {
-    for (const listener of listeners) listener(email)
   }
 
   async function storeReset(
@@ -151,12 +125,8 @@ export async function createUsers(parts: {
     held: readonly Change[],
   ): Promise<ResetToken> {
     const { changed, token, expiresAt } = withReset(user, channel, clock())
-    await collection.put(user.userId, changed, held)
+    await users.put(changed, held)
     return { user: shown(user), token, expiresAt }
-  }
-
-  function byEmail(email: string): StoredUser | undefined {
-    return collection.get(idByEmail.get(normalEmail(email)) ?? '')
   }
 }
 

@@ -1,0 +1,57 @@
+import { createCollection } from '../../store/collection.ts'
+import type { Change, Store } from '../../store/store.ts'
+import { normalEmail, type User } from './user.ts'
+
+/** A user that has shown its password, or a token made with it. */
+export interface KnownUser extends User {
+  /** Counts passwords: tokens of an earlier one are void. */
+  generation: number
+}
+
+/** Who hands a token to choose a password on. */
+export type ResetChannel = 'operator' | 'mail'
+
+export interface StoredUser extends KnownUser {
+  passwordHash?: string
+  resets: { channel: ResetChannel; hash: string; expiresAt: string }[]
+}
+
+/** The users in the store, found by id and by e-mail address. */
+export async function openStoredUsers(store: Store) {
+  const collection = await createCollection<StoredUser>(store, 'user')
+  const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
+  const listeners: ((email: string) => void)[] = []
+  collection.onChanged((userId, before, after) => {
+    if (before && before.generation !== after?.generation) loggedOut(before)
+    if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
+    if (after) idByEmail.set(after.email, userId)
+  })
+
+  return {
+    get: collection.get,
+    values: collection.values,
+    byEmail: (email: string): StoredUser | undefined =>
+      collection.get(idByEmail.get(normalEmail(email)) ?? ''),
+
+    async put(user: StoredUser, held: readonly Change[]): Promise<void> {
+      await collection.put(user.userId, user, held)
+      idByEmail.set(user.email, user.userId)
+    },
+
+    /** False when the user is gone already. */
+    async delete(user: StoredUser, held: readonly Change[]): Promise<boolean> {
+      if (!(await collection.delete(user.userId, held))) return false
+      idByEmail.delete(user.email)
+      loggedOut(user)
+      return true
+    },
+
+    loggedOut,
+    /** Calls back with the e-mail address of a user that is gone, or whose log-ins are void. */
+    onLoggedOut: (listener: (email: string) => void): void => void listeners.push(listener),
+  }
+
+  function loggedOut({ email }: User): void {
+    for (const listener of listeners) listener(email)
+  }
+}
