@@ -1,7 +1,7 @@
 import type { Deliveries } from '../delivery/deliveries.ts'
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { isLivestreamName, readSelection, select } from '../delivery/webhook/selection.ts'
-import type { PushSubscription } from '../delivery/webhook/subscriptions.ts'
+import type { PushSubscription } from '../delivery/webhook/subscription.ts'
 import type { Audit } from './audit.ts'
 import type { EventCommandParts } from './event-commands.ts'
 import type { CommandsOf } from './operations/operations.ts'

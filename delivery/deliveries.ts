@@ -31,7 +31,8 @@ import { createContacts, type TellContact } from './webhook/contacts.ts'
 import { createPush } from './webhook/push.ts'
 import type { Sockets } from './webhook/sockets.ts'
 import { createStandings } from './webhook/standing.ts'
-import { createPushSubscriptions, type PushSubscription } from './webhook/subscriptions.ts'
+import type { PushSubscription } from './webhook/subscription.ts'
+import { createPushSubscriptions } from './webhook/subscriptions.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>

@@ -1,6 +1,6 @@
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt, DeadLetter } from './queue/work-item.ts'
-import type { PushSubscription } from './webhook/subscriptions.ts'
+import type { PushSubscription } from './webhook/subscription.ts'
 
 /** What became of an event at one webhook or plugin target, as far as that is kept. */
 export interface EventDelivery {

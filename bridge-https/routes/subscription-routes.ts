@@ -1,5 +1,6 @@
 import type { Standings } from '../../delivery/webhook/standing.ts'
-import type { PushSubscription, PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
+import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/timestamp.ts'
 import { Type } from '../../event/type.ts'

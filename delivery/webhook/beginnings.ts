@@ -7,7 +7,8 @@ import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
-import { isOfBeginning, type PushSubscription, type PushSubscriptions } from './subscriptions.ts'
+import { isOfBeginning, type PushSubscription } from './subscription.ts'
+import type { PushSubscriptions } from './subscriptions.ts'
 
 const question = 'knows-subscription'
 

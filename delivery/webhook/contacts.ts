@@ -1,4 +1,5 @@
-import type { PushSubscription, PushSubscriptions } from './subscriptions.ts'
+import type { PushSubscription } from './subscription.ts'
+import type { PushSubscriptions } from './subscriptions.ts'
 
 /** Tells the contact of a subscription that it is disabled. Never rejects. */
 export type TellContact = (subscription: PushSubscription) => Promise<void>

@@ -4,12 +4,8 @@ import { radioTopic } from '../../event/topic.ts'
 import type { Attempt, EarlierMessage, WorkGroup, WorkItem } from '../queue/work-item.ts'
 import type { Outcome, TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
-import {
-  isOfBeginning,
-  isSubscriptionName,
-  type PushSubscription,
-  type PushSubscriptions,
-} from './subscriptions.ts'
+import { isOfBeginning, isSubscriptionName, type PushSubscription } from './subscription.ts'
+import type { PushSubscriptions } from './subscriptions.ts'
 import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>

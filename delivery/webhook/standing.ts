@@ -1,6 +1,6 @@
 import type { Change, Store } from '../../store/store.ts'
 import type { Outcome } from '../target.ts'
-import type { PushSubscription } from './subscriptions.ts'
+import type { PushSubscription } from './subscription.ts'
 
 export type Standings = Awaited<ReturnType<typeof createStandings>>
 
