@@ -2,20 +2,20 @@ import type { Journal } from '../../journal/journal.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
 import { currentOf, isFromBefore } from './queue.ts'
-import type { loadQueues } from './queues-in-memory.ts'
-import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
+import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
  * Puts in front of a queue what it begins with, in the order of the journal. Each item has its position for its sequence:
- * whoever begins once more, or at the same time, puts the same items there. Called in the turn of the queue, from which
+ * whoever begins once more, or at the same time, puts the same items there. Called under the lock of the queue, from which
  * nothing is sent yet.
  */
 export function createBeginning(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
-  inMemory: Pick<Awaited<ReturnType<typeof loadQueues>>, 'queueOf' | 'add' | 'take'>
-  newItem: (messageId: string, details: Details) => WorkItem
+  inMemory: Pick<QueuesInMemory, 'queueOf' | 'add' | 'take'>
+  newItem: NewItem
   /** Items of one queue. */
   perQueue: number
   appended: (queue: string) => void

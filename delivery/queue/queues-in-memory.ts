@@ -16,6 +16,8 @@ import {
 import type { WorkItem } from './work-item.ts'
 import { deadPrefix, decodeItem, decodeLetter, placeOf, readWork, workPrefix } from './work-records.ts'
 
+export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
+
 /**
  * The queues in memory, as the store has them: loaded, changed by this node, and following what other nodes do
  * with them. The journal keeps the messages that their items name. `heard` is told every sequence that is in use,
@@ -38,7 +40,13 @@ export async function loadQueues(
 
   return {
     queues,
+
+    /** A queue to read: an empty one where it is not known. */
+    get: (name: string): Queue => queues.get(name) ?? emptyQueue(),
+
+    /** A queue to change. */
     queueOf,
+
     add,
     take,
 

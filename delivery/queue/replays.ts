@@ -2,29 +2,26 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Journal } from '../../journal/journal.ts'
 import type { InLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import type { Change, Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
 import { emptyQueue } from './queue.ts'
-import type { loadQueues } from './queues-in-memory.ts'
-import type { Details, EarlierMessage, WorkItem } from './work-item.ts'
-import { deadPrefix, itemChange, readPayload, removal } from './work-records.ts'
+import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
+import { itemChange } from './work-records.ts'
 
 /** A message that is to be sent again. */
 type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
-/** For a replay while other nodes replay from the same queue. */
-const maxReplays = 3
-
 /**
- * Puts at the end of the line what is to be sent again. It has its payload, unless the journal keeps all messages from
- * there on and the item can name its own. Called in the turn of the queue.
+ * Puts messages of the journal at the end of the line once more. An item gets a copy of its payload, unless the journal
+ * keeps all messages from there on: then the item names its message. Called under the lock of the queue.
  */
-export function createReplays(parts: {
+export function createReplay(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
   nodes: Pick<Nodes, 'isShared'>
-  inMemory: Pick<Awaited<ReturnType<typeof loadQueues>>, 'queues' | 'add' | 'takeLetters'>
-  newItem: (messageId: string, details: Details) => WorkItem
+  inMemory: Pick<QueuesInMemory, 'get' | 'add'>
+  newItem: NewItem
   /** Items of one queue. */
   perQueue: number
   appended: (queue: string) => void
@@ -32,57 +29,23 @@ export function createReplays(parts: {
   inLock: InLock
 }) {
   const { store, journal, nodes, inMemory, newItem, perQueue, appended, inLock } = parts
-  /** Of what another node may remove. */
-  const stillThere = nodes.isShared ? 'present' : undefined
 
-  return {
-    /** Dead letters, all or one; how many. */
-    letters: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxReplays),
-
-    /**
-     * What was accepted earlier and does not wait already: the newest, as many as there is room for. How many. `first` is
-     * told so before anything is changed.
-     */
-    async earlier(
-      name: string,
-      messages: readonly EarlierMessage[],
-      first: (count: number) => Promise<void>,
-    ): Promise<number> {
-      const owed = await missing(name, messages)
-      await first(owed.length)
-      let repeated = 0
-      for await (const portion of inBatches(owed, (message) => copyOf(journal, message))) {
-        repeated += await inLock((held) => add(name, portion, held))
-      }
-      return repeated
-    },
-  }
-
-  async function replay(name: string, messageId: string | undefined, tries: number): Promise<number> {
-    const { dead } = inMemory.queues.get(name) ?? emptyQueue()
-    const all = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
-    let replayed = 0
-    try {
-      for await (const portion of inBatches(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
-        const letters = portion.map(([letter]) => letter)
-        const items = portion.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
-          const item = { ...newItem(messageId, details), acceptedAt: acceptedAt ?? enqueuedAt }
-          return { item, payload }
-        })
-        await store.commit([
-          ...letters.map((letter) => removal(deadPrefix, name, letter, stillThere)),
-          ...items.map(({ item, payload }) => itemChange(name, item, payload)),
-        ])
-        inMemory.takeLetters(name, letters)
-        show(name, items)
-        replayed += items.length
-      }
-      return replayed
-    } catch (error) {
-      if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has replayed or removed one of them, and this one has heard of it.
-      return replayed + (await replay(name, messageId, tries - 1))
+  /**
+   * Of the messages those that do not wait already: the newest, as many as there is room for. How many. `first` is told
+   * so before anything is changed.
+   */
+  return async (
+    name: string,
+    messages: readonly EarlierMessage[],
+    first: (count: number) => Promise<void>,
+  ): Promise<number> => {
+    const owed = await missing(name, messages)
+    await first(owed.length)
+    let repeated = 0
+    for await (const portion of inBatches(owed, (message) => copyOf(journal, message))) {
+      repeated += await inLock((held) => add(name, portion, held))
     }
+    return repeated
   }
 
   /** Adds a portion; how many. */
@@ -92,7 +55,7 @@ export function createReplays(parts: {
     held: readonly Change[],
   ): Promise<number> {
     // Another node may have repeated the same a moment ago.
-    const { line, aside } = nodes.isShared ? (inMemory.queues.get(name) ?? emptyQueue()) : emptyQueue()
+    const { line, aside } = nodes.isShared ? inMemory.get(name) : emptyQueue()
     const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
     for (const [message, copied] of portion) {
@@ -104,13 +67,14 @@ export function createReplays(parts: {
       items.push(payload ? { item, payload } : { item: { ...item, position } })
     }
     await store.commit([...held, ...items.map(({ item, payload }) => itemChange(name, item, payload))])
-    show(name, items)
+    for (const { item } of items) inMemory.add(name, item)
+    appended(name)
     return items.length
   }
 
   /** Those of the messages that do not wait, without their payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
-    const { line, aside } = inMemory.queues.get(name) ?? emptyQueue()
+    const { line, aside } = inMemory.get(name)
     const waiting = [...line, ...aside]
     const known = new Set(waiting.map(({ messageId }) => messageId))
     const positions = new Set(waiting.map(({ position }) => position))
@@ -128,11 +92,6 @@ export function createReplays(parts: {
       await nextTurn()
     }
     return found
-  }
-
-  function show(name: string, items: readonly { item: WorkItem }[]): void {
-    for (const { item } of items) inMemory.add(name, item)
-    appended(name)
   }
 }
 

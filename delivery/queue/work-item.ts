@@ -28,6 +28,12 @@ export interface WorkItem {
   attempts: Attempt[]
 }
 
+/** Makes an item with the next sequence. */
+export type NewItem = (messageId: string, details: Details) => WorkItem
+
+/** Reads what an item carries; undefined when it is not stored any more. */
+export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | undefined>
+
 /** Plain data of the queue's kind: JSON. */
 export type Details = Readonly<Record<string, unknown>>
 
@@ -75,11 +81,12 @@ export interface WorkGroup {
   scope: string
   /** What they carry: the payload of a message that is stored with them, by its place among those, or bytes. */
   content: { nth: number } | { payload: Buffer }
+  /** At least one. */
   items: readonly { queue: string; details: Details }[]
 }
 
 /** What stores work; `show` is told the first number of its commit. */
-interface PlannedWork {
+export interface PlannedWork {
   changes: readonly Change[]
   show: (first: number) => void
 }

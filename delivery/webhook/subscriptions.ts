@@ -33,12 +33,12 @@ export async function createPushSubscriptions(parts: {
     if (after) addTo(topics, after)
   })
   // Disabling must not bring back what was just removed, nor two users exceed what one institution may have.
-  const inTurn = await createLock(store, 'subscription')
+  const inLock = await createLock(store, 'subscription')
 
   return {
     /** Undefined: the institution has too many. */
     add: (request: SubscriptionRequest): Promise<PushSubscription | undefined> =>
-      inTurn(async (held) => {
+      inLock(async (held) => {
         if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
         const subscription = newSubscription(request, serviceAccount, isoNow())
         await collection.put(subscription.name, subscription, held)
@@ -69,7 +69,7 @@ export async function createPushSubscriptions(parts: {
 
     /** `alongside` is stored with it. */
     remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
-      inTurn(async (held) => {
+      inLock(async (held) => {
         const subscription = ofInstitutionNamed(institutionId, name)
         if (!subscription || !(await collection.delete(name, [...alongside, ...held]))) return false
         removeFrom(topics, subscription)
@@ -112,7 +112,7 @@ export async function createPushSubscriptions(parts: {
     next: (now: PushSubscription) => PushSubscription | undefined,
     alongside: () => readonly Change[] = () => [],
   ): Promise<boolean> {
-    return inTurn(async (held) => {
+    return inLock(async (held) => {
       const now = collection.get(name)
       const changed = now && next(now)
       if (!changed) return false

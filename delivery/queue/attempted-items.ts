@@ -1,0 +1,75 @@
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import { currentOf, isSame, replaceIn } from './queue.ts'
+import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
+import { deadPrefix, itemChange, removal, workPrefix } from './work-records.ts'
+
+/** Attempts an item remembers. */
+const maxAttempts = 20
+
+/** What becomes of an item after an attempt. Called under the lock of the queue; `alongside` is stored with it. */
+export function createAttemptedItems(parts: {
+  store: Store
+  nodes: Pick<Nodes, 'isShared'>
+  inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
+  payload: ReadPayload
+}) {
+  const { store, nodes, inMemory, payload } = parts
+  /** Another node may remove an item. */
+  const stillThere = nodes.isShared ? 'present' : undefined
+
+  return {
+    /** The item is done, even if it was given up meanwhile. */
+    async acknowledge(name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
+      const queue = inMemory.get(name)
+      const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
+      const removals = letters.map((letter) => removal(deadPrefix, name, letter))
+      await store.commit([removal(workPrefix, name, item), ...removals, ...alongside])
+      inMemory.take(name, [item])
+      inMemory.takeLetters(name, letters)
+    },
+
+    /** The item was tried in vain. With `asideUntil` it steps out of the line, or stays out of it, until then. */
+    postpone: (
+      name: string,
+      item: WorkItem,
+      attempt: Attempt,
+      how: { refused: boolean; asideUntil?: number },
+      alongside: readonly Change[] = [],
+    ): Promise<void> =>
+      change(name, item, alongside, (now) => ({
+        ...now,
+        tries: now.tries + 1,
+        refusals: now.refusals + (how.refused ? 1 : 0),
+        attempts: [...now.attempts, attempt].slice(-maxAttempts),
+        ...(how.asideUntil !== undefined && { asideUntil: how.asideUntil }),
+      })),
+
+    /** The item steps out of the line without another attempt. */
+    setAside: (name: string, item: WorkItem, asideUntil: number): Promise<void> =>
+      change(name, item, [], (now) => ({ ...now, asideUntil })),
+  }
+
+  /** Puts what `next` makes of an item in its place, unless the item has gone meanwhile. */
+  async function change(
+    name: string,
+    item: WorkItem,
+    alongside: readonly Change[],
+    next: (now: WorkItem) => WorkItem,
+  ): Promise<void> {
+    const own = item.position === 0 ? await payload(name, item) : undefined
+    const queue = inMemory.get(name)
+    const now = currentOf(queue, item)
+    const changed = now && next(now)
+    if (!changed) return void (await store.commit(alongside))
+    try {
+      await store.commit([itemChange(name, changed, own, stillThere), ...alongside])
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) throw error
+      // Another node is done with the item: it must not come back.
+      return void (await store.commit(alongside))
+    }
+    replaceIn(queue, changed)
+  }
+}

@@ -1,0 +1,101 @@
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import { ConditionFailed, type Store } from '../../store/store.ts'
+import { inBatches } from './batches.ts'
+import { addLetterTo, bySequence, itemsIn, sequencesOf } from './queue.ts'
+import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { DeadLetter, NewItem, ReadPayload, WorkItem } from './work-item.ts'
+import { deadLetterChange, deadPrefix, itemChange, readPayload, removal, workPrefix } from './work-records.ts'
+
+/** Tries to move a portion while other nodes remove some of it. */
+const maxTries = 3
+
+/** How items become dead letters, and dead letters items again. Called under the lock of the queue. */
+export function createDeadLetters(parts: {
+  store: Store
+  nodes: Pick<Nodes, 'isShared'>
+  inMemory: QueuesInMemory
+  payload: ReadPayload
+  newItem: NewItem
+  clock: () => number
+  appended: (queue: string) => void
+}) {
+  const { store, nodes, inMemory, payload, newItem, clock, appended } = parts
+  /** Another node may remove an item or a dead letter. */
+  const stillThere = nodes.isShared ? 'present' : undefined
+
+  return {
+    /** Gives items up: they become dead letters. */
+    giveUp,
+
+    /** Gives up everything that waits in a queue, oldest first; how many. */
+    async giveUpAll(name: string, reason: string): Promise<number> {
+      const { line, aside } = inMemory.get(name)
+      const items = [...line, ...aside]
+      await giveUp(name, items, reason)
+      return items.length
+    },
+
+    /** Puts dead letters at the end of the line again, all or one; how many. */
+    replay: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxTries),
+  }
+
+  async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
+    const givenUpAt = new Date(clock()).toISOString()
+    const all = itemsIn(inMemory.get(name), sequencesOf(items)).sort(bySequence)
+    for await (const portion of inBatches(all, (item) => payload(name, item))) {
+      const payloads = new Map(portion.map(([{ sequence }, payload]) => [sequence, payload]))
+      await giveUpPortion(name, payloads, { givenUpAt, reason }, maxTries)
+    }
+  }
+
+  async function giveUpPortion(
+    name: string,
+    payloads: ReadonlyMap<number, Buffer | undefined>,
+    why: Pick<DeadLetter, 'givenUpAt' | 'reason'>,
+    tries: number,
+  ): Promise<void> {
+    const waiting = itemsIn(inMemory.get(name), new Set(payloads.keys())).sort(bySequence)
+    const letters = waiting.map(({ position: _named, ...item }) => ({ ...item, ...why }))
+    try {
+      await store.commit([
+        ...waiting.map((item) => removal(workPrefix, name, item, stillThere)),
+        ...letters.map((letter) => deadLetterChange(name, letter, payloads.get(letter.sequence))),
+      ])
+    } catch (error) {
+      if (!(error instanceof ConditionFailed) || tries === 1) throw error
+      // Another node is done with some, or has removed the queue, and this one has heard of it.
+      return giveUpPortion(name, payloads, why, tries - 1)
+    }
+    inMemory.take(name, waiting)
+    const queue = inMemory.queueOf(name)
+    for (const letter of letters) addLetterTo(queue, letter)
+  }
+
+  async function replay(name: string, messageId: string | undefined, tries: number): Promise<number> {
+    const { dead } = inMemory.get(name)
+    const all = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
+    let replayed = 0
+    try {
+      for await (const portion of inBatches(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
+        const letters = portion.map(([letter]) => letter)
+        const items = portion.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
+          const item = { ...newItem(messageId, details), acceptedAt: acceptedAt ?? enqueuedAt }
+          return { item, payload }
+        })
+        await store.commit([
+          ...letters.map((letter) => removal(deadPrefix, name, letter, stillThere)),
+          ...items.map(({ item, payload }) => itemChange(name, item, payload)),
+        ])
+        inMemory.takeLetters(name, letters)
+        for (const { item } of items) inMemory.add(name, item)
+        appended(name)
+        replayed += items.length
+      }
+      return replayed
+    } catch (error) {
+      if (!(error instanceof ConditionFailed) || tries === 1) throw error
+      // Another node has replayed or removed one of them, and this one has heard of it.
+      return replayed + (await replay(name, messageId, tries - 1))
+    }
+  }
+}

@@ -1,0 +1,35 @@
+import type { Sequences } from '../../store/nodes/sequences.ts'
+import type { Details, PlannedWork, WorkGroup, WorkItem } from './work-item.ts'
+import { itemChange, namingChange } from './work-records.ts'
+
+/** Makes items, each with the next sequence. */
+export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => number) {
+  return {
+    newItem,
+
+    /** New items as they are stored with an event. `shown` is called with each when it is in the store. */
+    append(
+      { content, items }: WorkGroup,
+      messageId: string,
+      shown: (queue: string, item: WorkItem) => void,
+    ): PlannedWork {
+      const added = items.map(({ queue, details }) => ({ queue, item: newItem(messageId, details) }))
+      return {
+        changes: added.map(({ queue, item }) =>
+          'nth' in content
+            ? namingChange(queue, item, content.nth)
+            : itemChange(queue, item, content.payload),
+        ),
+        show(first: number) {
+          const position = 'nth' in content ? first + content.nth : 0
+          for (const { queue, item } of added) shown(queue, { ...item, position })
+        },
+      }
+    },
+  }
+
+  function newItem(messageId: string, details: Details): WorkItem {
+    const [sequence, enqueuedAt] = [sequences.next(), clock()]
+    return { position: 0, sequence, messageId, details, enqueuedAt, tries: 0, refusals: 0, attempts: [] }
+  }
+}

@@ -1,0 +1,64 @@
+import type { Store } from '../../store/store.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { WorkLimits } from './limits.ts'
+import { beyondLimit } from './queue.ts'
+import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { DeadLetter, WorkItem } from './work-item.ts'
+import { deadPrefix, removal, workPrefix } from './work-records.ts'
+
+/** Whether the item is on its way at this moment. */
+export type IsBusy = (queue: string, item: WorkItem) => boolean
+
+/** Keeps a queue within its limits, oldest first. Called under the lock of the queue. */
+export function createTrimming(parts: {
+  store: Store
+  inMemory: QueuesInMemory
+  giveUp: (queue: string, items: readonly WorkItem[], reason: string) => Promise<void>
+  steadyClock: () => number
+  limits: WorkLimits
+  metrics: Pick<Metrics, 'workDropped'>
+}) {
+  const { store, inMemory, giveUp, steadyClock, limits, metrics } = parts
+
+  return {
+    /** By all limits. */
+    async tidy(name: string, isBusy: IsBusy, isClosed: (queue: string) => boolean): Promise<void> {
+      const now = steadyClock()
+      const { line, aside } = inMemory.get(name)
+      const old = [...line, ...aside].filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
+      const free = old.filter((item) => !isBusy(name, item))
+      await giveUp(name, free, 'it waited longer than items are kept')
+      await dropExcess(name)
+      const { dead } = inMemory.get(name)
+      // The dead letters of a closed queue are its last messages: none is dropped for their number.
+      const excess = isClosed(name) ? 0 : dead.length - limits.deadLettersPerQueue
+      const expired = dead.filter(({ givenUpAt }, index) => {
+        return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now
+      })
+      await forgetLetters(name, expired)
+    },
+
+    /** By the number of its items. */
+    dropExcess,
+  }
+
+  async function dropExcess(name: string): Promise<void> {
+    const excess = beyondLimit(inMemory.get(name), limits.perQueue)
+    if (excess.length === 0) return
+    await store.commit(excess.map((item) => removal(workPrefix, name, item)))
+    inMemory.take(name, excess)
+    countDropped(name, excess.length)
+  }
+
+  async function forgetLetters(name: string, letters: readonly DeadLetter[]): Promise<void> {
+    if (letters.length === 0) return
+    await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
+    inMemory.takeLetters(name, letters)
+    countDropped(name, letters.length)
+  }
+
+  function countDropped(name: string, count: number): void {
+    inMemory.queueOf(name).dropped += count
+    metrics.workDropped.inc(count)
+  }
+}
