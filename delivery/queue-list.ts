@@ -1,7 +1,7 @@
 import type { Calls } from '../store/nodes/calls.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
-import type { QueueRunState } from './queue-run.ts'
+import type { QueueRunState } from './runner/queue-run.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** A queue as operators see it. */

@@ -42,6 +42,7 @@ const folders: Record<string, string[]> = {
   'broker/session': [...belowBroker, 'broker'],
   'broker/fanout': [...belowBroker, 'broker'],
   delivery: ['event', 'store', 'telemetry', 'config', 'journal', 'validator', 'listener'],
+  'delivery/runner': ['store', 'telemetry', 'listener', 'delivery'],
   'delivery/queue': ['store', 'telemetry', 'journal', 'delivery'],
   'delivery/webhook': ['event', 'store', 'telemetry', 'delivery'],
   'delivery/plugins': ['event', 'telemetry', 'delivery'],

@@ -19,6 +19,18 @@ const maxAsideMs = 3_600_000
 /** So many items are looked for one by one. */
 const few = 20
 
+/** The items of a queue that can be next. */
+export interface Waiting {
+  /** The first of the line. */
+  head?: WorkItem
+  /** The one behind it. */
+  second?: WorkItem
+  /** Of those that stepped out of the line one whose time has come. */
+  due?: WorkItem
+  /** Of those the one whose time comes first. */
+  aside?: WorkItem
+}
+
 /** An item or a dead letter. */
 type Numbered = Pick<WorkItem, 'sequence'>
 
@@ -137,13 +149,21 @@ export function bySequence(a: Numbered, b: Numbered): number {
   return a.sequence - b.sequence
 }
 
-/** The one outside the line whose time came first: the same on every node, and those tried in vain come last. */
-export function firstDue({ aside }: Queue, now: number): WorkItem | undefined {
-  return firstAside(aside.filter((item) => isDue(item, now)))
+export function waitingIn({ line, aside }: Queue, now: number): Waiting {
+  const [head, second] = line
+  // The one whose time came first: the same on every node, and those tried in vain come last.
+  const due = firstOf(aside.filter((item) => isDue(item, now)))
+  const first = firstOf(aside)
+  return {
+    ...(head && { head }),
+    ...(second && { second }),
+    ...(due && { due }),
+    ...(first && { aside: first }),
+  }
 }
 
 /** Of items outside the line the one whose time comes first. */
-export function firstAside(aside: readonly WorkItem[]): WorkItem | undefined {
+function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
   return aside.reduce<WorkItem | undefined>(
     (first, item) => (first && byDueTime(first, item) < 0 ? first : item),
     undefined,

@@ -57,9 +57,7 @@ export async function loadQueues(
   }
 
   function queueOf(name: string): Queue {
-    const known = queues.get(name)
-    if (known) return known
-    const queue = emptyQueue()
+    const queue = queues.get(name) ?? emptyQueue()
     queues.set(name, queue)
     return queue
   }

@@ -9,7 +9,7 @@ import { createBeginning } from './beginning.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import type { WorkLimits } from './limits.ts'
 import { createNewItems } from './new-items.ts'
-import { firstAside, firstDue, holds, isEmpty, lengthOf, type QueueLength, sequencesOf } from './queue.ts'
+import { holds, isEmpty, lengthOf, type QueueLength, sequencesOf, type Waiting, waitingIn } from './queue.ts'
 import { loadQueues, type QueuesInMemory } from './queues-in-memory.ts'
 import { createReplay } from './replays.ts'
 import { createTrimming, type IsBusy } from './trimming.ts'
@@ -62,16 +62,8 @@ export async function createWorkQueues(parts: {
     plan: ({ groups, messageId, once }: NewWork): readonly Change[] =>
       groups.flatMap((group) => once(group.scope, () => append(group, messageId, show))),
 
-    /** The next item of the line, the one behind it, and the one aside whose time came first. */
-    waiting(name: string): { head?: WorkItem; second?: WorkItem; due?: WorkItem } {
-      const queue = inMemory.get(name)
-      const [head, second] = queue.line
-      const due = firstDue(queue, clock())
-      return { ...(head && { head }), ...(second && { second }), ...(due && { due }) }
-    },
-
-    /** Of the items that stepped aside the one whose time comes first. */
-    nextAside: (name: string): WorkItem | undefined => firstAside(inMemory.get(name).aside),
+    /** The items that can be next. */
+    waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
 
     /** Whether an event still waits in a queue; if it does in the line, the event it waits behind. */
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),

@@ -19,7 +19,7 @@ t.test('after every step a restart finds what memory has', async (t) => {
   await same('postponed')
   await queues.postpone('a', one.head('a'), attempt('2'), { refused: true, asideUntil: time.now + 500 })
   t.match(queues.waiting('a'), { head: { messageId: '3' }, second: { messageId: '4' }, due: undefined })
-  t.equal(queues.nextAside('a')?.asideUntil, time.now + 500)
+  t.equal(queues.waiting('a').aside?.asideUntil, time.now + 500)
   await same('stepped aside after a try')
   await queues.setAside('a', one.head('a'), time.now + 900)
   await same('stepped aside')

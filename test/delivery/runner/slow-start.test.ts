@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createSlowStart } from '../../delivery/slow-start.ts'
+import { createSlowStart } from '../../../delivery/runner/slow-start.ts'
 
 const a = { owner: 'one', endpoint: 'https://a.example' }
 const b = { owner: 'one', endpoint: 'https://b.example' }

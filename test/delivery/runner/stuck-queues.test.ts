@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import t from 'tap'
-import { watchStuckQueues } from '../../delivery/stuck-queues.ts'
-import { createMetrics } from '../../telemetry/metrics.ts'
+import { watchStuckQueues } from '../../../delivery/runner/stuck-queues.ts'
+import { createMetrics } from '../../../telemetry/metrics.ts'
 
 /** The watch itself keeps no process alive. */
 const alive = setInterval(() => undefined, 60_000)

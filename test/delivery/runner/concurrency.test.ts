@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createConcurrency } from '../../delivery/concurrency.ts'
+import { createConcurrency } from '../../../delivery/runner/concurrency.ts'
 
 /** Lets promises that can go on do so. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))

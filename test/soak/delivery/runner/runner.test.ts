@@ -1,17 +1,17 @@
 import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { createAttempts } from '../../../delivery/attempts.ts'
-import { createLeases } from '../../../delivery/leases.ts'
-import { places } from '../../../delivery/queue/limits.ts'
-import type { WorkItem } from '../../../delivery/queue/work-item.ts'
-import { createRunner } from '../../../delivery/runner.ts'
-import type { Outcome } from '../../../delivery/target.ts'
-import { createCalls } from '../../../store/nodes/calls.ts'
-import { createOnlyNode, type Nodes } from '../../../store/nodes/nodes.ts'
-import type { Change } from '../../../store/store.ts'
-import { createMetrics } from '../../../telemetry/metrics.ts'
-import { hour, openQueues } from '../../delivery/open-queues.ts'
+import { createAttempts } from '../../../../delivery/attempts.ts'
+import { places } from '../../../../delivery/queue/limits.ts'
+import type { WorkItem } from '../../../../delivery/queue/work-item.ts'
+import { createLeases } from '../../../../delivery/runner/leases.ts'
+import { createRunner } from '../../../../delivery/runner/runner.ts'
+import type { Outcome } from '../../../../delivery/target.ts'
+import { createCalls } from '../../../../store/nodes/calls.ts'
+import { createOnlyNode, type Nodes } from '../../../../store/nodes/nodes.ts'
+import type { Change } from '../../../../store/store.ts'
+import { createMetrics } from '../../../../telemetry/metrics.ts'
+import { hour, openQueues } from '../../../delivery/open-queues.ts'
 
 const answers = {
   ok: { result: 'acknowledged', status: 200, reason: null },
@@ -183,7 +183,7 @@ t.test('a message that is refused too often steps aside for those behind it', as
   await one.rest()
   t.same(one.delivered, ['poison', '1', '2'])
   t.match(one.queues.lengthOf('a'), { pending: 1, aside: 1 })
-  const until = one.queues.nextAside('a')?.asideUntil ?? 0
+  const until = one.queues.waiting('a').aside?.asideUntil ?? 0
   const nextTry = new Date(until).toISOString()
   t.match(one.runner.stateOf('a'), { state: 'retrying', failures: 0, nextTry, lastReason: 'answered 422' })
 })

@@ -1,5 +1,5 @@
-import type { Log } from '../telemetry/log.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 
 /** Between two looks, milliseconds. */
 const lookMs = 10_000

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { createLeases } from '../../delivery/leases.ts'
-import { createCalls } from '../../store/nodes/calls.ts'
-import { createMembership } from '../../store/nodes/membership.ts'
-import { startRedis, withoutRedis } from '../redis-server.ts'
-import { openRedis } from '../store/open-redis.ts'
+import { createLeases } from '../../../delivery/runner/leases.ts'
+import { createCalls } from '../../../store/nodes/calls.ts'
+import { createMembership } from '../../../store/nodes/membership.ts'
+import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { openRedis } from '../../store/open-redis.ts'
 
 t.test('a free queue that two nodes want at once', { skip: withoutRedis }, async (t) => {
   const { url } = await startRedis(t)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Calls } from '../store/nodes/calls.ts'
-import type { Nodes } from '../store/nodes/nodes.ts'
-import { ConditionFailed, type StateChange, type Store } from '../store/store.ts'
+import type { Calls } from '../../store/nodes/calls.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import { ConditionFailed, type StateChange, type Store } from '../../store/store.ts'
 
 const prefix = 'work-lease/'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { backOff } from '../../delivery/back-off.ts'
+import { backOff } from '../../../delivery/runner/back-off.ts'
 
 t.test('pauses double from 1 s to 600 s, the upper half of each left to chance', async (t) => {
   const seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]

@@ -1,0 +1,70 @@
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Places } from '../queue/limits.ts'
+import type { Attempt } from '../queue/work-item.ts'
+import type { WorkQueues } from '../queue/work-queues.ts'
+import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
+import { createAttemptStarts } from './attempt-starts.ts'
+import { type Next, nextItem, type QueueRun } from './queue-run.ts'
+
+/** An attempt that was made. */
+export interface Attempted extends Next {
+  outcome: Outcome
+  attempt: Attempt
+}
+
+/** Tries one item once. Undefined: there was no attempt, or nothing may follow from it. */
+export function createAttempt(parts: {
+  queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
+  targetOf: TargetOf
+  /** Attempts that may be under way at once. */
+  places: Places
+  clock: () => number
+  log: Log
+  metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
+  /** Aborts when no attempt may start any more. */
+  stopping: AbortSignal
+  /** Aborts the attempts that are under way. */
+  cutting: AbortSignal
+}) {
+  const { queues, targetOf, clock, log, metrics, cutting } = parts
+  const starts = createAttemptStarts(parts.places, clock, parts.stopping)
+
+  return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
+    const leave = await starts.enter(target, run.failures > 0)
+    try {
+      // While it waited for its place the item may have gone, or the queue may have been closed.
+      const now = nextItem(run, queues.waiting(name), clock())
+      if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
+      const where = targetOf(name)
+      if (where === undefined || where === 'gone' || isClosed(where)) return undefined
+      const { item } = now
+      const { messageId } = item
+      run.current = item
+      run.triedAside = item.asideUntil !== undefined
+      const payload = await queues.payload(name, item)
+      if (!payload) {
+        log.error({ queue: name, messageId }, 'content of a work item is missing')
+        await queues.giveUp(name, [item], 'its content is not stored any more')
+        return undefined
+      }
+      const started = performance.now()
+      const time = new Date(clock()).toISOString()
+      const outcome = await where.deliver(item, payload, cutting)
+      // The rest concerns only us and the store: the place is for the next attempt.
+      leave()
+      // We cut it short: that says nothing about the endpoint.
+      if (cutting.aborted && outcome.result !== 'acknowledged') return undefined
+      const ms = performance.now() - started
+      metrics.workAttempts.inc({ result: outcome.result })
+      metrics.workSeconds.observe(ms / 1000)
+      // Its subscription was removed meanwhile: nothing may be left behind.
+      if (targetOf(name) === 'gone') return undefined
+      starts.ended(target, outcome)
+      const { status, reason } = outcome
+      return { ...now, outcome, attempt: { messageId, time, status, duration: Math.round(ms), reason } }
+    } finally {
+      leave()
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import type { Waiting } from '../queue/queue.ts'
+import type { WorkItem } from '../queue/work-item.ts'
+
+/** How a queue stands at the moment. */
+export interface QueueRunState {
+  state: 'idle' | 'delivering' | 'retrying'
+  failures: number
+  /** ISO 8601; null: at once. */
+  nextTry: string | null
+  lastReason: string | null
+}
+
+/** What a node that works a queue off knows about it. */
+export interface QueueRun {
+  running: boolean
+  /** Something has changed while it was running: it looks once more before it ends. */
+  isWoken: boolean
+  timer?: NodeJS.Timeout
+  /** In a row. */
+  failures: number
+  /** When the pause of the queue ends, milliseconds since the epoch. */
+  notBefore: number
+  lastReason: string | null
+  /** The head was refused too often: the item behind it shows whether the endpoint is well otherwise. */
+  probing: boolean
+  /** The same, as soon as there is an item behind the head. */
+  probeOnArrival: boolean
+  /** An item from aside was tried last: now the line goes on. */
+  triedAside: boolean
+  /** The item that is tried, until what came of it is stored. */
+  current?: WorkItem
+}
+
+/** What is tried next. */
+export interface Next {
+  item: WorkItem
+  /** The item is tried in place of this one, which was refused too often. */
+  refusedHead?: WorkItem
+}
+
+/** Refusals after which a message steps out of the way of those behind it (design.md §10). */
+const maxRefusals = 5
+/** An endless `Retry-After` must not silence a queue for days. */
+export const maxPauseMs = 3_600_000
+
+export function createQueueRun(): QueueRun {
+  return {
+    ...{ running: false, isWoken: false, failures: 0, notBefore: 0, lastReason: null },
+    ...{ probing: false, probeOnArrival: false, triedAside: false },
+  }
+}
+
+export function runState(run: QueueRun | undefined, { head, aside }: Waiting, now: number): QueueRunState {
+  const { failures = 0, notBefore = 0, lastReason = null, current } = run ?? {}
+  const isRetrying = failures > 0 || aside !== undefined
+  const asideUntil = head ? 0 : (aside?.asideUntil ?? 0)
+  const next = notBefore > now ? notBefore : asideUntil
+  return {
+    state: current ? 'delivering' : isRetrying ? 'retrying' : 'idle',
+    failures,
+    nextTry: !current && next > now ? new Date(next).toISOString() : null,
+    lastReason: lastReason ?? aside?.attempts.at(-1)?.reason ?? null,
+  }
+}
+
+/** What is tried now, or when there will be something to try. */
+export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
+  const { head, second, due, aside } = waiting
+  if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
+  // Further ahead than any pause: the clock was set back.
+  if (run.notBefore > now + maxPauseMs) run.notBefore = 0
+  if (run.notBefore > now) return { at: run.notBefore }
+  if (due && !(head && run.triedAside)) return { item: due }
+  const isProbing = run.probing && head !== undefined && head.refusals >= maxRefusals
+  if (isProbing && second) return { item: second, refusedHead: head }
+  return head ? { item: head } : {}
+}
+
+/** An item has come behind a head that was refused too often: it is tried at once. */
+export function probe(run: QueueRun): void {
+  Object.assign(run, { probeOnArrival: false, probing: true, notBefore: 0 })
+}
+
+/** A delivery worked, or there is nothing left to deliver. */
+export function recover(run: QueueRun): void {
+  Object.assign(run, { failures: 0, notBefore: 0, lastReason: null, probing: false })
+}
+
+/** After an attempt in vain: whether the queue has to pause, or goes on with another item. */
+export function mustPause(
+  run: QueueRun,
+  { item, refusedHead }: Next,
+  isRefused: boolean,
+  hasSecond: boolean,
+): boolean {
+  // Other messages were taken, this one is refused: the line goes on.
+  if (item.asideUntil !== undefined && isRefused) return false
+  const isTooOften = isRefused && !refusedHead && item.refusals + 1 >= maxRefusals
+  run.probing = isTooOften && hasSecond
+  if (run.probing) return false
+  run.probeOnArrival = isTooOften
+  return true
+}

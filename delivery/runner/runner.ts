@@ -1,0 +1,135 @@
+import { setMaxListeners } from 'node:events'
+import { createRunningWork } from '../../store/running-work.ts'
+import { isClosed } from '../target.ts'
+import { createQueueRun, nextItem, probe, type QueueRun, type QueueRunState, runState } from './queue-run.ts'
+import { createWorkOff } from './work-off.ts'
+
+const tidyMs = 60_000
+/** Until a store that failed is asked again. */
+const storeRetryMs = 1_000
+/** For deliveries under way when the hub stops. They are repeated after the next start. */
+const stopMs = 5_000
+
+/**
+ * Works off the queues: each in its order, one item at a time, all beside each other. What fails is tried
+ * again after a growing pause; only its own queue waits.
+ */
+export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 'stopping' | 'cutting'>) {
+  const { queues, leases, targetOf, clock, log } = parts
+  const runs = new Map<string, QueueRun>()
+  const running = createRunningWork()
+  const stopping = new AbortController()
+  const cutting = new AbortController()
+  // One for everything that is under way: no leak.
+  setMaxListeners(0, stopping.signal, cutting.signal)
+  const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
+  let tidying: NodeJS.Timeout | undefined
+
+  return {
+    start(): void {
+      queues.onAppended(wake)
+      leases.onFreed(wake, wakeAll)
+      wakeAll()
+      tidying = setInterval(tidy, tidyMs).unref()
+      tidy()
+    },
+
+    /** Tries a queue again now, whatever happened before. */
+    retryNow(name: string): void {
+      runOf(name).notBefore = 0
+      wake(name)
+    },
+
+    /** Looks at every queue again: where its items go may have changed. */
+    wakeAll,
+
+    stateOf,
+
+    /** The queues that are worked off here and are not idle. */
+    states: (): [queue: string, state: QueueRunState][] =>
+      [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
+
+    /** Queues that this node looks after and could deliver from now, and does not. */
+    standing: (): string[] =>
+      queues.names().filter((name) => {
+        if (!leases.isOwn(name) || runs.get(name)?.running) return false
+        const target = targetOf(name)
+        return (
+          target !== undefined &&
+          target !== 'gone' &&
+          'item' in nextItem(runs.get(name) ?? createQueueRun(), queues.waiting(name), clock())
+        )
+      }),
+
+    /** Starts nothing more; resolves when what is under way has ended, after a while by force. */
+    async stop(): Promise<void> {
+      stopping.abort()
+      clearInterval(tidying)
+      for (const run of runs.values()) clearTimeout(run.timer)
+      const force = setTimeout(() => cutting.abort(), stopMs)
+      await running.ended()
+      clearTimeout(force)
+    },
+  }
+
+  function stateOf(name: string): QueueRunState {
+    return runState(runs.get(name), queues.waiting(name), clock())
+  }
+
+  function wakeAll(): void {
+    for (const name of queues.names()) wake(name)
+  }
+
+  function wake(name: string): void {
+    const run = runOf(name)
+    if (run.probeOnArrival && queues.waiting(name).second) probe(run)
+    run.isWoken = true
+    if (run.running || stopping.signal.aborted) return
+    clearTimeout(run.timer)
+    run.running = true
+    running.add(begin(name, run))
+  }
+
+  /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
+  async function begin(name: string, run: QueueRun): Promise<void> {
+    try {
+      while (run.isWoken) {
+        run.isWoken = false
+        wakeAt(await workOff(name, run), name, run)
+      }
+    } catch (err) {
+      if (stopping.signal.aborted) return
+      log.error({ err, queue: name }, 'queue stopped for a moment')
+      wakeAt(clock() + storeRetryMs, name, run)
+    } finally {
+      run.running = false
+      if (isForgettable(name, run)) runs.delete(name)
+    }
+  }
+
+  function wakeAt(at: number | undefined, name: string, run: QueueRun): void {
+    if (at === undefined || stopping.signal.aborted) return
+    clearTimeout(run.timer)
+    run.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
+  }
+
+  function tidy(): void {
+    queues
+      .tidy(
+        (name, item) => runs.get(name)?.current?.sequence === item.sequence,
+        (name) => isClosed(targetOf(name)),
+      )
+      .catch((err: unknown) => log.error({ err }, 'queues not tidied'))
+  }
+
+  function runOf(name: string): QueueRun {
+    const run = runs.get(name) ?? createQueueRun()
+    runs.set(name, run)
+    return run
+  }
+
+  function isForgettable(name: string, run: QueueRun): boolean {
+    const isSettled = run.failures === 0 || targetOf(name) === 'gone'
+    return isSettled && queues.lengthOf(name).pending === 0
+  }
+}

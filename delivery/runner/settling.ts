@@ -1,0 +1,74 @@
+import type { Change } from '../../store/store.ts'
+import { untilDone } from '../../store/until-done.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { createAttempts } from '../attempts.ts'
+import type { WorkQueues } from '../queue/work-queues.ts'
+import type { Outcome } from '../target.ts'
+import type { Attempted } from './attempt.ts'
+import { backOff } from './back-off.ts'
+import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
+
+/** Stores what came of an attempt, and what follows from it for the item and its queue. */
+export function createSettling(parts: {
+  queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
+  attempts: Pick<ReturnType<typeof createAttempts>, 'add'>
+  /** What else is to be stored with the outcome of an attempt. `isAside`: the line goes on all the same. */
+  noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
+  /** An endpoint wants nothing more. True: nothing more is sent there for now. */
+  onGone: (queue: string) => Promise<boolean>
+  clock: () => number
+  random: () => number
+  log: Log
+  stopping: AbortSignal
+}) {
+  const { queues, attempts, noted, onGone, clock, random, log, stopping } = parts
+
+  return async (name: string, run: QueueRun, attempted: Attempted): Promise<void> => {
+    const { item, refusedHead, outcome, attempt } = attempted
+    const isAside = item.asideUntil !== undefined
+    const refused = outcome.result === 'refused'
+    const standing = noted(name, outcome, isAside && refused)
+    const alongside = [...(await untilStored(() => attempts.add(name, attempt))), ...standing]
+    if (outcome.result === 'acknowledged') {
+      await untilStored(() => queues.acknowledge(name, item, alongside))
+      if (refusedHead) await stepAside(name, refusedHead)
+      if (run.failures > 0) log.info({ queue: name, failures: run.failures }, 'queue goes on')
+      recover(run)
+      return
+    }
+    run.lastReason = outcome.reason
+    const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
+    await untilStored(() => queues.postpone(name, item, attempt, { refused, ...again }, alongside))
+    if (outcome.result === 'gone' && (await untilStored(() => onGone(name)))) {
+      log.warn({ queue: name, status: outcome.status }, 'the endpoint is gone')
+      return
+    }
+    const hasSecond = queues.waiting(name).second !== undefined
+    if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
+  }
+
+  /** The endpoint takes the next message, and refuses this one: the fault is in the message. */
+  async function stepAside(name: string, head: Attempted['item']): Promise<void> {
+    const { messageId, refusals } = head
+    log.warn({ queue: name, messageId, refusals }, 'refused message steps aside')
+    await untilStored(() => queues.setAside(name, head, clock() + backOff(refusals, random)))
+  }
+
+  function pause(name: string, run: QueueRun, { status, reason, retryAfterMs = 0 }: Outcome): void {
+    run.failures++
+    const { failures } = run
+    const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
+    run.notBefore = clock() + ms
+    // The first of a row is news.
+    const level = failures === 1 ? 'warn' : 'debug'
+    log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')
+  }
+
+  /** Stores it as soon as that works: what has happened outside cannot be undone. Rejects when the runner stops. */
+  async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
+    const failed = (err: unknown) => log.error({ err }, 'state of a queue not stored')
+    const stored = await untilDone(store, { failed, signal: stopping })
+    if (!stored) throw stopping.reason
+    return stored.result
+  }
+}

@@ -1,0 +1,59 @@
+import type { createAttempts } from '../attempts.ts'
+import type { WorkQueues } from '../queue/work-queues.ts'
+import { isClosed } from '../target.ts'
+import { createAttempt } from './attempt.ts'
+import type { Leases } from './leases.ts'
+import { nextItem, type QueueRun, recover } from './queue-run.ts'
+import { createSettling } from './settling.ts'
+
+/** Works off what a queue holds. Resolves when there is nothing to do for now: with the time when there will be. */
+export function createWorkOff(
+  parts: {
+    queues: WorkQueues
+    leases: Leases
+    attempts: ReturnType<typeof createAttempts>
+  } & Parameters<typeof createAttempt>[0] &
+    Parameters<typeof createSettling>[0],
+) {
+  const { queues, leases, attempts, targetOf, clock, log, stopping } = parts
+  const attempt = createAttempt(parts)
+  const settle = createSettling(parts)
+
+  return async (name: string, run: QueueRun): Promise<number | undefined> => {
+    for (;;) {
+      if (!leases.isOwn(name)) {
+        await leases.release(name)
+        return undefined
+      }
+      if (isClosed(targetOf(name))) {
+        await giveUpAll(name, run)
+        return undefined
+      }
+      const next = nextItem(run, queues.waiting(name), clock())
+      if (stopping.aborted) return undefined
+      if (!('item' in next)) return next.at
+      if (!(await leases.take(name))) return undefined
+      const target = targetOf(name)
+      if (target === undefined) return undefined
+      if (target === 'gone') await queues.drop(name, await attempts.drop(name))
+      else if (!isClosed(target)) {
+        try {
+          const attempted = await attempt(name, run, next, target)
+          if (attempted) await settle(name, run, attempted)
+        } finally {
+          delete run.current
+        }
+      }
+    }
+  }
+
+  /** Gives up what is left in a queue that is closed. */
+  async function giveUpAll(name: string, run: QueueRun): Promise<void> {
+    if (stopping.aborted || queues.lengthOf(name).pending === 0 || !(await leases.take(name))) return
+    const target = targetOf(name)
+    if (!isClosed(target)) return
+    const count = await queues.giveUpAll(name, target.closed)
+    log.info({ queue: name, items: count, reason: target.closed }, 'queue closed')
+    recover(run)
+  }
+}
