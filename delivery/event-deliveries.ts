@@ -1,6 +1,8 @@
+import { kindOf } from '../event/kind.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt, DeadLetter } from './queue/work-item.ts'
-import type { PushSubscription } from './webhook/subscription.ts'
+import { pushedKinds } from './webhook/subscription.ts'
+import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** What became of an event at one webhook or plugin target, as far as that is kept. */
 export interface EventDelivery {
@@ -32,11 +34,7 @@ export interface AcceptedEvent {
 
 /** Finds what became of an event at webhooks and plugin targets. */
 export function createEventDeliveries(parts: {
-  push: {
-    subscriptionsFor(
-      event: AcceptedEvent,
-    ): readonly Pick<PushSubscription, 'name' | 'url' | 'contact' | 'createdAt' | 'from'>[]
-  }
+  subscriptions: Pick<PushSubscriptions, 'ofTopic'>
   plugins: { queues: readonly { name: string; target: PluginTarget }[] }
   queues: {
     holds(queue: string, messageId: string): { behind: string | null } | undefined
@@ -44,10 +42,13 @@ export function createEventDeliveries(parts: {
   }
   attempts: (queue: string) => Promise<readonly Attempt[]>
 }) {
-  const { push, plugins, queues } = parts
+  const { subscriptions, plugins, queues } = parts
 
   return async (event: AcceptedEvent): Promise<EventDelivery[]> => {
-    const toWebhooks = push.subscriptionsFor(event).map(async ({ name, url, contact, createdAt, from }) => ({
+    const kind = kindOf(event.event)
+    const isPushed = kind !== undefined && pushedKinds.includes(kind)
+    const subscribed = isPushed ? event.livestreamIds.flatMap(subscriptions.ofTopic) : []
+    const toWebhooks = subscribed.map(async ({ name, url, contact, createdAt, from }) => ({
       delivery: await deliveryTo(name, { target: url, contact }, event),
       isOwed: Date.parse(from ?? createdAt) <= event.at,
     }))

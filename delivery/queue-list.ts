@@ -2,6 +2,7 @@ import type { Calls } from '../store/nodes/calls.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import type { QueueRunState } from './runner/queue-run.ts'
+import type { Push } from './webhook/push.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** A queue as operators see it. */
@@ -28,11 +29,11 @@ export function createQueueList(parts: {
   calls: Calls
   queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
   runner: { states(): QueuesHere['states']; stateOf(name: string): QueueRunState }
-  pluginQueues: readonly { name: string; target: PluginTarget }[]
+  plugins: { queues: readonly { name: string; target: PluginTarget }[] }
   subscriptions: Pick<PushSubscriptions, 'list' | 'find'>
-  whyClosed: (queue: string) => string | undefined
+  push: Pick<Push, 'whyClosed'>
 }) {
-  const { calls, queues, runner, pluginQueues, subscriptions, whyClosed } = parts
+  const { calls, queues, runner, plugins, subscriptions, push } = parts
   calls.serve('queues', (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped() }))
 
   return async () => {
@@ -43,7 +44,7 @@ export function createQueueList(parts: {
       dropped.set(name, (dropped.get(name) ?? 0) + count)
     }
     const targets = new Map<string, string | null>([
-      ...pluginQueues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
+      ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
       ...subscriptions.list().map(({ name, url }) => [name, url] as const),
     ])
     for (const name of queues.names()) if (!targets.has(name)) targets.set(name, null)
@@ -59,7 +60,7 @@ export function createQueueList(parts: {
   /** Why nothing is sent from a queue, whatever its runner says; the reason that only operators can end comes first. */
   function restingState(name: string, target: string | null) {
     const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}
-    if (whyClosed(name) !== undefined) return 'closed' as const
+    if (push.whyClosed(name) !== undefined) return 'closed' as const
     if (pausedAt !== undefined) return 'paused' as const
     if (disabledAt !== undefined) return 'disabled' as const
     if (isBeginning) return 'beginning' as const

@@ -4,6 +4,7 @@ import { createInbox } from '../../broker/publish.ts'
 import { createTakeOver } from '../../broker/take-over.ts'
 import { loadConfig } from '../../config/config.ts'
 import { createAttempts } from '../../delivery/attempts.ts'
+import { createPlanner } from '../../delivery/planner.ts'
 import { formerWork } from '../../delivery/queue/former-work.ts'
 import { places, workLimits } from '../../delivery/queue/limits.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
@@ -87,11 +88,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     feed: feed.current,
     former: feed.former,
     ...{ store, fanout },
-    work: {
-      warnings: () => [],
-      plan: (accepted, { once, isRepeatedWhole }) =>
-        queues.plan({ messageId: accepted.id, once, groups: push.groupsFor(accepted, isRepeatedWhole) }),
-    },
+    work: createPlanner({ subscriptions, targets: [], queues, whyClosed: () => undefined }),
     nextEventId: createEventIds(clock),
   })
   const { maxTopicLevels } = config

@@ -1,13 +1,11 @@
-import type { EventKind } from '../../event/kind.ts'
-import type { HubEvent } from '../../event/schema.ts'
 import type { Log } from '../../telemetry/log.ts'
-import type { WorkGroup, WorkItem } from '../queue/work-item.ts'
+import type { WorkItem } from '../queue/work-item.ts'
 import type { Outcome, Target } from '../target.ts'
 import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
-import { enabledTargets, type PluginTarget, unknownPlugins } from './targets.ts'
+import { type PluginTarget, queueOf } from './targets.ts'
 
-/** For one try, milliseconds. */
-const tryMs = 20_000
+/** For one attempt, milliseconds. */
+export const attemptMs = 20_000
 /** For a driver to close, milliseconds. */
 const closeMs = 2_000
 /** Characters that are kept of why a try failed. */
@@ -17,11 +15,11 @@ const maxReason = 200
 export async function createPlugins(parts: {
   targets: readonly PluginTarget[]
   driverOf: (target: PluginTarget) => Promise<CreateDriver>
-  /** For one try, milliseconds. */
+  /** For one attempt, milliseconds. */
   deadlineMs?: number
   log: Log
 }) {
-  const { targets, driverOf, deadlineMs = tryMs, log } = parts
+  const { targets, driverOf, deadlineMs = attemptMs, log } = parts
   const drivers = new Map<string, PluginDriver>()
   for (const target of targets) {
     const create = await driverOf(target)
@@ -30,19 +28,6 @@ export async function createPlugins(parts: {
 
   return {
     queues: targets.map((target) => ({ name: queueOf(target.type), target })),
-
-    warnings: (event: HubEvent) => unknownPlugins(event, targets),
-
-    /** One item for each target, once per event. */
-    groupsFor(accepted: { event: HubEvent; kind: EventKind; institutionId: string }): WorkGroup[] {
-      const { event, kind, institutionId } = accepted
-      return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
-        scope: queueOf(type),
-        // That of its first livestream: all have the same payload.
-        content: { nth: 0 },
-        items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
-      }))
-    },
 
     /** The queue an item of this action belongs to; undefined: there is no such target. */
     queueOfAction(action: string): string | undefined {
@@ -148,8 +133,4 @@ function toPluginItem(queue: string, item: WorkItem, payload: Buffer): PluginIte
     plugin: { ...Object(plugin) },
     institutionId: String(institutionId),
   }
-}
-
-function queueOf(type: string): string {
-  return `plugins.${type}`
 }

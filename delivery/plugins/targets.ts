@@ -40,6 +40,11 @@ export function enabledTargets(
   })
 }
 
+/** The queue of a target. */
+export function queueOf(type: string): string {
+  return `plugins.${type}`
+}
+
 /** Warnings about entries that no target answers to: the first ones, since a list may have thousands. */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
   const known = new Set(targets.map(({ type }) => type))

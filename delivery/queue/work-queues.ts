@@ -11,7 +11,7 @@ import type { WorkLimits } from './limits.ts'
 import { createNewItems } from './new-items.ts'
 import { holds, isEmpty, lengthOf, type QueueLength, sequencesOf, type Waiting, waitingIn } from './queue.ts'
 import { loadQueues, type QueuesInMemory } from './queues-in-memory.ts'
-import { createReplay } from './replays.ts'
+import { createRepeating } from './repeating.ts'
 import { createTrimming, type IsBusy } from './trimming.ts'
 import type { DeadLetter, NewWork, WorkItem } from './work-item.ts'
 import { deadPrefix, readPayload, removal, workPrefix } from './work-records.ts'
@@ -81,7 +81,7 @@ export async function createWorkQueues(parts: {
     replay: locked(deadLetters.replay),
 
     // Messages of the journal become items, at the end of the line or in front of a new queue.
-    repeat: locked(createReplay({ ...shared, inLock })),
+    repeat: locked(createRepeating({ ...shared, inLock })),
     begin: locked(createBeginning(shared)),
 
     /** Removes a queue with all it holds. `alongside` is stored with it. */

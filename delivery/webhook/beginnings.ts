@@ -7,6 +7,7 @@ import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
+import { retryChange } from '../runner/retry.ts'
 import { isOfBeginning, type PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 
@@ -110,7 +111,7 @@ export function createBeginnings(parts: {
       },
     }))
     await queues.begin(name, described, asItIs)
-    await subscriptions.begun(name, [{ tell: 'work-retry', value: name }])
+    await subscriptions.begun(name, [retryChange(name)])
     begun(name)
   }
 

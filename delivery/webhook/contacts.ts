@@ -1,3 +1,4 @@
+import type { Log } from '../../telemetry/log.ts'
 import type { PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 
@@ -9,33 +10,48 @@ export type TellContact = (subscription: PushSubscription) => Promise<void>
  * the subscription until it is done, so that another node takes over from one that is gone.
  */
 export function createContacts(parts: {
-  subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'passTelling'>
+  subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>
   /** This node. */
   self: string
   isLiving: (node: string) => boolean
   /** Whether this node looks after the queue of a subscription. */
   isOwn: (name: string) => boolean
-  /** Never rejects. */
-  send: TellContact
+  /** Undefined: no contact is told. */
+  send: TellContact | undefined
+  log: Log
 }) {
-  const { subscriptions, self, isLiving, isOwn, send } = parts
+  const { subscriptions, self, isLiving, isOwn, send, log } = parts
 
   return {
     tell,
 
-    /** Tells what others left untold. `isStart`: what bears the name of this node is from its life before. */
-    async takeOver(isStart: boolean): Promise<void> {
-      for (const { name, toldBy } of subscriptions.list()) {
-        if (toldBy === undefined || !isOwn(name)) continue
-        if (isLiving(toldBy) && !(isStart && toldBy === self)) continue
-        if (await subscriptions.passTelling(name, toldBy, self)) await tell(name)
-      }
+    /** Disables a subscription, and tells its contact. */
+    async disable(name: string): Promise<void> {
+      await subscriptions.disable(name, send && self)
+      // Not by what that returned: a commit without an answer may have been applied, and is tried again.
+      if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
+
+    /** Tells what others left untold. `isStart`: what bears the name of this node is from its life before. */
+    takeOver: (isStart: boolean): Promise<void> => takeOver(isStart).catch(notTold),
+  }
+
+  async function takeOver(isStart: boolean): Promise<void> {
+    if (!send) return
+    for (const { name, toldBy } of subscriptions.list()) {
+      if (toldBy === undefined || !isOwn(name)) continue
+      if (isLiving(toldBy) && !(isStart && toldBy === self)) continue
+      if (await subscriptions.passTelling(name, toldBy, self)) await tell(name)
+    }
   }
 
   async function tell(name: string): Promise<void> {
     const subscription = subscriptions.find(name)
-    if (subscription) await send(subscription)
+    if (subscription) await send?.(subscription)
     await subscriptions.passTelling(name, self)
+  }
+
+  function notTold(err: unknown): void {
+    log.error({ err }, 'contacts of disabled subscriptions not told')
   }
 }

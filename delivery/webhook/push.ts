@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { type EventKind, eventKinds, kindOf } from '../../event/kind.ts'
-import { radioTopic } from '../../event/topic.ts'
-import type { Attempt, EarlierMessage, WorkGroup, WorkItem } from '../queue/work-item.ts'
-import type { Outcome, TargetOf } from '../target.ts'
+import type { Attempt, WorkItem } from '../queue/work-item.ts'
+import { isClosed, type Outcome, type TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
-import { isOfBeginning, isSubscriptionName, type PushSubscription } from './subscription.ts'
+import { isSubscriptionName, type PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 import type { Post } from './webhook.ts'
 
@@ -13,12 +11,9 @@ export type Push = ReturnType<typeof createPush>
 /** Name of the event in a test message: receivers filter by type (service.md §1), and no screen changes. */
 const testEvent = 'de.org.hub.v1.test'
 
-/** Track events only (design.md §7). */
-const pushed = eventKinds.filter((kind) => kind.class === 'track')
-
 /** Pushes events to the webhooks of subscriptions. */
 export function createPush(parts: {
-  subscriptions: PushSubscriptions
+  subscriptions: Pick<PushSubscriptions, 'find'>
   post: Post
   tokenFor: (audience: string, account: string) => Promise<string>
   /** Why nothing is sent to webhooks any more, or undefined. */
@@ -28,54 +23,17 @@ export function createPush(parts: {
   const { subscriptions, post, tokenFor, whyClosed, clock } = parts
 
   return {
-    /** The items that follow from an accepted event. */
-    groupsFor(
-      accepted: { id: string; kind: EventKind; institutionId: string; livestreamIds: readonly string[] },
-      isRepeated: boolean,
-    ): WorkGroup[] {
-      const { id, kind, institutionId, livestreamIds } = accepted
-      if (!pushed.includes(kind) || whyClosed() !== undefined) return []
-      return livestreamIds.map((livestreamId, nth) => {
-        const details = { event: kind.name, livestreamId, institutionId }
-        const all = subscriptions.ofTopic(livestreamId)
-        const owed = isRepeated ? all.filter((subscription) => !isOfBeginning(subscription, id)) : all
-        const items = owed.map(({ name }) => ({ queue: name, details }))
-        return { scope: livestreamId, content: { nth }, items }
-      })
-    },
+    targetOf,
 
-    /** The subscriptions that such an event goes to. */
-    subscriptionsFor: (of: { event: string; livestreamIds: readonly string[] }): PushSubscription[] =>
-      kindOf(of.event)?.class === 'track' ? of.livestreamIds.flatMap(subscriptions.ofTopic) : [],
+    /** Why nothing is sent from a queue any more, or undefined. */
+    whyClosed: whyQueueClosed,
 
-    /** Where the journal has what the webhooks of a livestream get. */
-    topicsOf: (livestreamId: string): string[] => pushed.map((kind) => radioTopic(livestreamId, kind)),
-
-    /** What they get of messages that the journal has of it. */
-    earlier(
-      livestreamId: string,
-      messages: readonly { topic: string; position: number; at: number }[],
-    ): EarlierMessage[] {
-      const kinds = new Map(pushed.map((kind) => [radioTopic(livestreamId, kind), kind]))
-      return messages.flatMap(({ topic, position, at }) => {
-        const kind = kinds.get(topic)
-        return kind ? [{ position, at, describe: (message) => describe(kind, livestreamId, message) }] : []
-      })
-    },
-
-    /** Where the items of a queue go. Undefined: it is none of ours, or nothing is sent to it at the moment. */
-    targetOf(queue: string): ReturnType<TargetOf> {
-      const subscription = subscriptions.find(queue)
-      if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
-      const closed = whyClosed()
-      if (closed !== undefined) return { closed }
-      const { disabledAt, pausedAt, isBeginning } = subscription
-      if (disabledAt !== undefined || pausedAt !== undefined || isBeginning) return undefined
-      return {
-        endpoint: new URL(subscription.url).origin,
-        owner: subscription.institutionId,
-        deliver: (item, payload, signal) => deliver(subscription, item, payload, signal),
-      }
+    /** Why nothing that is put into a queue now would be sent before an operator resumes it, or undefined. */
+    whyNotSent(queue: string): string | undefined {
+      const { pausedAt, pausedBy } = subscriptions.find(queue) ?? {}
+      const paused =
+        pausedAt === undefined ? undefined : `${pausedBy} paused it at ${pausedAt}; resume it first`
+      return whyQueueClosed(queue) ?? paused
     },
 
     /** Sends a message that is marked as a test, once, past the queue. */
@@ -94,6 +52,26 @@ export function createPush(parts: {
       })
       return { messageId, time, status, duration: Math.round(performance.now() - started), reason }
     },
+  }
+
+  /** Where the items of a queue go. Undefined: it is none of ours, or nothing is sent to it at the moment. */
+  function targetOf(queue: string): ReturnType<TargetOf> {
+    const subscription = subscriptions.find(queue)
+    if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
+    const closed = whyClosed()
+    if (closed !== undefined) return { closed }
+    const { disabledAt, pausedAt, isBeginning } = subscription
+    if (disabledAt !== undefined || pausedAt !== undefined || isBeginning) return undefined
+    return {
+      endpoint: new URL(subscription.url).origin,
+      owner: subscription.institutionId,
+      deliver: (item, payload, signal) => deliver(subscription, item, payload, signal),
+    }
+  }
+
+  function whyQueueClosed(queue: string): string | undefined {
+    const target = targetOf(queue)
+    return isClosed(target) ? target.closed : undefined
   }
 
   function deliver(
@@ -120,17 +98,4 @@ export function createPush(parts: {
       signal: message.signal,
     })
   }
-}
-
-/** The same as when the event was accepted. Of a message of the former release only the event may say who published it. */
-function describe(
-  { name }: EventKind,
-  livestreamId: string,
-  { payload, institutionId }: Parameters<EarlierMessage['describe']>[0],
-) {
-  const { id, services } = JSON.parse(payload.toString())
-  const { institutionId: named } =
-    services.find((service: { id?: unknown }) => service.id === livestreamId) ?? {}
-  const details = { event: name, livestreamId, institutionId: institutionId ?? named }
-  return { messageId: String(id), details }
 }

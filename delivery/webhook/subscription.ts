@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { timeOfEventId } from '../../event/id.ts'
+import { eventKinds } from '../../event/kind.ts'
 
 /** A webhook that gets the events of one livestream (service.md §2.8). */
 export interface PushSubscription {
@@ -37,6 +38,9 @@ export type SubscriptionRequest = Pick<
   'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from'
 >
 
+/** Webhooks get track events only (design.md §7). */
+export const pushedKinds = eventKinds.filter((kind) => kind.class === 'track')
+
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20
 /** An event gets its id before it is stored: this much earlier at most, milliseconds. */
@@ -69,54 +73,35 @@ export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId:
   return from !== undefined && acceptedAt >= Date.parse(from) - maxStoringMs
 }
 
-// What follows changes a subscription. `undefined`: there is nothing to change.
+/** A subscription as it is after a change; undefined: there was nothing to change. */
+type Changed = PushSubscription | undefined
 
 /** Its queue holds its earlier events. */
-export function begun({ isBeginning, ...others }: PushSubscription): PushSubscription | undefined {
+export function begun({ isBeginning, ...others }: PushSubscription): Changed {
   return isBeginning && others
 }
 
 /** Nothing is sent to it any more. `toldBy`: the node that tells its contact. */
-export function disabled(
-  now: PushSubscription,
-  disabledAt: string,
-  toldBy: string | undefined,
-): PushSubscription | undefined {
+export function disabled(now: PushSubscription, disabledAt: string, toldBy?: string): Changed {
   if (now.disabledAt !== undefined) return undefined
   return { ...now, disabledAt, ...(toldBy !== undefined && { toldBy }) }
 }
 
-export function enabled({
-  disabledAt,
-  toldBy: _nobody,
-  ...others
-}: PushSubscription): PushSubscription | undefined {
+export function enabled({ disabledAt, toldBy: _nobody, ...others }: PushSubscription): Changed {
   return disabledAt === undefined ? undefined : others
 }
 
 /** Nothing is sent to it until it is resumed, enabled or not. */
-export function paused(
-  now: PushSubscription,
-  pausedAt: string,
-  pausedBy: string,
-): PushSubscription | undefined {
+export function paused(now: PushSubscription, pausedAt: string, pausedBy: string): Changed {
   return now.pausedAt === undefined ? { ...now, pausedAt, pausedBy } : undefined
 }
 
-export function resumed({
-  pausedAt,
-  pausedBy: _nobody,
-  ...others
-}: PushSubscription): PushSubscription | undefined {
+export function resumed({ pausedAt, pausedBy: _nobody, ...others }: PushSubscription): Changed {
   return pausedAt === undefined ? undefined : others
 }
 
 /** The node `to` tells the contact from now on instead of the node `from`; without `to` the contact has been told. */
-export function toldByOther(
-  { toldBy, ...others }: PushSubscription,
-  from: string,
-  to: string | undefined,
-): PushSubscription | undefined {
+export function passed({ toldBy, ...others }: PushSubscription, from: string, to?: string): Changed {
   if (toldBy !== from) return undefined
   return to === undefined ? others : { ...others, toldBy: to }
 }

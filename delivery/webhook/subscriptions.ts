@@ -7,10 +7,10 @@ import {
   enabled,
   newSubscription,
   type PushSubscription,
+  passed,
   paused,
   resumed,
   type SubscriptionRequest,
-  toldByOther,
 } from './subscription.ts'
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
@@ -93,7 +93,7 @@ export async function createPushSubscriptions(parts: {
 
     /** The node `to`, or none, tells the contact from now on. False: it was not the task of `from` any more. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
-      change(name, (now) => toldByOther(now, from, to)),
+      change(name, (now) => passed(now, from, to)),
 
     /** The livestreams whose events a subscription gets, with the names of these: for whoever asks for every event. */
     topics: topics as ReadonlyMap<string, ReadonlySet<string>>,

@@ -13,7 +13,7 @@ async function open(memory = createMemoryStore()) {
   const told: string[] = []
   const nodes = (self: string, living: string[], send = async (name: string) => void told.push(name)) =>
     createContacts({
-      ...{ subscriptions, self },
+      ...{ subscriptions, self, log: pino({ level: 'silent' }) },
       isLiving: (node) => living.includes(node),
       isOwn: () => true,
       send: ({ name }) => send(name),

@@ -16,7 +16,7 @@ type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId'
  * Puts messages of the journal at the end of the line once more. An item gets a copy of its payload, unless the journal
  * keeps all messages from there on: then the item names its message. Called under the lock of the queue.
  */
-export function createReplay(parts: {
+export function createRepeating(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
   nodes: Pick<Nodes, 'isShared'>

@@ -1,14 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import type { Page } from '../../../journal/history/history.ts'
-import { addUser, openApi } from '../../bridge-https/api.ts'
-import { connectPublisher } from '../../clients.ts'
-import { control, institutions, playing, serviceOf, station } from '../../events.ts'
-import { pushing, startReceiver } from '../../receiver.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
-import { onEachStore } from '../../stores.ts'
-import { messagesAt, openQueues } from '../open-queues.ts'
+import type { Page } from '../../journal/history/history.ts'
+import { addUser, openApi } from '../bridge-https/api.ts'
+import { connectPublisher } from '../clients.ts'
+import { control, institutions, playing, serviceOf, station } from '../events.ts'
+import { pushing, startReceiver } from '../receiver.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onEachStore } from '../stores.ts'
+import { messagesAt, openQueues } from './open-queues.ts'
 
 test('what waits takes no room from what does not', async (t) => {
   const { queues, journal, append, memory, drain } = await openQueues({ perQueue: 4 })

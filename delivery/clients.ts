@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises'
+import type { Config } from '../config/config.ts'
+import { expected } from '../config/expected.ts'
+import { type CreateDriver, loadDriver } from './plugins/driver.ts'
+import { attemptMs } from './plugins/plugins.ts'
+import type { PluginTarget } from './plugins/targets.ts'
+import { createWebhookDriver } from './plugins/webhook-driver.ts'
+import { createWebhooks } from './webhook/webhook.ts'
+
+/** The clients that post, to webhooks and to plugin targets. */
+export async function createClients(parts: {
+  config: Pick<Config, 'pushCa' | 'pushAllowPrivate' | 'serviceAccount'>
+  /** Connections of each that are kept for the next message. */
+  maxKept: number
+  /** The release, as receivers see it. */
+  version: string
+  tokenFor: (audience: string, account: string) => Promise<string>
+}) {
+  const { config, maxKept, version, tokenFor } = parts
+  const { pushCa, serviceAccount } = config
+  const readCa = (path: string) =>
+    expected('HUB_PUSH_CA', path, 'a certificate in PEM', () => readFile(path, 'utf8'))
+  const ca = pushCa === undefined ? {} : { ca: await readCa(pushCa) }
+  const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
+  const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
+  // These URLs come from the operator, whose services may well be in the same house.
+  const targets = createWebhooks({ ...client, allowPrivate: true })
+
+  return {
+    /** Posts to a webhook. */
+    post: webhooks.post,
+
+    /** Makes the driver of a plugin target. */
+    async driverOf({ driver }: PluginTarget): Promise<CreateDriver> {
+      if (driver !== undefined) return loadDriver(driver)
+      const toTarget = { deadlineMs: attemptMs, post: targets.post }
+      return ({ url = '' }) =>
+        createWebhookDriver({ ...toTarget, url, tokenFor: (audience) => tokenFor(audience, serviceAccount) })
+    },
+
+    close(): void {
+      webhooks.close()
+      targets.close()
+    },
+  }
+}

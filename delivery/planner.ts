@@ -1,0 +1,56 @@
+import type { Accepted, WorkPlanner } from '../validator/storing.ts'
+import { enabledTargets, type PluginTarget, queueOf, unknownPlugins } from './plugins/targets.ts'
+import type { WorkGroup } from './queue/work-item.ts'
+import type { WorkQueues } from './queue/work-queues.ts'
+import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
+import type { PushSubscriptions } from './webhook/subscriptions.ts'
+
+/**
+ * Plans to which webhooks and plugin targets an accepted event goes. Asked for every event: one that none of them wants
+ * costs a look at the topics with subscriptions, and at the event for `plugins`.
+ */
+export function createPlanner(parts: {
+  subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>
+  targets: readonly PluginTarget[]
+  queues: Pick<WorkQueues, 'plan'>
+  /** Why nothing is sent to webhooks any more, or undefined. */
+  whyClosed: () => string | undefined
+}): WorkPlanner {
+  const { subscriptions, targets, queues, whyClosed } = parts
+  const anyEnablesItself = targets.some(({ autoEnable }) => autoEnable)
+
+  return {
+    warnings: (event) => ('plugins' in event ? unknownPlugins(event, targets) : []),
+
+    plan(accepted, { once, isRepeatedWhole }) {
+      const groups = [...toWebhooks(accepted, isRepeatedWhole), ...toTargets(accepted)]
+      return groups.length > 0 ? queues.plan({ messageId: accepted.id, once, groups }) : []
+    },
+  }
+
+  function toWebhooks(
+    { id, kind, institutionId, livestreamIds }: Accepted,
+    isRepeated: boolean,
+  ): WorkGroup[] {
+    const isWanted = livestreamIds.some((livestreamId) => subscriptions.topics.has(livestreamId))
+    if (!isWanted || !pushedKinds.includes(kind) || whyClosed() !== undefined) return []
+    return livestreamIds.flatMap((livestreamId, nth) => {
+      const details = { event: kind.name, livestreamId, institutionId }
+      const all = subscriptions.ofTopic(livestreamId)
+      const owed = isRepeated ? all.filter((subscription) => !isOfBeginning(subscription, id)) : all
+      const items = owed.map(({ name }) => ({ queue: name, details }))
+      return items.length > 0 ? [{ scope: livestreamId, content: { nth }, items }] : []
+    })
+  }
+
+  /** One item for each target, once per event. */
+  function toTargets({ event, kind, institutionId }: Accepted): WorkGroup[] {
+    if (!anyEnablesItself && !('plugins' in event)) return []
+    return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
+      scope: queueOf(type),
+      // The message of its first livestream: all have the same payload.
+      content: { nth: 0 },
+      items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
+    }))
+  }
+}

@@ -1,0 +1,44 @@
+import type { EarlierMessage } from './queue/work-item.ts'
+import type { WorkQueues } from './queue/work-queues.ts'
+import type { Push } from './webhook/push.ts'
+import type { PushSubscription } from './webhook/subscription.ts'
+
+/** Sends once more what was given up, or what the journal has. A webhook that is disabled is enabled by it. */
+export function createReplays(parts: {
+  find: (queue: string) => PushSubscription | undefined
+  enable: (queue: string) => Promise<boolean>
+  queues: Pick<WorkQueues, 'replay' | 'repeat'>
+  /** The newest events of a livestream that the journal has since a time, in order. */
+  earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
+  push: Pick<Push, 'whyNotSent'>
+  retry: (queue: string) => void
+}) {
+  const { find, enable, queues, earlierOf, push, retry } = parts
+
+  return {
+    /** Dead letters of a queue, all or one message; how many. */
+    async replay(queue: string, messageId?: string): Promise<number> {
+      if (push.whyNotSent(queue) !== undefined) return 0
+      await enable(queue)
+      const count = await queues.replay(queue, messageId)
+      retry(queue)
+      return count
+    },
+
+    /** What the journal has for a webhook from a time on; how many. `first` is told so before anything is changed. */
+    async replaySince(
+      queue: string,
+      since: number,
+      first: (count: number) => Promise<void> = async () => undefined,
+    ): Promise<number> {
+      const topicId = find(queue)?.topicId
+      if (topicId === undefined || push.whyNotSent(queue) !== undefined) return 0
+      const count = await queues.repeat(queue, await earlierOf(topicId, since), async (count) => {
+        await first(count)
+        await enable(queue)
+      })
+      retry(queue)
+      return count
+    },
+  }
+}

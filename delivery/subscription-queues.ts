@@ -1,0 +1,54 @@
+import type { Calls } from '../store/nodes/calls.ts'
+import type { createAttempts } from './attempts.ts'
+import type { WorkQueues } from './queue/work-queues.ts'
+import { retryChange } from './runner/retry.ts'
+import type { Standings } from './webhook/standing.ts'
+import type { PushSubscription, SubscriptionRequest } from './webhook/subscription.ts'
+import type { PushSubscriptions } from './webhook/subscriptions.ts'
+
+/** Changes of subscriptions that change what happens to their queues. */
+export function createSubscriptionQueues(parts: {
+  subscriptions: PushSubscriptions
+  queues: Pick<WorkQueues, 'drop'>
+  attempts: Pick<ReturnType<typeof createAttempts>, 'drop'>
+  standings: Pick<Standings, 'dropped'>
+  calls: Pick<Calls, 'askOthers'>
+  beginnings: { look(name: string): void }
+  runner: { retryNow(queue: string): void }
+}) {
+  const { subscriptions, queues, attempts, standings, calls, beginnings, runner } = parts
+
+  return {
+    /** Adds a webhook; one with `from` begins with what was accepted from then on. Undefined: there are too many. */
+    async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {
+      const added = await subscriptions.add(request)
+      if (added) beginnings.look(added.name)
+      return added
+    },
+
+    /** Removes a subscription with everything that was owed to it. */
+    async remove(institutionId: string, name: string): Promise<boolean> {
+      if (!subscriptions.get(institutionId, name)) return false
+      const traces = async () => [...(await attempts.drop(name)), ...standings.dropped(name)]
+      const removed = await subscriptions.remove(institutionId, name, await traces())
+      // With what came of a delivery meanwhile. Should this fail, the queue goes at the next start.
+      if (removed) await queues.drop(name, await traces())
+      return removed
+    },
+
+    /** Sends nothing more to a webhook, on any node; a delivery under way may end. True when it was not paused. */
+    async pause(name: string, by: string): Promise<boolean> {
+      if (!(await subscriptions.pause(name, by))) return false
+      // Nodes that answer have heard of it. It is stored, so that those that do not answer hear of it later.
+      await calls.askOthers('queues', null).catch(() => undefined)
+      return true
+    },
+
+    /** Sends what waits, in its order. True when it was paused. */
+    async resume(name: string): Promise<boolean> {
+      const isResumed = await subscriptions.resume(name, [retryChange(name)])
+      if (isResumed) runner.retryNow(name)
+      return isResumed
+    },
+  }
+}
