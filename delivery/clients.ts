@@ -7,10 +7,10 @@ import type { PluginTarget } from './plugins/targets.ts'
 import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
-/** The clients that post, to webhooks and to plugin targets. */
+/** The two clients that post: one to webhooks, one to plugin targets. */
 export async function createClients(parts: {
   config: Pick<Config, 'pushCa' | 'pushAllowPrivate' | 'serviceAccount'>
-  /** Connections of each that are kept for the next message. */
+  /** Connections that each client keeps for its next message. */
   maxKept: number
   /** The release, as receivers see it. */
   version: string
@@ -23,7 +23,7 @@ export async function createClients(parts: {
   const ca = pushCa === undefined ? {} : { ca: await readCa(pushCa) }
   const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
-  // These URLs come from the operator, whose services may well be in the same house.
+  // The operator chooses these URLs, and may run the services behind them in the same house.
   const targets = createWebhooks({ ...client, allowPrivate: true })
 
   return {

@@ -35,7 +35,7 @@ export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
 /** The end of pushing to webhooks (service.md §9). */
 interface PushTrack {
-  /** When it ended; undefined while it goes on. */
+  /** When it ended; undefined before its end. */
   retiredAt(): string | undefined
   /** Calls back when it ends. */
   onRetired(listener: () => void): void
@@ -48,13 +48,13 @@ export interface DeliveriesParts {
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
-  /** The token that shows a receiver who is asking, for an audience and a service account. */
+  /** Makes the token by which a receiver recognises the hub: for an audience and a service account. */
   tokenFor: (audience: string, account: string) => Promise<string>
-  /** What becomes of pushing to webhooks. */
+  /** Whether pushing to webhooks has ended. */
   track: PushTrack
   /** Tells the contact of a subscription that it is disabled; undefined without a mail server. */
   tellContact: TellContact | undefined
-  /** The release, as receivers see it. */
+  /** The release of the hub: receivers see it. */
   version: string
   sockets: Sockets
   clock: () => number
@@ -63,8 +63,8 @@ export interface DeliveriesParts {
 }
 
 /**
- * Everything behind the queues (design.md §1): what an accepted event is owed to, and the way there. Loads the
- * queues; `start` begins to work them off.
+ * Puts together all that delivers accepted events to webhooks and plugin targets (design.md §1). Loads the queues;
+ * `start` begins to work them off.
  */
 export async function createDeliveries(parts: DeliveriesParts) {
   const { config, store, journal, nodes, calls, repetitions, tokenFor, track, tellContact } = parts
@@ -117,7 +117,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       ...createSubscriptionQueues({
         ...{ subscriptions, queues, attempts, standings, calls, beginnings, runner },
       }),
-      /** How it goes with a subscription. */
+      /** How deliveries to a subscription stand. */
       standing: standings.of,
     },
 
@@ -168,14 +168,14 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook, and has it tried again wherever its queue is worked off. True when it was disabled. */
+  /** Enables a webhook; with the commit every node hears that its queue is to be tried. True when it was disabled. */
   function enable(name: string): Promise<boolean> {
     return subscriptions.enable(name, () => [...standings.begun(name), retryChange(name)])
   }
 
-  /** A webhook is believed after an hour; a plugin target at once, its driver knows what it says. */
+  /** Believes a webhook after an hour, and a plugin target at once: its driver knows what it says. */
   async function onGone(queue: string): Promise<boolean> {
-    if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with all it holds
+    if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {
       await queues.giveUpAll(queue, 'the endpoint answered 410')
       return true

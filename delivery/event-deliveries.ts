@@ -12,17 +12,17 @@ export interface EventDelivery {
   /** Whom to write to about a webhook. */
   contact: string | null
   /**
-   * `settled`: it neither waits nor was given up, and the attempts that are kept are later ones. It was delivered,
-   * unless its queue has dropped messages.
+   * `settled`: it does not wait, it is no dead letter, and no attempt that delivered it is kept any more. It was
+   * delivered, unless its queue has dropped messages.
    */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
-  /** It waits in its line for this event, which is tried first; null: it is the first itself, or does not wait there. */
+  /** The event that is first in the line where this one waits; null: this one is the first, or waits in no line. */
   behind: string | null
   /** Newest first. */
   attempts: Attempt[]
 }
 
-/** An accepted event, as far as its deliveries are found by it. */
+/** What must be known of an accepted event to find its deliveries. */
 export interface AcceptedEvent {
   id: string
   /** Full name of its kind. */
@@ -57,8 +57,8 @@ export function createEventDeliveries(parts: {
       isOwed: false,
     }))
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // Where it was not owed, only what is known of this very event says that it went there: a webhook may have got it by
-    // a replay, and to a target it goes or not.
+    // A webhook that it was not owed to may have got it by a replay, and a target gets some events only: there must be a
+    // trace of this very event.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

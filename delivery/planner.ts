@@ -6,8 +6,8 @@ import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /**
- * Plans to which webhooks and plugin targets an accepted event goes. Asked for every event: one that none of them wants
- * costs a look at the topics with subscriptions, and at the event for `plugins`.
+ * Plans to which webhooks and plugin targets an accepted event goes. It is asked for every event. Where no webhook and
+ * no target wants the event, it looks only whether its livestreams have subscriptions, and whether it has `plugins`.
  */
 export function createPlanner(parts: {
   subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>

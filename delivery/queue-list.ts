@@ -18,13 +18,13 @@ export interface QueueTotals {
   disabled: number
 }
 
-/** What only the node knows that works queues off. */
+/** What a node knows about the queues that it works off, and no other node knows. */
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
 }
 
-/** Lists every queue as operators see it, those that nothing was ever in as well. */
+/** Lists every queue as operators see it, also queues that never held an item. */
 export function createQueueList(parts: {
   calls: Calls
   queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
@@ -57,7 +57,7 @@ export function createQueueList(parts: {
     })
   }
 
-  /** Why nothing is sent from a queue, whatever its runner says; the reason that only operators can end comes first. */
+  /** Why nothing is sent from a queue, whatever its runner says. First the reasons that only operators can end. */
   function restingState(name: string, target: string | null) {
     const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}
     if (push.whyClosed(name) !== undefined) return 'closed' as const

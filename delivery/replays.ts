@@ -3,7 +3,7 @@ import type { WorkQueues } from './queue/work-queues.ts'
 import type { Push } from './webhook/push.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
-/** Sends once more what was given up, or what the journal has. A webhook that is disabled is enabled by it. */
+/** Sends dead letters once more, or events that the journal has. A disabled webhook is enabled by that. */
 export function createReplays(parts: {
   find: (queue: string) => PushSubscription | undefined
   enable: (queue: string) => Promise<boolean>
@@ -16,7 +16,7 @@ export function createReplays(parts: {
   const { find, enable, queues, earlierOf, push, retry } = parts
 
   return {
-    /** Dead letters of a queue, all or one message; how many. */
+    /** Sends dead letters of a queue, all or one; how many. */
     async replay(queue: string, messageId?: string): Promise<number> {
       if (push.whyNotSent(queue) !== undefined) return 0
       await enable(queue)
@@ -25,7 +25,7 @@ export function createReplays(parts: {
       return count
     },
 
-    /** What the journal has for a webhook from a time on; how many. `first` is told so before anything is changed. */
+    /** Sends the events since a time; how many. `first` gets their number before anything is changed. */
     async replaySince(
       queue: string,
       since: number,

@@ -6,7 +6,7 @@ import type { Standings } from './webhook/standing.ts'
 import type { PushSubscription, SubscriptionRequest } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
-/** Changes of subscriptions that change what happens to their queues. */
+/** Changes subscriptions together with their queues. */
 export function createSubscriptionQueues(parts: {
   subscriptions: PushSubscriptions
   queues: Pick<WorkQueues, 'drop'>
@@ -26,12 +26,12 @@ export function createSubscriptionQueues(parts: {
       return added
     },
 
-    /** Removes a subscription with everything that was owed to it. */
+    /** Removes a subscription with its queue. */
     async remove(institutionId: string, name: string): Promise<boolean> {
       if (!subscriptions.get(institutionId, name)) return false
       const traces = async () => [...(await attempts.drop(name)), ...standings.dropped(name)]
       const removed = await subscriptions.remove(institutionId, name, await traces())
-      // With what came of a delivery meanwhile. Should this fail, the queue goes at the next start.
+      // A delivery that ended meanwhile may have left traces. Should this fail, the next start removes the queue.
       if (removed) await queues.drop(name, await traces())
       return removed
     },
@@ -39,7 +39,7 @@ export function createSubscriptionQueues(parts: {
     /** Sends nothing more to a webhook, on any node; a delivery under way may end. True when it was not paused. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // Nodes that answer have heard of it. It is stored, so that those that do not answer hear of it later.
+      // A node that answers has heard of the pause. A node that does not answer hears of it later: it is stored.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },

@@ -14,13 +14,13 @@ export function createTestMessages(parts: {
   standings: Pick<Standings, 'tested'>
   /** Why nothing is sent to webhooks any more, or undefined. */
   whyClosed: () => string | undefined
-  /** Test messages at the same time. */
+  /** How many test messages may be under way. */
   most: number
   enable: (name: string) => Promise<boolean>
   retry: (name: string) => void
 }) {
   const { store, find, push, attempts, standings, whyClosed, most, enable, retry } = parts
-  /** The webhooks that are tested, with their institutions. */
+  /** The institutions of the webhooks that are tested now. */
   const testing = new Map<string, string>()
   const stopping = new AbortController()
 
@@ -31,7 +31,7 @@ export function createTestMessages(parts: {
       if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
       const { institutionId } = subscription
       const ofInstitution = [...testing.values()].filter((institution) => institution === institutionId)
-      // As many as are free, so that the slow webhooks of one institution leave room for the others.
+      // No more of one institution than are free: its slow webhooks leave room for the others.
       if (ofInstitution.length >= most - testing.size) return undefined
       testing.set(name, institutionId)
       try {

@@ -8,7 +8,7 @@ import { type PluginTarget, queueOf } from './targets.ts'
 export const attemptMs = 20_000
 /** For a driver to close, milliseconds. */
 const closeMs = 2_000
-/** Characters that are kept of why a try failed. */
+/** Characters that are kept of the reason for which an attempt failed. */
 const maxReason = 200
 
 /** The plugin targets of the configuration, each with its queue and its driver. */
@@ -35,7 +35,7 @@ export async function createPlugins(parts: {
       return queue !== action && drivers.has(queue) ? queue : undefined
     },
 
-    /** Undefined: its target is no longer configured, its items wait for it to come back. */
+    /** Undefined: the target is not configured any more. Its items wait until it is configured again. */
     targetOf(queue: string): Target | undefined {
       const driver = drivers.get(queue)
       if (!driver) return undefined
@@ -47,7 +47,7 @@ export async function createPlugins(parts: {
       }
     },
 
-    /** Never rejects, and does not wait for a driver that does not come to an end. */
+    /** Never rejects, and does not wait for a driver that never ends. */
     async close(): Promise<void> {
       const closing = [...drivers].map(([queue, driver]) =>
         close(driver).catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed')),
@@ -69,7 +69,7 @@ async function close(driver: PluginDriver): Promise<void> {
   }
 }
 
-/** Drivers are not ours: whatever they do, this settles, and soon after the deadline. */
+/** Others write drivers: whatever a driver does, this resolves, soon after the deadline at the latest. */
 async function attempt(
   driver: PluginDriver,
   pluginItem: PluginItem,
@@ -105,7 +105,7 @@ function whenAborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** What a driver returned, as far as it makes sense. */
+/** Makes an outcome of whatever a driver returned. */
 function readOutcome(returned: unknown): Outcome {
   const { result, status, reason, retryAfterMs } = Object(returned ?? {})
   const code = Number.isInteger(status) ? status : null

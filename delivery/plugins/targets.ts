@@ -15,7 +15,7 @@ export interface PluginTarget {
 
 const maxWarnings = 20
 
-/** A target that gets an event, with the entry that made it so. */
+/** A target that gets an event, with the entry of the event's `plugins` that says so. */
 interface Enabled {
   type: string
   plugin: Record<string, unknown>
@@ -45,7 +45,7 @@ export function queueOf(type: string): string {
   return `plugins.${type}`
 }
 
-/** Warnings about entries that no target answers to: the first ones, since a list may have thousands. */
+/** Warnings about entries without a target: about the first ones, since an event may have thousands. */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
   const known = new Set(targets.map(({ type }) => type))
   const names = [...known].join(', ')
@@ -62,12 +62,12 @@ export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]
   return unknown
 }
 
-/** `track.next` never does. */
+/** Whether targets with `autoEnable` get the event: music that plays now. */
 function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
   return suffix === 'track/playing' && 'type' in event && event.type === 'music'
 }
 
-/** Read with care: the schemas of control and data events carry the field through unchecked. */
+/** Checked here, because the schemas of control and data events do not check the field. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const { plugins } = { plugins: undefined, ...event }
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []

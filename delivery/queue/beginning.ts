@@ -7,28 +7,28 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
- * Puts in front of a queue what it begins with, in the order of the journal. Each item has its position for its sequence:
- * whoever begins once more, or at the same time, puts the same items there. Called under the lock of the queue, from which
- * nothing is sent yet.
+ * Puts earlier messages in front of a new queue, in the order of the journal. Such an item has the position of its
+ * message as its sequence: a node that begins once more, or at the same time, puts the same items there. Called under
+ * the lock of the queue, while nothing is sent from it.
  */
 export function createBeginning(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
   inMemory: Pick<QueuesInMemory, 'queueOf' | 'add' | 'take'>
   newItem: NewItem
-  /** Items of one queue. */
+  /** Items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended } = parts
 
-  /** The newest of the messages, as many as there is room for. The commits apply only while `beginning` holds. */
+  /** Takes the newest messages, as many as there is room for. The commits apply only while `beginning` holds. */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { line } = inMemory.queueOf(name)
     const placed = line.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // A node that had not heard of the queue may have accepted another message between these.
+    // Another message may lie between these: of a node that accepted it before it heard of the queue.
     const unplaced = line.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = line.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))

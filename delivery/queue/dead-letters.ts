@@ -6,7 +6,7 @@ import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { DeadLetter, NewItem, ReadPayload, WorkItem } from './work-item.ts'
 import { deadLetterChange, deadPrefix, itemChange, readPayload, removal, workPrefix } from './work-records.ts'
 
-/** Tries to move a portion while other nodes remove some of it. */
+/** How often a portion is tried while other nodes remove some of it. */
 const maxTries = 3
 
 /** How items become dead letters, and dead letters items again. Called under the lock of the queue. */

@@ -7,7 +7,7 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
   return {
     newItem,
 
-    /** New items as they are stored with an event. `shown` is called with each when it is in the store. */
+    /** What stores new items with their event. `shown` gets each item when it is stored. */
     append(
       { content, items }: WorkGroup,
       messageId: string,

@@ -9,14 +9,14 @@ export interface Queue {
   /** In the order in which they were given up. */
   dead: DeadLetter[]
   dropped: number
-  /** The highest sequence that it ever had: of items from before the queue began, and of those since. */
+  /** The highest sequences that it ever held: of items from before the queue began, and of items since. */
   highest: { before: number; since: number }
 }
 
 /** No item steps aside for longer, milliseconds: a time further ahead comes from a clock that was set back. */
 const maxAsideMs = 3_600_000
 
-/** So many items are looked for one by one. */
+/** Up to this number items are looked for one by one. */
 const few = 20
 
 /** The items of a queue that can be next. */
@@ -25,9 +25,9 @@ export interface Waiting {
   head?: WorkItem
   /** The one behind it. */
   second?: WorkItem
-  /** Of those that stepped out of the line one whose time has come. */
+  /** An item that stepped out of the line, and whose time has come. */
   due?: WorkItem
-  /** Of those the one whose time comes first. */
+  /** Of all items that stepped out of the line the one whose time comes first. */
   aside?: WorkItem
 }
 
@@ -37,7 +37,7 @@ type Numbered = Pick<WorkItem, 'sequence'>
 /** A queue as operators see it. */
 export interface QueueLength {
   pending: number
-  /** Of them those that stepped out of the line. */
+  /** How many of them stepped out of the line. */
   aside: number
   deadLetters: number
   /** Since when the oldest item waits, ISO 8601. */
@@ -60,8 +60,8 @@ export function isFromBefore({ sequence }: Numbered): boolean {
 }
 
 /**
- * Whether an event still waits: `behind` has the event that is first, where it waits for that one. Undefined: it does not
- * wait any more.
+ * Whether an event still waits; undefined: it does not. `behind` is the event at the head of the line, where this one
+ * waits behind it.
  */
 export function holds({ line, aside }: Queue, messageId: string): { behind: string | null } | undefined {
   const isIt = (item: WorkItem) => item.messageId === messageId
@@ -71,7 +71,7 @@ export function holds({ line, aside }: Queue, messageId: string): { behind: stri
   return { behind: head && !isIt(head) ? head.messageId : null }
 }
 
-/** Puts an item at the end of the line; one from before the queue began ahead of all that came since. */
+/** Puts an item at the end of the line; an item from before the queue began goes ahead of all that came since. */
 export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
   const age = isFromBefore(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
@@ -101,14 +101,14 @@ function takeOne({ line, aside }: Queue, sequence: number): WorkItem[] {
   return []
 }
 
-/** Those with these sequences that still wait, as they are now. */
+/** The items with these sequences that still wait, as they are now. */
 export function itemsIn({ line, aside }: Queue, sequences: ReadonlySet<number>): WorkItem[] {
   return [...line, ...aside].filter(({ sequence }) => sequences.has(sequence))
 }
 
-/** An item as it is now; undefined when it waits no more. */
+/** An item as it is now; undefined when it does not wait any more. */
 export function currentOf({ line, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
-  // Most that are asked for are new, and the queue may be long.
+  // Most callers ask for a new item, and the queue may be long.
   if (item.sequence > highest[isFromBefore(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
   return line.find(isIt) ?? aside.find(isIt)
@@ -116,7 +116,7 @@ export function currentOf({ line, aside, highest }: Queue, item: WorkItem): Work
 
 /** The same order in memory and after a restart, also of those given up in the same millisecond. */
 export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
-  // As texts, which sort as the moments they stand for: long lists are sorted.
+  // Times in ISO 8601 sort as texts, which is faster: the lists are long.
   if (a.givenUpAt !== b.givenUpAt) return a.givenUpAt < b.givenUpAt ? -1 : 1
   return bySequence(a, b)
 }
@@ -151,7 +151,7 @@ export function bySequence(a: Numbered, b: Numbered): number {
 
 export function waitingIn({ line, aside }: Queue, now: number): Waiting {
   const [head, second] = line
-  // The one whose time came first: the same on every node, and those tried in vain come last.
+  // By the time: so every node takes the same item, and an item that was tried in vain comes last.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
   return {
@@ -178,7 +178,7 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
   return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
-/** Puts an item as it is now in the place of what it was, outside the line where it has stepped aside. */
+/** Replaces an item by what it is now. If it has stepped aside, it leaves the line. */
 export function replaceIn({ line, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)

@@ -19,9 +19,9 @@ import { deadPrefix, decodeItem, decodeLetter, placeOf, readWork, workPrefix } f
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
- * The queues in memory, as the store has them: loaded, changed by this node, and following what other nodes do
- * with them. The journal keeps the messages that their items name. `heard` is told every sequence that is in use,
- * `appended` of items that others append.
+ * The queues in memory, as they are stored: loaded first, then changed by this node, and by what other nodes store. The
+ * journal keeps the messages that their items name. `heard` gets every sequence that is in use, `appended` the queues to
+ * which other nodes append items.
  */
 export async function loadQueues(
   store: Store,
@@ -77,7 +77,7 @@ export async function loadQueues(
     if (isEmpty(queue) && queue.dropped === 0) queues.delete(name)
   }
 
-  /** In the order of the commits. */
+  /** Does what other nodes did, in the order of their commits. */
   function follow(): void {
     store.onOthers(workPrefix, (change) => {
       const { queue: name, sequence } = placeOf(keyOf(change))

@@ -22,17 +22,17 @@ export function createRepeating(parts: {
   nodes: Pick<Nodes, 'isShared'>
   inMemory: Pick<QueuesInMemory, 'get' | 'add'>
   newItem: NewItem
-  /** Items of one queue. */
+  /** Items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
-  /** One portion after another, on all nodes. */
+  /** Lets one portion after another through, on all nodes. */
   inLock: InLock
 }) {
   const { store, journal, nodes, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
-   * Of the messages those that do not wait already: the newest, as many as there is room for. How many. `first` is told
-   * so before anything is changed.
+   * Takes the newest messages that do not wait already, as many as there is room for; how many. `first` gets their
+   * number before anything is changed.
    */
   return async (
     name: string,
@@ -61,7 +61,7 @@ export function createRepeating(parts: {
     for (const [message, copied] of portion) {
       const { position, at, messageId, details } = message
       const payload = copied ?? (await copyOf(journal, message))
-      // Removed meanwhile.
+      // The journal has let go of it meanwhile.
       if (known.has(messageId) || (!payload && position < journal.floor())) continue
       const item = { ...newItem(messageId, details), acceptedAt: at }
       items.push(payload ? { item, payload } : { item: { ...item, position } })
@@ -72,7 +72,7 @@ export function createRepeating(parts: {
     return items.length
   }
 
-  /** Those of the messages that do not wait, without their payloads. */
+  /** The messages that do not wait already, without their payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
     const { line, aside } = inMemory.get(name)
     const waiting = [...line, ...aside]
@@ -95,7 +95,7 @@ export function createRepeating(parts: {
   }
 }
 
-/** The payload of a message that the journal may let go of. */
+/** The payload of a message, if the journal may let go of it. */
 async function copyOf(
   journal: Pick<Journal, 'get' | 'floor'>,
   { position }: { position: number },

@@ -21,7 +21,7 @@ export function createTrimming(parts: {
   const { store, inMemory, giveUp, steadyClock, limits, metrics } = parts
 
   return {
-    /** By all limits. */
+    /** Keeps to every limit: age and number of items, age and number of dead letters. */
     async tidy(name: string, isBusy: IsBusy, isClosed: (queue: string) => boolean): Promise<void> {
       const now = steadyClock()
       const { line, aside } = inMemory.get(name)
@@ -38,7 +38,7 @@ export function createTrimming(parts: {
       await forgetLetters(name, expired)
     },
 
-    /** By the number of its items. */
+    /** Keeps to the number of items. */
     dropExcess,
   }
 

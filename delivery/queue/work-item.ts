@@ -3,11 +3,11 @@ import type { Change } from '../../store/store.ts'
 
 /** One delivery that is owed. It stays in its queue until it is acknowledged or given up. */
 export interface WorkItem {
-  /** Where the message lies in the journal that has the payload; 0: the stored item has it itself. */
+  /** Position in the journal of the message that has the payload; 0: the payload is stored with the item. */
   position: number
   /**
-   * Orders the items of a queue by acceptance. What a new webhook begins with has its position in the journal for it,
-   * which is below all others: see `isFromBefore`.
+   * Orders the items of a queue by acceptance. An item from before the queue began has the position of its message as
+   * its sequence, which is smaller than all others: see `isFromBefore`.
    */
   sequence: number
   /** Id of the event: receivers recognise repetitions by it. */
@@ -16,15 +16,15 @@ export interface WorkItem {
   details: Details
   /** Milliseconds since the epoch. */
   enqueuedAt: number
-  /** When its event was accepted, milliseconds since the epoch; only of an item that was put there later. */
+  /** When its event was accepted, milliseconds since the epoch. Set where the item was made later. */
   acceptedAt?: number
-  /** Deliveries that were tried. */
+  /** Number of attempts. */
   tries: number
   /** Answers that blamed the message itself. */
   refusals: number
-  /** Set: it has stepped out of the line and is tried again on its own, not before then. */
+  /** Set: it has stepped out of the line, and is not tried again before then. */
   asideUntil?: number
-  /** The last ones, oldest first. */
+  /** The last attempts, oldest first. */
   attempts: Attempt[]
 }
 
@@ -37,7 +37,7 @@ export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | un
 /** Plain data of the queue's kind: JSON. */
 export type Details = Readonly<Record<string, unknown>>
 
-/** One try to deliver, as operators and subscribers read it. */
+/** One attempt to deliver, as operators and subscribers read it. */
 export interface Attempt {
   messageId: string
   /** ISO 8601. */
@@ -50,7 +50,7 @@ export interface Attempt {
   reason: string | null
 }
 
-/** An item that was given up. It can be replayed: what is stored of it has the payload. */
+/** An item that was given up. Its payload is stored with it, so that it can be replayed. */
 export interface DeadLetter extends Omit<WorkItem, 'position'> {
   /** ISO 8601. */
   givenUpAt: string
@@ -62,7 +62,7 @@ export interface EarlierMessage {
   position: number
   /** Milliseconds since the epoch. */
   at: number
-  /** What a queue is to do with it; undefined: nothing. */
+  /** The item that it becomes in a queue; undefined: none. */
   describe: (
     message: Pick<Entry, 'payload' | 'institutionId'>,
   ) => Pick<WorkItem, 'messageId' | 'details'> | undefined
@@ -71,21 +71,21 @@ export interface EarlierMessage {
 /** New work that follows from one event. */
 export interface NewWork {
   messageId: string
-  /** Plans what is not planned yet for this event and scope; the changes that store it. */
+  /** Plans work that is not planned yet for this event and scope; the changes that store it. */
   once: (scope: string, make: () => PlannedWork) => readonly Change[]
   groups: readonly WorkGroup[]
 }
 
-/** Items that are owed together, or not at all when `scope` had this event already. */
+/** Items that are owed together, and once for this event and `scope`. */
 export interface WorkGroup {
   scope: string
-  /** What they carry: the payload of a message that is stored with them, by its place among those, or bytes. */
+  /** Their payload: bytes, or that of the nth message of the commit that stores them. */
   content: { nth: number } | { payload: Buffer }
   /** At least one. */
   items: readonly { queue: string; details: Details }[]
 }
 
-/** What stores work; `show` is told the first number of its commit. */
+/** The changes that store work. `show` is called when they are stored, with the first number of the commit. */
 export interface PlannedWork {
   changes: readonly Change[]
   show: (first: number) => void

@@ -29,7 +29,7 @@ export async function createWorkQueues(parts: {
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean
   clock: () => number
-  /** Time that ages what waits: like `clock`, but no jump ahead gives up a week of messages at once. */
+  /** The time by which items grow old: like `clock`, but a jump ahead gives up no week of messages at once. */
   steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
@@ -58,14 +58,14 @@ export async function createWorkQueues(parts: {
       listener = callBack
     },
 
-    /** What to store so that this work is done once, however often the event is repeated. */
+    /** The changes that store new work: once, however often the event is repeated. */
     plan: ({ groups, messageId, once }: NewWork): readonly Change[] =>
       groups.flatMap((group) => once(group.scope, () => append(group, messageId, show))),
 
     /** The items that can be next. */
     waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
 
-    /** Whether an event still waits in a queue; if it does in the line, the event it waits behind. */
+    /** Whether an event still waits in a queue, and behind which event. */
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),
 
     payload,
@@ -92,7 +92,7 @@ export async function createWorkQueues(parts: {
 
     lengthOf: (name: string): QueueLength => lengthOf(inMemory.get(name)),
 
-    /** Items that this node has lost to the limits of their queues. */
+    /** How many items and dead letters this node has lost to the limits of their queues. */
     dropped: (): [queue: string, items: number][] =>
       [...inMemory.queues].flatMap(([name, { dropped }]) => (dropped > 0 ? [[name, dropped]] : [])),
 
@@ -153,7 +153,7 @@ async function drop(
   ])
   take(name, items)
   takeLetters(name, dead)
-  // Another node may have given up some just before, and this one has heard of it.
+  // Another node may have given up some of the items just before, and this one has heard of it.
   const dropped = sequencesOf(items)
   const letters = inMemory.get(name).dead.filter(({ sequence }) => dropped.has(sequence))
   if (letters.length > 0) await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))

@@ -8,8 +8,9 @@ const prefix = 'work-lease/'
 export type Leases = Awaited<ReturnType<typeof createLeases>>
 
 /**
- * Which node works off which queue. All nodes compute the same answer from who is there; whoever has begun keeps
- * the queue until it has finished the item under way, or is gone. On a single node every queue is its own.
+ * Which node works off which queue. All nodes compute it alike, from the nodes that are there. A node that has begun
+ * with a queue keeps it until the item under way is finished, or the node is gone. On a single node every queue is its
+ * own.
  */
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
   const { store, nodes, calls } = parts
@@ -33,7 +34,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
       const before = holders.get(queue)
-      // It lets go by itself when it notices, or now.
+      // It would let go by itself when it notices that the queue is not its own: this is sooner.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true
@@ -75,7 +76,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
   }
 
-  /** False when another node was first, which this one has heard by then. */
+  /** False when another node was first. This one has heard of it by then. */
   async function isDone(change: StateChange): Promise<boolean> {
     try {
       await store.commit([change])

@@ -63,7 +63,7 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
   }
 }
 
-/** What is tried now, or when there will be something to try. */
+/** The item to try now, or else the time from which there will be one. */
 export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
   const { head, second, due, aside } = waiting
   if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }

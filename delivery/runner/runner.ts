@@ -7,12 +7,12 @@ import { createWorkOff } from './work-off.ts'
 const tidyMs = 60_000
 /** Until a store that failed is asked again. */
 const storeRetryMs = 1_000
-/** For deliveries under way when the hub stops. They are repeated after the next start. */
+/** When the hub stops, deliveries under way have so long to end. Those cut short are repeated after the next start. */
 const stopMs = 5_000
 
 /**
- * Works off the queues: each in its order, one item at a time, all beside each other. What fails is tried
- * again after a growing pause; only its own queue waits.
+ * Works off the queues: the items of a queue in its order, one at a time, and the queues beside each other. A queue
+ * whose endpoint fails pauses, for longer each time; the others go on.
  */
 export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 'stopping' | 'cutting'>) {
   const { queues, leases, targetOf, clock, log } = parts
@@ -20,7 +20,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
   const running = createRunningWork()
   const stopping = new AbortController()
   const cutting = new AbortController()
-  // One for everything that is under way: no leak.
+  // Every attempt under way listens to them: many listeners are no leak.
   setMaxListeners(0, stopping.signal, cutting.signal)
   const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
   let tidying: NodeJS.Timeout | undefined
@@ -34,13 +34,13 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
       tidy()
     },
 
-    /** Tries a queue again now, whatever happened before. */
+    /** Ends the pause of a queue, and tries it now. */
     retryNow(name: string): void {
       runOf(name).notBefore = 0
       wake(name)
     },
 
-    /** Looks at every queue again: where its items go may have changed. */
+    /** Looks at every queue again: their targets may have changed. */
     wakeAll,
 
     stateOf,
@@ -61,7 +61,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
         )
       }),
 
-    /** Starts nothing more; resolves when what is under way has ended, after a while by force. */
+    /** Starts nothing more, and resolves when what is under way has ended. After a while it is cut. */
     async stop(): Promise<void> {
       stopping.abort()
       clearInterval(tidying)
@@ -90,7 +90,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
     running.add(begin(name, run))
   }
 
-  /** Works off what can be worked off now, and sets a timer for what comes later. Never rejects. */
+  /** Works a queue off for now, and sets a timer for its next item. Never rejects. */
   async function begin(name: string, run: QueueRun): Promise<void> {
     try {
       while (run.isWoken) {

@@ -8,11 +8,11 @@ import type { Attempted } from './attempt.ts'
 import { backOff } from './back-off.ts'
 import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 
-/** Stores what came of an attempt, and what follows from it for the item and its queue. */
+/** Settles an attempt: stores its outcome, and decides how the item and its queue go on. */
 export function createSettling(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<ReturnType<typeof createAttempts>, 'add'>
-  /** What else is to be stored with the outcome of an attempt. `isAside`: the line goes on all the same. */
+  /** Further changes to store with an outcome. `isAside`: an item outside the line was refused; the line goes on. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
   /** An endpoint wants nothing more. True: nothing more is sent there for now. */
   onGone: (queue: string) => Promise<boolean>
@@ -59,12 +59,12 @@ export function createSettling(parts: {
     const { failures } = run
     const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
     run.notBefore = clock() + ms
-    // The first of a row is news.
+    // Only the first failure in a row is news.
     const level = failures === 1 ? 'warn' : 'debug'
     log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')
   }
 
-  /** Stores it as soon as that works: what has happened outside cannot be undone. Rejects when the runner stops. */
+  /** Tries again until the store takes it: the delivery cannot be undone. Rejects when the runner stops. */
   async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
     const failed = (err: unknown) => log.error({ err }, 'state of a queue not stored')
     const stored = await untilDone(store, { failed, signal: stopping })

@@ -4,9 +4,9 @@ const downMs = 1_000
 /** Deliveries per second at the moment of recovery; the rate doubles every second. */
 const firstRate = 5
 const doublingMs = 1_000
-/** Rate from which on there is no need to hold anything back. */
+/** From this rate on nothing is held back any more. */
 const fullRate = 1_000
-/** Endpoints that failed and were never heard of again: the oldest is forgotten. */
+/** Endpoints that are remembered. Beyond that the oldest is forgotten. */
 const maxEndpoints = 10_000
 
 interface Endpoint {
@@ -18,22 +18,22 @@ interface Endpoint {
   next: number
 }
 
-/** Where deliveries go: owners do not wait for each other's failures, also where they share a host. */
+/** An endpoint of one owner. Owners that share a host do not wait for each other's failures. */
 interface Place {
   owner: string
   endpoint: string
 }
 
 /**
- * Keeps an endpoint that comes back from being buried under what has piled up (design.md §10). Endpoints that
- * work are not in here.
+ * Protects an endpoint that comes back: deliveries to it start slowly, however many wait (design.md §10). Endpoints
+ * that work are not remembered.
  */
 export function createSlowStart(clock: () => number) {
   const endpoints = new Map<string, Endpoint>()
   const rateAfter = (ms: number) => firstRate * 2 ** (ms / doublingMs)
 
   return {
-    /** Milliseconds to wait before this delivery, whose place in time is taken with it. */
+    /** Milliseconds until this delivery may start. The next one may start after it. */
     waitFor(place: Place): number {
       const endpoint = endpoints.get(keyOf(place))
       if (endpoint?.recoveredAt === undefined) return 0

@@ -7,13 +7,13 @@ const lookMs = 10_000
 const patienceMs = 30_000
 
 /**
- * Notices queues that stand still: an item waits, nothing stands in its way, and it is not delivered. That is a fault of
- * ours, whatever it is. The queue is logged, counted, and picked up. Returns what to call when the hub stops.
+ * Notices queues that stand still: an item could be delivered, and is not. That is a fault of the hub. The queue is
+ * logged, counted, and picked up. Returns a function that ends this.
  */
 export function watchStuckQueues(parts: {
   /** The queues that this node looks after and could deliver from now, and does not. */
   standing: () => string[]
-  /** Looks anew at who has the queue, and delivers. */
+  /** Asks the store anew which node has the queue, and works it off. */
   pickUp: (queue: string) => Promise<void>
   log: Log
   metrics: Pick<Metrics, 'queuesStuck'>

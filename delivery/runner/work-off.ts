@@ -6,7 +6,7 @@ import type { Leases } from './leases.ts'
 import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
-/** Works off what a queue holds. Resolves when there is nothing to do for now: with the time when there will be. */
+/** Works a queue off. Resolves when there is nothing to do for now, with the time from which there will be, if any. */
 export function createWorkOff(
   parts: {
     queues: WorkQueues

@@ -14,12 +14,13 @@ import type { PushSubscriptions } from './subscriptions.ts'
 const question = 'knows-subscription'
 
 /**
- * Puts into the queues of new webhooks what they begin with: the events that were accepted from an earlier time on.
+ * Puts earlier events into the queues of new webhooks: those that were accepted since the time that the webhook asked
+ * for.
  *
- * The subscription is stored first, and marked: events that are accepted from then on go into its queue, and nothing is
- * sent. The node that looks after the queue waits until every node puts its events there, and then adds what the journal
- * has up to that place, in its order. Then the mark goes. A crash leaves the mark, and the next start, or another node,
- * begins again. That changes nothing about what is there: an item has its place in the journal for its sequence.
+ * The subscription is stored first, with a mark. From then on new events go into its queue, and nothing is sent. The
+ * node that looks after the queue waits until every node puts its events there. Then it adds the earlier events from the
+ * journal, in order, and removes the mark. After a crash the mark is still there, and the next start, or another node,
+ * begins again. Items that are there already stay as they are, because their sequence is their place in the journal.
  */
 export function createBeginnings(parts: {
   store: Store
@@ -37,7 +38,7 @@ export function createBeginnings(parts: {
   isOwn: (name: string) => boolean
   /** Why nothing is sent to webhooks any more, or undefined. */
   whyClosed: () => string | undefined
-  /** Called when its queue has everything. */
+  /** Called when the queue has its earlier events. */
   begun: (name: string) => void
   log: Log
 }) {
@@ -68,7 +69,7 @@ export function createBeginnings(parts: {
     for (const { name } of subscriptions.list()) look(name)
   }
 
-  /** Begins with a subscription, if that is still to be done, and by this node. */
+  /** Begins with a subscription if it still has its mark and this node looks after its queue. */
   function look(name: string): void {
     if (beginning.has(name) || !dueOf(name)) return
     beginning.add(name)
@@ -82,14 +83,14 @@ export function createBeginnings(parts: {
   }
 
   async function untilBegun(name: string): Promise<void> {
-    // An institution may make hundreds at once: in memory are the events of one.
+    // An institution may make hundreds at once: one after another, since each loads its events into memory.
     const attempt = () =>
       oneByOne.hold('', async () => {
         const due = dueOf(name)
         if (due) await begin(due)
       })
     const failed = (err: unknown) => {
-      // Where it was paused, removed, or begun by another node meanwhile, this one has heard of that.
+      // The subscription was paused, removed, or begun by another node meanwhile: this one has heard of it.
       if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
     }
     const isWanted = () => dueOf(name) !== undefined
@@ -116,9 +117,9 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves when every node puts its events into the queue, and this one has been told of all events that came before.
-   * Nodes store in the order in which they decide: what one decided before it heard of the subscription is stored before
-   * its answer.
+   * Resolves when every node puts its events into the queue, and this one knows of all events that came before. A node
+   * stores in the order in which it decides: when it answers, it has stored what it decided before it heard of the
+   * subscription.
    */
   async function untilKnown(name: string, asItIs: Change): Promise<void> {
     await store.commit([asItIs])

@@ -6,8 +6,8 @@ import type { PushSubscriptions } from './subscriptions.ts'
 export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
- * Tells the contacts of disabled subscriptions, each once however many nodes there are. Who tells is stored with
- * the subscription until it is done, so that another node takes over from one that is gone.
+ * Tells the contacts of disabled subscriptions, each contact once however many nodes there are. The node that tells is
+ * stored with the subscription until it has done so. If it is gone before, another node takes over.
  */
 export function createContacts(parts: {
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>
@@ -28,11 +28,11 @@ export function createContacts(parts: {
     /** Disables a subscription, and tells its contact. */
     async disable(name: string): Promise<void> {
       await subscriptions.disable(name, send && self)
-      // Not by what that returned: a commit without an answer may have been applied, and is tried again.
+      // Whatever `disable` returned: an earlier call whose commit got no answer may have disabled it.
       if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
 
-    /** Tells what others left untold. `isStart`: what bears the name of this node is from its life before. */
+    /** Tells contacts that a node left untold: one that is gone, or with `isStart` this one before its start. */
     takeOver: (isStart: boolean): Promise<void> => takeOver(isStart).catch(notTold),
   }
 

@@ -8,7 +8,7 @@ import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
 
-/** Name of the event in a test message: receivers filter by type (service.md §1), and no screen changes. */
+/** Name of the event in a test message. Receivers filter by it (service.md §1), so that no screen changes. */
 const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */
@@ -36,7 +36,7 @@ export function createPush(parts: {
       return whyQueueClosed(queue) ?? paused
     },
 
-    /** Sends a message that is marked as a test, once, past the queue. */
+    /** Sends a test message once, past the queue. */
     async test(subscription: PushSubscription, signal: AbortSignal): Promise<Attempt> {
       const { topicId: livestreamId, institutionId } = subscription
       const messageId = `test-${randomUUID()}`
@@ -54,7 +54,7 @@ export function createPush(parts: {
     },
   }
 
-  /** Where the items of a queue go. Undefined: it is none of ours, or nothing is sent to it at the moment. */
+  /** Where the items of a queue go. Undefined: it is not the queue of a webhook, or nothing is sent to it for now. */
   function targetOf(queue: string): ReturnType<TargetOf> {
     const subscription = subscriptions.find(queue)
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined

@@ -4,7 +4,7 @@ import type { PushSubscription } from './subscription.ts'
 
 export type Standings = Awaited<ReturnType<typeof createStandings>>
 
-/** How it goes with a webhook, as its institution sees it. */
+/** How deliveries to a webhook stand, as its institution sees it. */
 interface Standing {
   state: 'active' | 'retrying' | 'disabled'
   /** Since when, ISO 8601. */
@@ -13,13 +13,13 @@ interface Standing {
   reason: string | null
 }
 
-/** So long nothing but 410 before a subscription is disabled (design.md §10), milliseconds. */
+/** A subscription that has answered nothing but 410 for so long is disabled (design.md §10), milliseconds. */
 export const goneMs = 3_600_000
-/** Owners of a subscription tell by this text that no test message helps. */
+/** By this text the owner of a subscription sees that no test message helps. */
 const pausedReason = 'paused by the operator'
 /**
- * What one more 410 adds at most: the longest pause between two tries and the time for an answer. A clock that
- * jumps, or a hub that was down, makes no hour of two answers.
+ * The time that one more 410 adds at most: the longest pause between two attempts, and the time for an answer. So two
+ * answers never make an hour, also where a clock jumps or the hub was down between them.
  */
 const maxStepMs = 11 * 60_000
 
@@ -30,8 +30,8 @@ interface Stored extends Omit<Standing, 'state'> {
 }
 
 /**
- * How deliveries to each webhook stand, for whoever asks any node, and over restarts. Only what changes is stored,
- * together with the outcome it follows from; nothing is stored for a webhook that has always worked.
+ * How deliveries to each webhook stand: the same on every node, and after a restart. A change is stored together with
+ * the outcome it follows from. Nothing is stored for a webhook that has always worked.
  */
 export async function createStandings(parts: {
   store: Store
@@ -60,8 +60,8 @@ export async function createStandings(parts: {
     },
 
     /**
-     * The changes that note what came of a delivery; they go with what else it led to. `isAside`: of a message
-     * outside the line, which goes on whatever came of it.
+     * The changes that note the outcome of an attempt; they are stored with what else follows from it. `isAside`: an
+     * item outside the line was refused, and the line goes on.
      */
     noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
       const before = standings.get(name)
@@ -76,7 +76,7 @@ export async function createStandings(parts: {
       return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
     },
 
-    /** The changes that note the answer to a test message: any but 410 ends the time of nothing else. */
+    /** The changes that note the answer to a test message: any other than 410 ends the time of nothing but 410. */
     tested: (name: string, status: number | null): Change[] => (status === 410 ? [] : forgetGone(name)),
 
     /** It has answered 410 for so long that it is believed. */
@@ -85,13 +85,13 @@ export async function createStandings(parts: {
     /** The changes by which it begins anew. */
     begun: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
-    /** The changes that remove it. It may be there although this node has not heard of it yet. */
+    /** The changes that remove a standing, which may be stored although this node has not heard of it yet. */
     dropped(name: string): Change[] {
       standings.delete(name)
       return [{ del: keyOf(name) }]
     },
 
-    /** Removes what belongs to no subscription: an outcome that was stored while the subscription was removed. */
+    /** Removes standings without a subscription: of outcomes that were stored while the subscription was removed. */
     async tidy(): Promise<void> {
       const left = [...standings.keys()].filter((name) => !isKnown(name))
       for (const name of left) standings.delete(name)
@@ -104,7 +104,7 @@ export async function createStandings(parts: {
     return gone && 'state' in rest ? put(name, rest) : []
   }
 
-  /** It is shown from now on: that it happened is true in any case. */
+  /** Shown at once, stored or not: it has happened in any case. */
   function put(name: string, standing: Stored): Change[] {
     standings.set(name, standing)
     return [{ put: keyOf(name), value: JSON.stringify(standing) }]

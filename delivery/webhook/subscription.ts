@@ -43,7 +43,7 @@ export const pushedKinds = eventKinds.filter((kind) => kind.class === 'track')
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20
-/** An event gets its id before it is stored: this much earlier at most, milliseconds. */
+/** An event gets its id at most so long before it is stored, milliseconds. */
 const maxStoringMs = 1_000
 
 export function newSubscription(

@@ -15,7 +15,7 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Of one institution. More than anybody has livestreams times partners. */
+/** Subscriptions of one institution: more than its livestreams times its partners. */
 const maxPerInstitution = 2_000
 
 /** The push subscriptions, in the store and mirrored in memory. */
@@ -32,7 +32,7 @@ export async function createPushSubscriptions(parts: {
     if (before) removeFrom(topics, before)
     if (after) addTo(topics, after)
   })
-  // Disabling must not bring back what was just removed, nor two users exceed what one institution may have.
+  // So disabling brings back no subscription that was just removed, and two users together keep to the limit.
   const inLock = await createLock(store, 'subscription')
 
   return {
@@ -46,14 +46,14 @@ export async function createPushSubscriptions(parts: {
         return subscription
       }),
 
-    /** What it begins with is in its queue now. `alongside` is stored with it. */
+    /** Its queue holds its earlier events now. True when it did not before. `alongside` is stored with it. */
     begun: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, begun, () => alongside),
 
     /** A change that changes nothing: its commit applies only while the subscription stays as it is now. */
     unchanged: collection.unchanged,
 
-    /** Calls back with each that was made or changed without a call of this node that says so. */
+    /** Calls back with each that another node made or changed, or this one without an answer of the store. */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
     /** Those of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
@@ -91,11 +91,11 @@ export async function createPushSubscriptions(parts: {
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
 
-    /** The node `to`, or none, tells the contact from now on. False: it was not the task of `from` any more. */
+    /** The node `to`, or none, tells the contact from now on. False: the node `from` had to tell it no more. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 
-    /** The livestreams whose events a subscription gets, with the names of these: for whoever asks for every event. */
+    /** The livestreams that have subscriptions, with their names. For a caller that asks for every event. */
     topics: topics as ReadonlyMap<string, ReadonlySet<string>>,
 
     /** Those that get the events of a livestream. */
