@@ -5,17 +5,19 @@ import type { Attempt } from './queue/work-item.ts'
 /** Attempts that are kept for each queue. */
 export const keptAttempts = 50
 
-/** The last attempts of each queue, for whoever looks for the reason. Stored together with what they led to. */
+export type Attempts = ReturnType<typeof createAttempts>
+
+/** The last attempts of each queue, which show why it does not go on. Stored together with their outcome. */
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
-  // Another node has made one: it is read again when somebody asks.
+  // Another node has made an attempt: the attempts of the queue are read again when they are asked for.
   store.onOthers('attempt/', (change) => {
     if ('tell' in change) return
     logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
   })
 
   return {
-    /** The changes that store an attempt. It is shown from now on: that it was made is true in any case. */
+    /** The changes that store an attempt. It is shown at once, stored or not: it was made in any case. */
     async add(queue: string, attempt: Attempt): Promise<Change[]> {
       const log = await logOf(queue)
       const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
@@ -44,7 +46,7 @@ export function createAttempts(store: Store) {
     if (known) return known
     const log = read(queue)
     logs.set(queue, log)
-    log.catch(() => logs.delete(queue)) // asked again next time
+    log.catch(() => logs.delete(queue)) // read again next time
     return log
   }
 

@@ -1,5 +1,5 @@
 import type { Calls } from '../store/nodes/calls.ts'
-import type { createAttempts } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import { retryChange } from './runner/retry.ts'
 import type { Standings } from './webhook/standing.ts'
@@ -10,7 +10,7 @@ import type { PushSubscriptions } from './webhook/subscriptions.ts'
 export function createSubscriptionQueues(parts: {
   subscriptions: PushSubscriptions
   queues: Pick<WorkQueues, 'drop'>
-  attempts: Pick<ReturnType<typeof createAttempts>, 'drop'>
+  attempts: Pick<Attempts, 'drop'>
   standings: Pick<Standings, 'dropped'>
   calls: Pick<Calls, 'askOthers'>
   beginnings: { look(name: string): void }

@@ -1,5 +1,5 @@
 import type { Store } from '../store/store.ts'
-import type { createAttempts } from './attempts.ts'
+import type { Attempts } from './attempts.ts'
 import type { Attempt } from './queue/work-item.ts'
 import type { Push } from './webhook/push.ts'
 import type { Standings } from './webhook/standing.ts'
@@ -10,7 +10,7 @@ export function createTestMessages(parts: {
   store: Pick<Store, 'commit'>
   find: (name: string) => PushSubscription | undefined
   push: Pick<Push, 'test'>
-  attempts: Pick<ReturnType<typeof createAttempts>, 'add'>
+  attempts: Pick<Attempts, 'add'>
   standings: Pick<Standings, 'tested'>
   /** Why nothing is sent to webhooks any more, or undefined. */
   whyClosed: () => string | undefined

@@ -1,7 +1,7 @@
 import type { Change } from '../../store/store.ts'
 import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
-import type { createAttempts } from '../attempts.ts'
+import type { Attempts } from '../attempts.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import type { Outcome } from '../target.ts'
 import type { Attempted } from './attempt.ts'
@@ -11,7 +11,7 @@ import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 /** Settles an attempt: stores its outcome, and decides how the item and its queue go on. */
 export function createSettling(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
-  attempts: Pick<ReturnType<typeof createAttempts>, 'add'>
+  attempts: Pick<Attempts, 'add'>
   /** Further changes to store with an outcome. `isAside`: an item outside the line was refused; the line goes on. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
   /** An endpoint wants nothing more. True: nothing more is sent there for now. */

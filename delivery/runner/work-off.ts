@@ -1,4 +1,4 @@
-import type { createAttempts } from '../attempts.ts'
+import type { Attempts } from '../attempts.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed } from '../target.ts'
 import { createAttempt } from './attempt.ts'
@@ -8,11 +8,7 @@ import { createSettling } from './settling.ts'
 
 /** Works a queue off. Resolves when there is nothing to do for now, with the time from which there will be, if any. */
 export function createWorkOff(
-  parts: {
-    queues: WorkQueues
-    leases: Leases
-    attempts: ReturnType<typeof createAttempts>
-  } & Parameters<typeof createAttempt>[0] &
+  parts: { queues: WorkQueues; leases: Leases; attempts: Attempts } & Parameters<typeof createAttempt>[0] &
     Parameters<typeof createSettling>[0],
 ) {
   const { queues, leases, attempts, targetOf, clock, log, stopping } = parts
