@@ -6,7 +6,7 @@ import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.t
  */
 
 onEachStore('410 is tried again like any failure', async (t, store) => {
-  const { receiver, json, shown, until, publish, queue } = await start(t, store)
+  const { receiver, json, shown, until, untilIdle, publish, queue } = await start(t, store)
   t.match(json, { state: 'active', reason: null })
   t.same(await shown(), json)
   receiver.behave(() => 410)
@@ -21,7 +21,7 @@ onEachStore('410 is tried again like any failure', async (t, store) => {
   receiver.behave(() => 201)
   await receiver.until((received) => titles(received).includes('Two'))
   t.same(titles(receiver.received), ['One', 'One', 'One', 'Two'])
-  await until(({ state }) => state === 'active')
+  await untilIdle()
   t.match(await shown(), { state: 'active', reason: null })
   t.match(await queue(), { state: 'idle', pending: 0, deadLetters: 0 })
 })

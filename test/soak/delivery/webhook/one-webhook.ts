@@ -36,6 +36,10 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
   })
   const name = String(json.name)
   const shown = async () => (await api.call('GET', `/subscriptions/${name}`, { token })).json
+  const queue = async () => {
+    const queues = await hub.ask<{ name: string; state: string; pending: number }[]>('queues.list')
+    return queues.find((queue) => queue.name === name)
+  }
 
   return {
     ...{ home, receiver, mail, token, publish, name, json, shown },
@@ -44,10 +48,9 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
       hub.until(async () => holds(await shown())),
     /** One `hubctl` command; throws the refusal. */
     ask: <Result>(command: string, args?: Record<string, unknown>): Promise<Result> => hub.ask(command, args),
-    queue: async () => {
-      const queues = await hub.ask<{ name: string; state: string; pending: number }[]>('queues.list')
-      return queues.find((queue) => queue.name === name)
-    },
+    queue,
+    /** Resolves when every delivery is acknowledged, and that is stored. */
+    untilIdle: async () => hub.until(async () => (await queue())?.state === 'idle'),
     /** Stops the hub, changes what it has stored of the webhook, and starts it again. */
     async restart(change: (standing: Record<string, unknown>) => object = (same) => same): Promise<void> {
       await hub.close()
