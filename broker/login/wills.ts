@@ -114,7 +114,7 @@ export async function createWills(parts: {
   }
 
   async function allLeftOver(): Promise<void> {
-    if (!isHeir()) return
+    if (!nodes.isLeader()) return
     const left = (await storedWills()).filter(({ key }) => !begun.has(key))
     for (const { key } of left) begun.add(key)
     await Promise.all(
@@ -186,18 +186,12 @@ export async function createWills(parts: {
     return (await store.get(key)) !== undefined
   }
 
-  /** Whether this node publishes the wills of those that are gone. */
-  function isHeir(): boolean {
-    return !nodes.isShared || nodes.isLeader()
-  }
-
   /** The wills of connections that ended with their node. */
   async function storedWills(): Promise<StoredWill[]> {
     const wills: StoredWill[] = []
     for await (const [key, value] of store.range('will/')) {
       const { header, payload } = decodeValue<Omit<StoredWill, 'key' | 'payload'>>(value)
-      const isAlive = nodes.isShared && nodes.isLiving(header.node)
-      if (!isAlive) wills.push({ ...header, key, payload })
+      if (!nodes.isLiving(header.node)) wills.push({ ...header, key, payload })
     }
     return wills
   }

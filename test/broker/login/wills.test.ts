@@ -2,6 +2,7 @@ import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
 import { createFrameReader } from '../../../broker/connection/frames.ts'
+import { encodeValue } from '../../../journal/value-codec.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 
@@ -47,6 +48,37 @@ t.test('a will that is going to be denied is kept without its payload', async (t
     ['foreign', 0],
     ['own', 60_000],
   ])
+})
+
+t.test('a node that finds left-over wills only later leaves those of its clients alone', async (t) => {
+  const principal = { role: 'subscriber', username: 'everybody', filters: ['#'] }
+  const leftOver = { clientId: 'earlier', principal, node: 'gone', topic: 'earlier', qos: 0, retain: false }
+  let isFirst = true
+  const broker = await startPlainBroker({
+    wrapStore: (store) => ({
+      ...store,
+      async *range(prefix, ...bounds) {
+        if (prefix === 'will/' && isFirst) {
+          isFirst = false
+          await store.commit([{ put: 'will/earlier/1', value: encodeValue(leftOver, will.payload) }])
+          throw new Error('read error')
+        }
+        yield* store.range(prefix, ...bounds)
+      },
+    }),
+  })
+  t.teardown(broker.close)
+  const published: string[] = []
+  broker.receiveWith(async ({ topic, alongside }) => {
+    published.push(topic)
+    await broker.store.commit(alongside)
+    return true
+  })
+  const { client } = await connect(t, broker, { clientId: 'here', will: { ...will, topic: 'here' } })
+  while (published.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  client.send({ cmd: 'pingreq' })
+  await client.next('pingresp')
+  t.same(published, ['earlier'])
 })
 
 t.test('the wills of the connected clients of a credential have a bound in bytes', async (t) => {
