@@ -21,8 +21,7 @@ import type { Sessions } from './session/sessions.ts'
 /** True: done. False: there is no such client or session. Or the reason why that is not known. */
 type Outcome = boolean | { error: string }
 
-/** What operators see of clients, sessions and retained messages, and do with them: on whichever node those are. */
-export function createOperating(parts: {
+interface Parts {
   store: Store
   sessions: Sessions
   known: KnownSessions
@@ -31,14 +30,17 @@ export function createOperating(parts: {
   clients: Clients
   nodes: Nodes
   calls: Calls
-}) {
+}
+
+/** What operators see of clients, sessions and retained messages, and do with them: on whichever node those are. */
+export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
-  calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
-  calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
 
   return {
+    ...createEnding(parts),
+
     /** The clients that are logged in. */
     async clients(): Promise<ClientView[]> {
       const others = await calls.askOthers('clients', null)
@@ -94,24 +96,6 @@ export function createOperating(parts: {
       sessions.get(clientId) !== undefined || known.nodeOf(clientId) !== undefined,
 
     hasSession: (clientId: string): boolean => known.get(clientId) !== undefined,
-
-    /** Closes the connection of a client id. False when it is not connected. */
-    async disconnect(clientId: string): Promise<Outcome> {
-      const node = known.nodeOf(clientId)
-      return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
-    },
-
-    /** Forgets a session and closes its connection. False when there is none. */
-    async dropSession(clientId: string): Promise<Outcome> {
-      const node = known.nodeOf(clientId)
-      return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
-    },
-  }
-
-  async function askNode(node: string, name: string, clientId: string): Promise<Outcome> {
-    const answer = await calls.ask(node, name, clientId)
-    if (answer === undefined) return { error: `the node ${nodes.nameOf(node)} did not answer: try again` }
-    return answer === true
   }
 
   function clientsHere(): ClientView[] {
@@ -135,6 +119,37 @@ export function createOperating(parts: {
     const run = sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
     const node = run === undefined ? undefined : nodes.nameOf(run)
     return toSessionView(session, { node, expiresAt: known.expiresAt(session) }, figures)
+  }
+}
+
+/** Ends connections and sessions for operators. */
+function createEnding({
+  sessions,
+  known,
+  calls,
+  nodes,
+}: Pick<Parts, 'sessions' | 'known' | 'calls' | 'nodes'>) {
+  calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
+  calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
+
+  return {
+    /** Closes the connection of a client id. False when it is not connected. */
+    async disconnect(clientId: string): Promise<Outcome> {
+      const node = known.nodeOf(clientId)
+      return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
+    },
+
+    /** Forgets a session and closes its connection. False when there is none. */
+    async dropSession(clientId: string): Promise<Outcome> {
+      const node = known.nodeOf(clientId)
+      return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
+    },
+  }
+
+  async function askNode(node: string, name: string, clientId: string): Promise<Outcome> {
+    const answer = await calls.ask(node, name, clientId)
+    if (answer === undefined) return { error: `the node ${nodes.nameOf(node)} did not answer: try again` }
+    return answer === true
   }
 
   function disconnectHere(clientId: string): boolean {
