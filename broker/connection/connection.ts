@@ -7,8 +7,7 @@ import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } fr
 import { endGently } from './end-gently.ts'
 import { createFrameReader, type Frame, ProtocolViolation, type PublishFrame, readFilters } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
-import { Outgoing } from './outgoing.ts'
-import { takePubacksAhead } from './pubacks.ts'
+import { Outgoing, takePubacksAhead } from './socket.ts'
 import { createWaitingPacket } from './waiting-packet.ts'
 import {
   encodeConnackRefusal,

@@ -1,6 +1,6 @@
 import type { Principal } from '../../acl/principal.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import type { Outgoing } from '../connection/outgoing.ts'
+import type { Outgoing } from '../connection/socket.ts'
 import type { Qos } from '../connection/wire.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 

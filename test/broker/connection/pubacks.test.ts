@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import t from 'tap'
-import { takePubacksAhead } from '../../../broker/connection/pubacks.ts'
+import { takePubacksAhead } from '../../../broker/connection/socket.ts'
 import { encodePuback } from '../../../broker/connection/wire.ts'
 
 const pingreq = Buffer.of(0xc0, 0)

@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type Server, Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import t, { type Test } from 'tap'
-import { Outgoing } from '../../../broker/connection/outgoing.ts'
+import { Outgoing } from '../../../broker/connection/socket.ts'
 import { preparePublish } from '../../../broker/connection/wire.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 

@@ -1,5 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
+import { readAhead } from '../../listener/node-internals.ts'
+import { packetType } from './wire.ts'
 
 /** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
 const frozenMs = 10_000
@@ -7,14 +9,15 @@ const frozenMs = 10_000
 const maxPaceBytes = 16 * 1024
 /** What a small packet costs beside its bytes: a million answers of two bytes are not two megabytes. */
 const writeCostBytes = 64
+const pubackBytes = 4
 
 /**
- * The bytes on their way to one peer: bounded, and nobody waits for them. The first packet goes out at once;
- * what comes before the network has taken it is written together afterwards, as streams do, without a timer,
- * a callback or a closure for each packet. `stuck` is told, with a reason, when the peer has stopped reading.
+ * The bytes on their way to one peer: bounded, and no caller waits for them. The first packet goes out at once. Packets
+ * that come before the network has taken it are written together afterwards, as streams do, without a timer, a callback
+ * or a closure for each packet. `stuck` is called with a reason when the peer has stopped reading.
  *
- * A class, not a closure: of thousands of these each packet goes through another one, and where their fields lie
- * apart, fetching them costs more than the work.
+ * A class, not a closure: each packet goes through another one of thousands, and if the fields of one lay apart,
+ * fetching them would cost more than the work.
  */
 export class Outgoing {
   /** What may be sent in one go, bytes: so that a small buffer is not filled by what could have waited. */
@@ -22,7 +25,7 @@ export class Outgoing {
   readonly #socket: Duplex
   readonly #limitBytes: number
   readonly #stuck: (detail: string) => void
-  /** A TLS socket with nothing before them encrypts bytes before `write` returns: nobody needs them afterwards. */
+  /** A TLS socket with an empty buffer encrypts bytes before `write` returns: they may change afterwards. */
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined
@@ -53,7 +56,7 @@ export class Outgoing {
   /** Writes one packet that there is room for. `isLent`: the caller is about to change the bytes. */
   write(bytes: Buffer, isLent = false): void {
     const socket = this.#socket
-    if (!socket.writable) return // what a peer sent that is gone is still being dealt with
+    if (!socket.writable) return // the peer is gone, and its packets are still being worked on
     const before = socket.writableLength
     if (before + this.#smallWrites * writeCostBytes + bytes.length > this.#limitBytes / 2) {
       this.#frozenTimer ??= setTimeout(this.#stuck, frozenMs, `not read for ${frozenMs} ms`).unref()
@@ -79,7 +82,7 @@ export class Outgoing {
     }
   }
 
-  /** Everything is written, or nothing more will be: lets go whoever waits. */
+  /** Everything is written, or nothing more will be: callers that wait go on. */
   close(): void {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
@@ -87,4 +90,23 @@ export class Outgoing {
     this.#waitingForRoom = undefined
     for (const resolve of waiting) resolve()
   }
+}
+
+/**
+ * Takes the PUBACKs at the front of what a socket has read, before they enter its stream: subscribers send hardly
+ * anything else. `take` is called for each, and answers false when the PUBACK cannot be taken yet.
+ */
+export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
+  readAhead(socket, (chunk) => {
+    let taken = 0
+    while (isPuback(chunk, taken) && take(chunk.readUInt16BE(taken + 2))) taken += pubackBytes
+    return taken
+  })
+}
+
+/** Whether a whole, well-formed PUBACK stands at this place. */
+function isPuback(bytes: Buffer, at: number): boolean {
+  if (bytes.length < at + pubackBytes) return false
+  if (bytes[at] !== packetType.puback << 4 || bytes[at + 1] !== 2) return false
+  return bytes[at + 2] !== 0 || bytes[at + 3] !== 0 // [MQTT-2.3.1-1]
 }
