@@ -10,7 +10,7 @@ import type { Access } from '../login/access.ts'
 import type { Session } from '../session/session.ts'
 import type { Routes } from '../session/subscriptions.ts'
 import type { Reading } from './reading.ts'
-import { createPortions, type Portion, type Recipient, sendToEach } from './writing.ts'
+import { createDeliveryLine, type Delivery, type Recipient, sendToEach } from './writing.ts'
 
 /** The messages of one commit on their way. */
 interface Batch {
@@ -48,8 +48,8 @@ export function createDistribution(parts: {
 }) {
   const { journal, retained, returnable, reading, routes, mayReceive, clock, metrics } = parts
   /** Two lines that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
-  const live = createPortions()
-  const following = createPortions()
+  const live = createDeliveryLine()
+  const following = createDeliveryLine()
   /** Positions by topic, those that wait included. */
   const sending = new Map<string, number[]>()
   /** Batches that nobody has got anything of yet, in the order of their commits. */
@@ -89,18 +89,18 @@ export function createDistribution(parts: {
       held.delete(batch)
       const { messages, publishes, now, at } = batch
       const entries = journal.appended(messages, first, at)
-      const rest: Portion[] = []
+      const rest: Delivery[] = []
       for (const [nth, entry] of entries.entries()) {
         const isOut = batch.isEarly && !entry.isReport
         if (!isOut) retained.show(entry, now, entry.position)
         keepReturnable(entry)
         retained.stored(entry)
-        if (!isOut) rest.push(openPortion(entry, publishes[nth], entry.position))
+        if (!isOut) rest.push(liveDelivery(entry, publishes[nth], entry.position))
       }
       await Promise.all([
         // Even if there is nothing left: behind what went out before the commit.
         live.deliver(rest),
-        following.deliver(entries.map((entry, nth) => readingPortion(entry, publishes[nth]))),
+        following.deliver(entries.map((entry, nth) => readingDelivery(entry, publishes[nth]))),
       ])
     },
 
@@ -113,7 +113,7 @@ export function createDistribution(parts: {
 
     /** Delivers to open connections only; for what need not, or cannot, be stored. */
     announce(messages: readonly Message[]): void {
-      void live.deliver(messages.map((message) => openPortion({ ...message, qos: 0 })))
+      void live.deliver(messages.map((message) => liveDelivery({ ...message, qos: 0 })))
     },
 
     /** When something is accepted now. */
@@ -138,14 +138,14 @@ export function createDistribution(parts: {
     if (foremost !== batch) return
     held.delete(batch)
     batch.isEarly = true
-    const portions: Portion[] = []
+    const deliveries: Delivery[] = []
     for (const [nth, message] of batch.messages.entries()) {
       if (message.isReport) continue
       const takeBack = retained.show(message, batch.now, first + nth)
       if (takeBack) batch.takeBacks.push(takeBack)
-      portions.push(openPortion(message, batch.publishes[nth], first + nth))
+      deliveries.push(liveDelivery(message, batch.publishes[nth], first + nth))
     }
-    void live.deliver(portions)
+    void live.deliver(deliveries)
   }
 
   /** What other nodes distribute, to the clients of this one. */
@@ -154,8 +154,8 @@ export function createDistribution(parts: {
     told = []
     for (const entry of entries) keepReturnable(entry)
     const publishes = entries.map(prepared)
-    void live.deliver(entries.map((entry, nth) => openPortion(entry, publishes[nth], entry.position)))
-    void following.deliver(entries.map((entry, nth) => readingPortion(entry, publishes[nth])))
+    void live.deliver(entries.map((entry, nth) => liveDelivery(entry, publishes[nth], entry.position)))
+    void following.deliver(entries.map((entry, nth) => readingDelivery(entry, publishes[nth])))
   }
 
   function keepReturnable({ position, topic, qos, queue }: Entry): void {
@@ -163,7 +163,7 @@ export function createDistribution(parts: {
   }
 
   /** What persistent sessions get. */
-  function readingPortion(entry: Entry, publish = prepared(entry)): Portion {
+  function readingDelivery(entry: Entry, publish = prepared(entry)): Delivery {
     const send = () => {
       const holders = routes.persistent.match(entry.topic)
       const permitted = createPermittedCheck(entry.topic)
@@ -179,11 +179,11 @@ export function createDistribution(parts: {
   }
 
   /** For those who are connected and subscribed when its turn comes. */
-  function openPortion(
+  function liveDelivery(
     message: Pick<Message, 'topic' | 'payload' | 'qos'>,
     publish: Publish = prepared(message),
     position: number = unstored,
-  ): Portion {
+  ): Delivery {
     const { topic, payload, qos } = message
     const all = sending.get(topic) ?? []
     sending.set(topic, all)

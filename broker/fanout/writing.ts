@@ -2,31 +2,31 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { lowerQos, type Publish, type PublishFlags, type Qos } from '../connection/wire.ts'
 import { nextPacketId, type Session } from '../session/session.ts'
 
-/** Bytes that are delivered to everybody without a break. */
+/** Bytes that go to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** Above this many waiting deliveries they are sent without pauses, but for those of the buffers: publishers slow down. */
+/** Above this many waiting calls, deliveries pause only for full buffers, so that publishers slow down. */
 const maxWaiting = 8
 
 /** One message for all who get it. */
-export interface Portion {
+export interface Delivery {
   bytes: number
   /** Sends it; a break is good at each value. */
   send: () => Iterable<void>
 }
 
 /**
- * Delivers at once, as a rule. Large messages, and messages for thousands, take several turns of the event loop, so that the
- * network can work in between and no fast reader's buffer overflows. Later messages do not overtake them.
+ * Deliveries in their order. Most go out at once. Large messages, and messages for thousands, take several turns of the event
+ * loop, so that the network can work in between and no fast reader's buffer overflows. Later messages do not overtake them.
  */
-export function createPortions() {
-  /** The last of the deliveries that take their time, while there are any: what comes behind waits for it. */
+export function createDeliveryLine() {
+  /** The last of the deliveries that take several turns, while there are any: a later one waits for it. */
   let last: Promise<void> | undefined
   let waiting = 0
 
   return {
     /** Resolves when all have been delivered, in this order and behind those of earlier calls. */
-    async deliver(portions: readonly Portion[]): Promise<void> {
-      const steps = stepsOf(portions)
+    async deliver(deliveries: readonly Delivery[]): Promise<void> {
+      const steps = stepsOf(deliveries)
       if (!last && steps.next().done) return
       const own = finish(steps, last)
       last = own
@@ -53,9 +53,9 @@ export function createPortions() {
 }
 
 /** Yields at each break, whether it is needed. */
-function* stepsOf(portions: readonly Portion[]): Generator<boolean> {
+function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
   let sent = 0
-  for (const { bytes, send } of portions) {
+  for (const { bytes, send } of deliveries) {
     if (sent > 0 && sent + bytes > maxAtOnce) {
       yield true
       sent = 0
@@ -70,7 +70,7 @@ const fromRetained = { retain: true }
 
 /** How many are made ready before the first of them is written to. */
 const groupSize = 16
-/** So many have a message before the first break, whoever they are. */
+/** So many subscribers get a message before the first break. */
 const withoutBreak = 128
 /** Messages in flight to a clean session: beyond that it is cut off. */
 const maxInFlight = 10_000
@@ -82,13 +82,13 @@ export type Recipient = readonly [session: Session, granted: Qos]
  * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to everybody who is
  * connected, at the granted QoS but not above `highest`.
  *
- * In groups, first made ready and then written to: what tells whether a subscriber can take a message lies in another
- * place of the memory for each. The processor fetches that for a whole group at once; from one system call to the
- * next it would have to wait for it every time.
+ * In groups: all subscribers of a group are made ready, then all are written to. The fields that tell whether a
+ * subscriber can take a message lie in another place of the memory for each. The processor fetches them for a whole
+ * group at once; between system calls it would have to wait for them every time.
  *
- * Yields between groups once many have it: in the next turn the writes so far come to their end, while all that
- * belongs to them is still in the cache of the processor. Not above QoS 0, where it is also the turn of those who
- * acknowledge, and others would wait for the message meanwhile.
+ * Yields between groups once many have the message: in the next turn the writes so far end, while their data are still
+ * in the cache of the processor. Not above QoS 0: there the next turn would also take acknowledgements, and the other
+ * subscribers would wait.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],

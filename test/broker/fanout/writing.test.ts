@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createPortions, type Portion } from '../../../broker/fanout/writing.ts'
+import { createDeliveryLine, type Delivery } from '../../../broker/fanout/writing.ts'
 
 t.test('deliveries to very many hold up who publishes, where too many of them wait', async (t) => {
-  const { deliver } = createPortions()
+  const { deliver } = createDeliveryLine()
   const ended: number[] = []
   let waiting = 0
   let most = 0
@@ -25,7 +25,7 @@ t.test('deliveries to very many hold up who publishes, where too many of them wa
 })
 
 t.test('a delivery without a break is over in the turn in which it came', async (t) => {
-  const { deliver, ended } = createPortions()
+  const { deliver, ended } = createDeliveryLine()
   let sent = 0
   void deliver([
     {
@@ -40,6 +40,6 @@ t.test('a delivery without a break is over in the turn in which it came', async 
   t.equal(ended(), undefined)
 })
 
-function withBreaks(count: number): Portion {
+function withBreaks(count: number): Delivery {
   return { bytes: 1, send: () => Array.from({ length: count }, () => undefined) }
 }
