@@ -14,7 +14,7 @@ import { createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits, CutReason } from './connection/connection-events.ts'
 import type { FanOut } from './fanout/fanout.ts'
-import { createReplay } from './fanout/replay.ts'
+import { createRetainedSending } from './fanout/retained.ts'
 import { createFilterRules } from './filter-rules.ts'
 import type { Access } from './login/access.ts'
 import { createLogIn } from './login/log-in.ts'
@@ -100,8 +100,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     ...{ clock, hubTime, bounds },
     maxPerCredential: limits.maxSessionsPerCredential,
   })
-  const replay = createReplay({ journal, retained, mayReceive, live: fanout, log, metrics })
-  const subscribing = createSubscribing({ sessions, reading, replay, rules, log, metrics })
+  const retainedSending = createRetainedSending({ journal, retained, mayReceive, live: fanout, log, metrics })
+  const subscribing = createSubscribing({ sessions, reading, retainedSending, rules, log, metrics })
   const clients = createClients()
   const rate = createPublishRate(limits.publishRate, store)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * limits.publishRate)
@@ -209,7 +209,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
         cut: (reason, detail) => logCut(connection, reason, detail),
         dropped: () => {
           metrics.messagesDropped.inc({ reason: 'slow' })
-          replay.dropped(connection)
+          retainedSending.dropped(connection)
         },
         hold: afterwards.hold,
         publishes: () => connection.principal !== undefined && access.publishes(connection.principal),

@@ -3,7 +3,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { FiltersFrame } from '../connection/frames.ts'
 import { encodeSuback, encodeUnsuback, type Qos } from '../connection/wire.ts'
 import type { Reading } from '../fanout/reading.ts'
-import type { Replay } from '../fanout/replay.ts'
+import type { RetainedSending } from '../fanout/retained.ts'
 import type { Denial, FilterRules } from '../filter-rules.ts'
 import type { Session } from './session.ts'
 import type { Sessions } from './sessions.ts'
@@ -18,12 +18,12 @@ const refused = 0x80
 export function createSubscribing(parts: {
   sessions: Sessions
   reading: Reading
-  replay: Replay
+  retainedSending: RetainedSending
   rules: FilterRules
   log: Log
   metrics: Metrics
 }) {
-  const { sessions, reading, replay, rules, log, metrics } = parts
+  const { sessions, reading, retainedSending, rules, log, metrics } = parts
 
   return {
     /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
@@ -31,7 +31,7 @@ export function createSubscribing(parts: {
       const { connection } = session
       const denials: Denial[] = []
       const granted = new Set<string>()
-      const since = replay.granting(session)
+      const since = retainedSending.granting(session)
       const returnCodes = filters.map(({ filter, qos }) => {
         const reason = grant(session, filter, qos)
         if (reason === undefined) {
@@ -42,12 +42,12 @@ export function createSubscribing(parts: {
         return refused
       })
       rules.report(session, denials)
-      if (!session.clean) reading.owe(session, replay.owedFor(session, granted))
+      if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
       // Where nothing is stored the answer goes out before the first message of the subscription.
       const granting = sessions.storeSubscriptions(session)
       if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
       connection?.send(encodeSuback(packetId, returnCodes))
-      replay.start(session, granted, since)
+      retainedSending.start(session, granted, since)
     },
 
     /** Never rejects. */
