@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes'
 import type { Client, Clients } from './connection/client.ts'
+import type { MqttConnection } from './connection/connection.ts'
 import { connackCode } from './connection/wire.ts'
 
 /** What this broker decides where Aedes asks. */
@@ -22,8 +23,6 @@ interface Decisions {
   isIncoming(clientId: string, packetId: number): Promise<boolean>
   /** Releases it. Closes the connection and rejects when that cannot be stored: Aedes would send PUBCOMP all the same. */
   release(clientId: string, packetId: number): Promise<void>
-  /** Aedes found a fault. */
-  failed(client: Client, error: Error): void
 }
 
 /**
@@ -75,14 +74,15 @@ export async function openAedes(parts: {
   })
   await aedes.listen()
   aedes.on('clientReady', (from) => decisions.ready(clients.ofAedes(from)))
-  const failed = (from: AedesClient, error: Error) => decisions.failed(clients.ofAedes(from), error)
+  const failed = (from: AedesClient, error: Error) =>
+    clients.ofAedes(from).connection.cut('error', error.message)
   aedes.on('connectionError', failed)
   aedes.on('clientError', failed)
 
   return {
     /** Takes over the connection of a client. */
-    handle(client: Client): void {
-      client.aedes = aedes.handle(client.connection)
+    handle(connection: MqttConnection): void {
+      clients.ofAedes({ conn: connection }).aedes = aedes.handle(connection)
     },
     close: (): Promise<void> => new Promise((resolve) => aedes.close(() => resolve())),
   }

@@ -1,5 +1,4 @@
 import type { Duplex } from 'node:stream'
-import { createHalfReceived } from '../listener/half-received.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
 import { createTurns } from '../listener/turns.ts'
 import type { Calls } from '../store/nodes/calls.ts'
@@ -10,24 +9,32 @@ import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAedes } from './aedes.ts'
+import { createClientEvents } from './client-events.ts'
 import { createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
-import type { ConnectionLimits, CutReason } from './connection/connection-events.ts'
+import type { ConnectionLimits } from './connection/connection-events.ts'
+import { createLoginLimit } from './connection/limits.ts'
+import { createUnfinished } from './connection/unfinished.ts'
 import type { FanOut } from './fanout/fanout.ts'
 import { createRetainedSending } from './fanout/retained.ts'
 import { createFilterRules } from './filter-rules.ts'
+import { openHubTime } from './hub-time.ts'
+import { createIncoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
+import { createClaims } from './login/claim.ts'
+import { createConnectionEnd } from './login/connection-end.ts'
 import { createLogIn } from './login/log-in.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
 import { createPublishing, type Inbox } from './publish.ts'
-import { openHubTime } from './session/hub-time.ts'
+import { createSessionsHere } from './session/here.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
-import { openProgress } from './session/progress.ts'
+import { openProgress, unsettledOf } from './session/progress.ts'
 import { createReturning } from './session/returning.ts'
-import { attach } from './session/session.ts'
-import { createSessions } from './session/sessions.ts'
-import { createSubscribing } from './session/subscribing.ts'
+import { createRecords } from './session/session-record.ts'
+import { createEndedSessions, createSessions } from './session/sessions.ts'
+import { createStoredSessions } from './session/stored-sessions.ts'
+import { createGrants, createSubscribing } from './session/subscribing.ts'
 import { createSweeping } from './sweeping.ts'
 
 export type Broker = Awaited<ReturnType<typeof createBroker>>
@@ -49,30 +56,20 @@ export interface BrokerLimits extends ConnectionLimits {
   maxSessionsPerCredential: number
 }
 
-/** Bytes of packets that are unfinished or wait, of all connections, and pieces of each: before log-in and afterwards. */
-const unfinishedBefore = { bytes: 16 * 1024 * 1024, pieces: 128 }
-const unfinishedAfter = { bytes: 64 * 1024 * 1024, pieces: 1024 }
-/** Pieces of a few bytes that a credential may send: so many for each of its events, and at least so many a second. */
-const tinyPieces = { perEvent: 8, perSecond: 1024 }
-/** A SUBSCRIBE or UNSUBSCRIBE of more filters may cost as much as a large PUBLISH: one filter costs some microseconds. */
-const manyFilters = 10
 /** Small packets cost some hundred microseconds: of all connections, so many are taken in a turn. Of large ones, one. */
 const smallPerTurn = 64
 /** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
-/**
- * The MQTT 3.1.1 broker. Aedes runs the log-in, the acknowledgements of inbound QoS 2, PINGREQ and the moment of a
- * will; the rooms beside this file do everything else. This file alone answers Aedes' callbacks.
- */
-export async function createBroker<Decision extends { livestreams: number }>(parts: {
+/** What a broker is made of. */
+interface BrokerParts<Decision extends { livestreams: number }> {
   store: Store
   nodes: Nodes
   calls: Calls
   access: Access
   /** How messages reach those who are connected. */
   fanout: FanOut
-  /** Where it goes what clients publish. */
+  /** Takes the messages that clients publish. */
   inbox: Inbox<Decision>
   limits: BrokerLimits
   clock: () => number
@@ -80,93 +77,52 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   monotonic?: () => number
   log: Log
   metrics: Metrics
-}) {
-  const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
-  const { journal, returnable, retained, trimming, history, routes, outgoing, reading, bounds } = fanout
-  const { mayReceive } = access
-  const sequences = createSequences(clock, nodes.slot)
-  const { sessionExpiryMs: expiryMs } = limits
-  const hubTime = await openHubTime({ store, log, clock, monotonic: parts.monotonic ?? monotonicNow })
-  const { maxSubscriptions, maxTopicLevels } = limits
-  const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
-  const progress = await openProgress({ store, nodes, journal, hubTime, log, metrics })
-  const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
-  const returning = createReturning({
-    ...{ store, journal, returnable, outgoing, progress, mayReceive, bounds, clock, metrics },
-    rules,
-  })
-  const sessions = createSessions({
-    ...{ store, journal, known, returning, reading, outgoing, progress, routes, nodes, sequences },
-    ...{ clock, hubTime, bounds },
-    maxPerCredential: limits.maxSessionsPerCredential,
-  })
-  const retainedSending = createRetainedSending({ journal, retained, mayReceive, live: fanout, log, metrics })
-  const subscribing = createSubscribing({ sessions, reading, retainedSending, rules, log, metrics })
-  const clients = createClients()
-  const rate = createPublishRate(limits.publishRate, store)
-  const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * limits.publishRate)
-  // Without a publish rate there is no rate of pieces either.
-  const pieceRate = createPublishRate(limits.publishRate === 0 ? 0 : tinyRate)
-  const turns = { small: createTurns(smallPerTurn), large: createTurns(1) }
-  const running = createRunningWork()
-  const publishing = createPublishing({
-    ...{ store, inbox: parts.inbox, turns, rate, running, clock, log, metrics },
-    incomingWindow: limits.incomingWindow,
-  })
-  const wills = await createWills({
-    ...{ store, nodes, accept: publishing.accept, rate, isValid: access.isValid, running, clock, log },
-  })
-  const logIn = createLogIn({
-    ...{ store, sessions, known, wills, clients, calls, log, metrics },
-    authenticate: (username, password) =>
-      username === undefined ? access.anonymous : access.authenticate(username, password),
-    mayPublish: access.mayPublish,
-    loginFailures: limits.loginFailures,
-  })
-  const beforeLogIn = createHalfReceived(unfinishedBefore.bytes, unfinishedBefore.pieces)
-  const afterwards = createHalfReceived(unfinishedAfter.bytes, unfinishedAfter.pieces)
+}
 
+/**
+ * The MQTT 3.1.1 broker. Aedes runs the log-in, the acknowledgements of inbound QoS 2, PINGREQ and the moment of a
+ * will; the rooms beside this file do everything else.
+ */
+export async function createBroker<Decision extends { livestreams: number }>(parts: BrokerParts<Decision>) {
+  const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
+  const { journal, retained, trimming, history, reading, acknowledge } = fanout
+  const opened = await openSessions(parts)
+  const { hubTime, known, here, sessions, returning, claims, grants, rules } = opened
+  const { mayReceive, publishes, isValid } = access
+  const retainedSending = createRetainedSending({ journal, retained, mayReceive, live: fanout, log, metrics })
+  const turns = { small: createTurns(smallPerTurn), large: createTurns(1) }
+  const subscribing = createSubscribing({ grants, reading, retainedSending, rules, turns, log, metrics })
+  const rate = createPublishRate(limits.publishRate, store)
+  const running = createRunningWork()
+  const incoming = createIncoming({ store, here, window: limits.incomingWindow, log, metrics })
+  const publishing = createPublishing({
+    ...{ inbox: parts.inbox, incoming, publishes, turns, rate, running, clock },
+  })
+  const { accept } = publishing
+  const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log })
+  const clients = createClients()
+  const connectionEnd = createConnectionEnd({ store, sessions, known, clients, calls, log, metrics })
+  const failures = createLoginLimit(limits.loginFailures, store)
+  const logIn = createLogIn({ access, failures, claims, connectionEnd, wills, reading, log, metrics })
+  const unfinished = createUnfinished(limits.publishRate)
+  const eventsOf = createClientEvents({
+    ...{ publishing, subscribing, unfinished, acknowledge, retainedSending, log, metrics },
+  })
   const aedes = await openAedes({
     ...{ clients, heartbeatIntervalMs, connectTimeoutMs: limits.connectTimeoutMs },
     decisions: {
-      async logIn(client, clientId, login) {
-        try {
-          return await logIn.admit(client, clientId, login)
-        } catch (err) {
-          metrics.storeFailures.inc()
-          log.error({ err, clientId }, 'log-in not stored')
-          throw err
-        }
-      },
-      ready({ connection, session, logInDone }) {
-        logInDone()
-        if (session?.owner !== connection) return
-        attach(session, connection)
-        connection.open(session.inFlight)
-        if (!session.clean) reading.begin(session)
-      },
-      isAccepted: (client) => client.taken.shift() ?? Promise.resolve(false),
-      publishWill(client) {
-        const published = wills.publish(client)
-        running.add(published)
-        return published
-      },
-      isIncoming: async (clientId, packetId) => {
-        const session = sessions.get(clientId)
-        return session !== undefined && publishing.isIncoming(session, packetId)
-      },
-      release: async (clientId, packetId) => {
-        const session = sessions.get(clientId)
-        if (session) await publishing.release(session, packetId)
-      },
-      failed: ({ connection }, error) => connection.cut('error', error.message),
+      logIn: logIn.admit,
+      ready: logIn.ready,
+      isAccepted: publishing.isAccepted,
+      publishWill: wills.publish,
+      isIncoming: incoming.isIncoming,
+      release: incoming.release,
     },
   })
   nodes.onGone(() => running.add(wills.publishLeftOver()))
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => settled(sessions.claimAgain()))
-
-  const sweeping = createSweeping({ nodes, hubTime, retained, trimming, sessions, log, metrics })
+  const sweeping = createSweeping({ hubTime, retained, trimming, sessions, log, metrics })
 
   return {
     ...createOperating({ store, sessions, known, returning, retained, clients, nodes, calls }),
@@ -189,42 +145,12 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 
     /** Takes over a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
-      const isOver = () => !connection.isOpen
-      const connection = new MqttConnection(socket, remoteAddress, limits, {
-        collect(isBeforeLogIn, end) {
-          if (isBeforeLogIn) return beforeLogIn.collect(end)
-          const username = connection.principal?.username ?? ''
-          return afterwards.collect(end, () => pieceRate.take(username, performance.now()) === 0)
-        },
-        acknowledged: (type, packetId) => {
-          if (client.session?.owner === connection) reading.acknowledge(client.session, type, packetId)
-        },
-        publish: (publish) => publishing.take(client, publish),
-        subscribe: async (request) => {
-          if (client.session) await subscribing.subscribe(client.session, request)
-        },
-        unsubscribe: async (request) => {
-          if (client.session) await subscribing.unsubscribe(client.session, request)
-        },
-        cut: (reason, detail) => logCut(connection, reason, detail),
-        dropped: () => {
-          metrics.messagesDropped.inc({ reason: 'slow' })
-          retainedSending.dropped(connection)
-        },
-        hold: afterwards.hold,
-        publishes: () => connection.principal !== undefined && access.publishes(connection.principal),
-        publishing: (bytes, resume) =>
-          publishing.enter(connection.principal?.username ?? '', bytes, resume, isOver),
-        requesting(filters, resume) {
-          const asker = connection.principal?.username ?? ''
-          const turn = filters <= manyFilters ? turns.small : turns.large
-          return turn.enter(() => void resume('turn'), { asker, isOver })
-        },
-      })
-      const client = clients.add(connection)
+      const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
+        eventsOf(clients.add(added)),
+      )
       metrics.connections.inc()
-      aedes.handle(client)
-      connection.once('close', () => running.add(logIn.closed(client)))
+      aedes.handle(connection)
+      connection.once('close', () => running.add(connectionEnd.closed(connection)))
     },
 
     connectionCount: () => clients.open.size,
@@ -247,21 +173,60 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       await aedes.close()
       for (const { connection } of clients.open) connection.destroy()
       await running.ended()
-      if (nodes.isLeader()) {
-        await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
-      }
-      await sessions.close()
+      await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
+      await opened.close()
     },
   }
 
   function settled(work: Promise<unknown>): void {
     work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
+}
 
-  function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {
-    metrics.connectionsCut.inc({ reason })
-    const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
-    log[level]({ clientId: request?.clientId, remoteAddress, reason, detail }, 'connection closed')
+/** Opens the sessions of the store. */
+async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
+  const { store, nodes, access, fanout, limits, clock, log, metrics } = parts
+  const { journal, returnable, routes, outgoing, reading, bounds } = fanout
+  const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential } = limits
+  const { isLeader } = nodes
+  const hubTime = await openHubTime({
+    store,
+    isLeader,
+    log,
+    clock,
+    monotonic: parts.monotonic ?? monotonicNow,
+  })
+  const { maxSubscriptions, maxTopicLevels } = limits
+  const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
+  const progress = await openProgress({ store, nodes, journal, hubTime, log, metrics })
+  const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
+  const { mayReceive } = access
+  const returning = createReturning({
+    ...{ store, journal, returnable, outgoing, progress, mayReceive, rules, bounds, clock, metrics },
+  })
+  const sequences = createSequences(clock, nodes.slot)
+  const here = createSessionsHere(routes, hubTime)
+  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
+  const stored = createStoredSessions({ store, records, known, here, outgoing })
+  const ended = createEndedSessions({ store, isLeader, known, progress, stored })
+  const sessions = createSessions({ known, here, records, stored, ended, reading })
+  const claims = createClaims({ known, here, records, stored, returning, maxPerCredential })
+  const grants = createGrants({ routes, here, journal, storeSession: stored.store })
+  progress.start(valueNow, outgoing.takeFinished)
+
+  return {
+    ...{ hubTime, known, here, sessions, returning, claims, grants, rules },
+    /** All connections are closed. */
+    async close(): Promise<void> {
+      stored.close()
+      await progress.close()
+    },
+  }
+
+  /** How far the persistent sessions of this node have got. */
+  function valueNow() {
+    const unsettled = unsettledOf(here.values(), records.placeOf)
+    return { version: sequences.next(), upTo: reading.delivered(), unsettled }
   }
 }
 

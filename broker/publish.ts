@@ -2,19 +2,20 @@ import { mayPublish, type PublishDecision } from '../acl/access.ts'
 import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
 import { costOf, type createPublishRate } from '../listener/publish-rate.ts'
-import type { createTurns } from '../listener/turns.ts'
+import type { Turns } from '../listener/turns.ts'
 import type { createRunningWork } from '../store/running-work.ts'
-import type { Change, Store } from '../store/store.ts'
+import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import type { Arrival } from '../validator/decide.ts'
 import type { Decided, Pipeline } from '../validator/pipeline.ts'
 import type { Client } from './connection/client.ts'
-import type { ArrivedPublish, Resume } from './connection/connection-events.ts'
+import type { ArrivedPublish, ConnectionEvents, Resume } from './connection/connection-events.ts'
 import { encodePuback, type Qos } from './connection/wire.ts'
+import type { Incoming } from './incoming-qos2.ts'
+import type { Access } from './login/access.ts'
 import type { Session } from './session/session.ts'
-import { incomingChange, incomingPrefix } from './session/session-record.ts'
 
 /** A PUBLISH or will of a client. */
 export interface Received {
@@ -33,7 +34,7 @@ export interface Received {
   alongside: readonly Change[]
 }
 
-/** Where it goes what clients publish. What it decides is settled in the same turn. */
+/** The inbox that client publishes go to. What it decides is settled in the same turn. */
 export interface Inbox<Decision extends { livestreams: number }> {
   /** Decides by the topic and the payload. */
   decide(received: Received): Decision
@@ -49,91 +50,70 @@ const largeBytes = 16 * 1024
  * accepted event is appended to the journal, fanned out and reported; the client gets its acknowledgement.
  */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
-  store: Store
   inbox: Inbox<Decision>
+  incoming: Incoming
+  publishes: Access['publishes']
   /** Turns of packets, small ones and large ones. */
-  turns: Record<'small' | 'large', ReturnType<typeof createTurns>>
+  turns: Record<'small' | 'large', Turns>
   rate: ReturnType<typeof createPublishRate>
-  /** Received QoS 2 messages one client may leave unreleased. */
-  incomingWindow: number
   /** What must be over before the store is closed. */
   running: ReturnType<typeof createRunningWork>
   clock: () => number
-  log: Log
-  metrics: Metrics
 }) {
-  const { store, inbox, turns, rate, incomingWindow, running, clock, log, metrics } = parts
+  const { inbox, incoming, publishes, turns, rate, running, clock } = parts
 
   return {
-    /** The frame is here: whether it may go on now. If not, `resume` is called when it may. */
-    enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
-      const turn = bytes <= largeBytes ? turns.small : turns.large
-      // In its turn, so that what the event before it cost has been charged by then.
-      const pay = () => rate.enter(username, () => resume('rate'))
-      return turn.enter(() => pay() && resume('turn'), { asker: username, isOver }) && pay()
-    },
-
-    /** It goes on: it is decided at once, in the order of arrival, and acknowledged in its turn. */
-    take(client: Client, publish: ArrivedPublish): void {
-      const { session } = client
-      if (!session) {
-        client.connection.cut('error', 'a PUBLISH without session')
-        return
+    /** The events of a connection that are about PUBLISH. */
+    eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish'> {
+      const { connection } = client
+      const isOver = () => !connection.isOpen
+      return {
+        publishes: () => connection.principal !== undefined && publishes(connection.principal),
+        publishing: (bytes, resume) => enter(connection.principal?.username ?? '', bytes, resume, isOver),
+        publish: (publish) => take(client, publish),
       }
-      const accepted =
-        publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
-      client.acknowledged = acknowledge(client, publish, accepted, client.acknowledged)
-      if (publish.qos === 2) client.taken.push(client.acknowledged)
-      running.add(client.acknowledged)
     },
 
+    take,
     accept,
 
-    /** Whether a QoS 2 packet identifier is received and not released; one on its way is waited for. */
-    async isIncoming(session: Session, packetId: number): Promise<boolean> {
-      await session.processing.get(packetId)?.catch(() => undefined)
-      return session.incoming.has(packetId)
-    },
-
-    /**
-     * Frees a QoS 2 packet identifier. PUBCOMP lets the client use it for a new message, so the release is
-     * stored first [MQTT-4.3.3-2]; when that fails the connection is closed, and this rejects.
-     */
-    async release(session: Session, packetId: number): Promise<void> {
-      const { clientId } = session
-      try {
-        if (!session.clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
-        session.incoming.delete(packetId)
-      } catch (error) {
-        metrics.storeFailures.inc()
-        log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
-        session.owner?.cut('error', 'release not stored')
-        throw error
-      }
-    },
+    /** Whether a PUBLISH of QoS 2 is accepted: asked once for each, in the order in which they came. */
+    isAccepted: (client: Client): Promise<boolean> => client.taken.shift() ?? Promise.resolve(false),
   }
 
-  /** QoS 2: a retransmission is recognised by its packet identifier until that is released [MQTT-4.3.3-2]. */
+  /** The frame is here: whether it may go on now. If not, `resume` is called when it may. */
+  function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
+    const turn = bytes <= largeBytes ? turns.small : turns.large
+    // In its turn: by then the event before it has been charged.
+    const pay = () => rate.enter(username, () => resume('rate'))
+    return turn.enter(() => pay() && resume('turn'), { asker: username, isOver }) && pay()
+  }
+
+  /** It goes on: it is decided at once, in the order of arrival, and acknowledged in its turn. */
+  function take(client: Client, publish: ArrivedPublish): void {
+    const { session } = client
+    if (!session) {
+      client.connection.cut('error', 'a PUBLISH without session')
+      return
+    }
+    const accepted =
+      publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
+    client.acknowledged = acknowledge(client, publish, accepted, client.acknowledged)
+    if (publish.qos === 2) client.taken.push(client.acknowledged)
+    running.add(client.acknowledged)
+  }
+
+  /** QoS 2: a repeated packet is not accepted again. */
   async function acceptOnce(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
     const { packetId } = publish
-    if (session.incoming.has(packetId)) return true
-    const underway = session.processing.get(packetId)
-    if (underway) return underway
-    if (session.incoming.size + session.processing.size >= incomingWindow) {
-      client.connection.cut('protocol', `${incomingWindow} QoS 2 messages not released`)
+    const before = incoming.find(session, packetId)
+    if (before !== undefined) return before
+    if (!incoming.hasRoom(session)) {
+      client.connection.cut('protocol', `${incoming.window} QoS 2 messages not released`)
       return false
     }
-    // A clean session does not outlive its connection: there is nothing to store.
-    const alongside = session.clean ? [] : [incomingChange(session, packetId)]
-    const processing = acceptFrom(session, publish, alongside)
-    session.processing.set(packetId, processing)
-    try {
-      const isAccepted = await processing
-      if (isAccepted) session.incoming.add(packetId)
-      return isAccepted
-    } finally {
-      session.processing.delete(packetId)
-    }
+    const accepted = acceptFrom(session, publish, incoming.changes(session, packetId))
+    return incoming.add(session, packetId, accepted)
   }
 
   function acceptFrom(
@@ -156,8 +136,8 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   }
 
   /**
-   * Acknowledges a PUBLISH after those before it [MQTT-4.6.0-2]; at QoS 2 Aedes sends the PUBREC. If nothing was stored, closes
-   * the connection instead and resolves to false. Never rejects.
+   * Acknowledges a PUBLISH after those before it [MQTT-4.6.0-2]; at QoS 2 Aedes sends the PUBREC. If nothing was stored,
+   * closes the connection instead and resolves to false. Never rejects.
    */
   async function acknowledge(
     { connection }: Client,

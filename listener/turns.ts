@@ -8,6 +8,8 @@ interface About {
   isOver?: () => boolean
 }
 
+export type Turns = ReturnType<typeof createTurns>
+
 /**
  * Lets `perTurn` calls through in one turn of the event loop, and the others in later turns. Askers take turns, and the
  * calls of one asker keep their order. So a burst of calls that cost a millisecond each holds up nothing else.

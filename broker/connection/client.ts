@@ -1,7 +1,7 @@
 import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
 
-/** One connection, what Aedes has of it, and what the broker knows of both. */
+/** One connection, its client in Aedes, and what the broker knows of both. */
 export interface Client {
   readonly connection: MqttConnection
   aedes: { close(done: () => void): void } | undefined
@@ -20,7 +20,7 @@ export interface Client {
 
 export type Clients = ReturnType<typeof createClients>
 
-/** All clients. One whose connection is closed is found as long as somebody still speaks of it (its will, above all). */
+/** All clients. One whose connection is closed is found as long as it is referred to (by its will, above all). */
 export function createClients() {
   const open = new Set<Client>()
   const byConnection = new WeakMap<object, Client>()

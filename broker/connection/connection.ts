@@ -1,22 +1,29 @@
-import { Duplex } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
 import { countPerTurn } from '../../listener/turns.ts'
 import type { InFlight } from '../session/in-flight.ts'
 import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
-import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, CutReason } from './connection-events.ts'
+import type {
+  ArrivedPublish,
+  ConnectionEvents,
+  ConnectionLimits,
+  CutReason,
+  Resume,
+} from './connection-events.ts'
 import { endGently } from './end-gently.ts'
-import { createFrameReader, type Frame, ProtocolViolation, type PublishFrame, readFilters } from './frames.ts'
+import {
+  countFilters,
+  createFrameReader,
+  type Frame,
+  ProtocolViolation,
+  type PublishFrame,
+  readFilters,
+  readPublish,
+} from './frames.ts'
+import { InnerStream } from './inner-stream.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { Outgoing, takePubacksAhead } from './socket.ts'
-import { createWaitingPacket } from './waiting-packet.ts'
-import {
-  encodeConnackRefusal,
-  encodeEmptyPublish,
-  type Publish,
-  type PublishFlags,
-  packetType,
-  type Qos,
-} from './wire.ts'
+import { encodeConnackRefusal, encodeEmptyPublish, packetType, type Qos } from './wire.ts'
 
 /** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
@@ -31,7 +38,7 @@ const packetsPerTurn = 128
  * keep alive, and the acknowledgements of messages that distribution delivered. Outwards writes are
  * coalesced into a bounded buffer; a peer that stops reading is cut off and nobody waits for it.
  */
-export class MqttConnection extends Duplex {
+export class MqttConnection extends InnerStream {
   readonly remoteAddress: string
   readonly connectedAt: number
   /** For messages; everything else goes out through `send`. */
@@ -43,8 +50,6 @@ export class MqttConnection extends Duplex {
   cutReason: CutReason | undefined
   /** The client said goodbye, so that its will is void [MQTT-3.14.4-3]. */
   farewell = false
-  /** Shown in CONNACK [MQTT-3.2.2-2]. */
-  sessionPresent = false
   readonly #socket: Duplex
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
@@ -52,9 +57,7 @@ export class MqttConnection extends Duplex {
   #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   readonly #fitsTurn = countPerTurn(packetsPerTurn)
-  // A function made where the packet is read would keep the whole packet for as long as its PUBLISH waits.
-  readonly #publishNow = (publish: PublishFrame) => this.#publish(publish)
-  #connackSeen = false
+  readonly #resumeWaiting: Resume = (waitedFor) => this.#takeWaiting(waitedFor)
   #lastHeard = performance.now()
   /** When the last bytes came in. */
   #arrivedAt = this.#lastHeard
@@ -62,16 +65,22 @@ export class MqttConnection extends Duplex {
   /** Bytes received and not yet answered. */
   #unfinishedBytes = 0
   #stopped = false
-  readonly #waiting
+  /** The packet that waits for its turn, or for the publish rate: nothing behind it is read (design.md §8). */
+  #waiting: { take: () => void; free: () => void } | undefined
   #peerEnded = false
 
-  constructor(socket: Duplex, remoteAddress: string, limits: ConnectionLimits, events: ConnectionEvents) {
-    super({ allowHalfOpen: true, emitClose: true })
+  constructor(
+    socket: Duplex,
+    remoteAddress: string,
+    limits: ConnectionLimits,
+    eventsOf: (connection: MqttConnection) => ConnectionEvents,
+  ) {
+    super()
     this.remoteAddress = remoteAddress
     this.connectedAt = Date.now()
     this.#socket = socket
     this.#limits = limits
-    this.#events = events
+    this.#events = eventsOf(this)
     this.#frames = createFrameReader(
       () => (this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes),
       () => {
@@ -80,11 +89,6 @@ export class MqttConnection extends Duplex {
       },
       limits.maxSubscriptions,
     )
-    this.#waiting = createWaitingPacket(events, {
-      resume: (waitedFor) => this.#takeWaiting(waitedFor),
-      end: () => this.cut('overload', 'its packet waited for longer than all others'),
-      memoryOf: this.#frames.memoryOf,
-    })
     this.outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
@@ -122,18 +126,10 @@ export class MqttConnection extends Duplex {
   }
 
   /** Sends one encoded packet. When the buffer is full the peer is cut off. */
-  send(bytes: Buffer): void {
+  override send(bytes: Buffer): void {
     if (this.#state === 'closed') return
     if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes)
     else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
-  }
-
-  /** Sends a message if there is room for it. */
-  deliver(publish: Publish, qos: Qos, flags: PublishFlags, packetId?: number): void {
-    if (this.#state === 'closed') return
-    const bytes = publish.packet(qos, flags, packetId)
-    if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes, qos > 0)
-    else this.overflow(qos)
   }
 
   /** There is no room for a message: one of QoS 0 is left out, for any other the peer is cut off. */
@@ -153,7 +149,7 @@ export class MqttConnection extends Duplex {
     if (this.#state === 'closed') return
     this.cutReason = reason
     this.#events.cut(reason, detail)
-    // Who does not read will not read a farewell either.
+    // A peer that does not read will not read last bytes either.
     if (reason === 'slow') this.#socket.destroy()
     this.destroy()
   }
@@ -168,20 +164,10 @@ export class MqttConnection extends Duplex {
     this.#resume()
   }
 
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.#writeOut(chunk)
-    done()
-  }
-
-  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
-    this.#writeOut(Buffer.concat(chunks.map(({ chunk }) => chunk)))
-    done()
-  }
-
   override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
     this.#stopKeepAlive()
-    this.#waiting.letGo()
+    this.#stopWaiting()
     this.#frames.close()
     this.outgoing.close()
     this.#inFlight?.letGo()
@@ -194,14 +180,14 @@ export class MqttConnection extends Duplex {
     if (!this.#isPaused()) this.#socket.resume()
   }
 
-  /** Nothing is read, so that the client's silence says nothing about it. */
+  /** While nothing is read, the client's silence says nothing about it. */
   #isPaused(): boolean {
     return this.#hasMore() || this.#unfinishedBytes > maxUnfinishedBytes
   }
 
   /** Packets are not taken yet: behind a CONNECT that is not answered [MQTT-3.1.4-5], or behind one that waits. */
   #hasMore(): boolean {
-    return this.#waiting.isThere() || this.#frames.hasRest()
+    return this.#waiting !== undefined || this.#frames.hasRest()
   }
 
   #take(bytes: number): void {
@@ -248,7 +234,7 @@ export class MqttConnection extends Duplex {
   }
 
   #mayTake(): boolean {
-    if (this.#waiting.isThere() || this.#state === 'handshake' || this.#state === 'closed') return false
+    if (this.#waiting || this.#state === 'handshake' || this.#state === 'closed') return false
     if (this.#fitsTurn()) return true
     setImmediate(() => this.#proceed())
     return false
@@ -278,7 +264,7 @@ export class MqttConnection extends Duplex {
   }
 
   #dispatch(frame: Frame): void {
-    if (this.farewell) return // nothing may follow a DISCONNECT [MQTT-3.14.4-2]
+    if (this.farewell) return // DISCONNECT is the last packet [MQTT-3.14.4-2]
     switch (frame.type) {
       case packetType.puback:
       case packetType.pubrec:
@@ -289,13 +275,13 @@ export class MqttConnection extends Duplex {
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
         return
       case packetType.publish:
-        this.#waiting.publish(frame, this.#publishNow)
+        this.#takePublish(frame)
         return
       case packetType.subscribe:
-        this.#waiting.request(frame, () => this.#answer(frame, this.#events.subscribe))
+        this.#takeRequest(frame, this.#events.subscribe)
         return
       case packetType.unsubscribe:
-        this.#waiting.request(frame, () => this.#answer(frame, this.#events.unsubscribe))
+        this.#takeRequest(frame, this.#events.unsubscribe)
         return
       case packetType.disconnect:
         this.farewell = true
@@ -304,12 +290,40 @@ export class MqttConnection extends Duplex {
     this.#inward(frame.bytes)
   }
 
+  #takePublish(frame: Frame): void {
+    const publish = readPublish(frame, this.#events.publishes())
+    const bytes = publish.topic.length + publish.payload.length
+    if (this.#events.publishing(bytes, this.#resumeWaiting)) this.#publish(publish)
+    else this.#wait(publish.payload, () => this.#publish(publish))
+  }
+
+  #takeRequest(frame: Frame, answer: ConnectionEvents['subscribe']): void {
+    const take = () => this.#answer(frame, answer)
+    if (this.#events.requesting(countFilters(frame), this.#resumeWaiting)) take()
+    else this.#wait(frame.bytes, take)
+  }
+
+  /** Keeps a packet, of which this part stays in memory, until it may be taken. */
+  #wait(part: Buffer, take: () => void): void {
+    const end = () => this.cut('overload', 'its packet waited for longer than all others')
+    const { grow, free } = this.#events.hold(end)
+    this.#waiting = { take, free }
+    grow(this.#frames.memoryOf(part))
+  }
+
+  #stopWaiting(): void {
+    this.#waiting?.free()
+    this.#waiting = undefined
+  }
+
   #takeWaiting(waitedFor: 'turn' | 'rate'): boolean {
     if (this.#state !== 'open') return false
     this.#lastHeard = performance.now()
     // A publisher above its rate waits at its own expense; the wait for a turn is time of the hub.
     if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
-    this.#waiting.take()
+    const take = this.#waiting?.take
+    this.#stopWaiting()
+    take?.()
     this.#proceed()
     return true
   }
@@ -331,14 +345,5 @@ export class MqttConnection extends Duplex {
   #inward(bytes: Buffer): void {
     if (this.#state === 'closed' || this.readableEnded) return
     if (!this.push(bytes)) this.#socket.pause()
-  }
-
-  #writeOut(bytes: Buffer): void {
-    if (!this.#connackSeen && bytes[0] === packetType.connack << 4) {
-      this.#connackSeen = true
-      // Aedes calls only a session with subscriptions present [MQTT-3.2.2-2]; a refusal never is [MQTT-3.2.2-4].
-      if (bytes[3] === 0) bytes[2] = this.sessionPresent ? 1 : 0
-    }
-    this.send(bytes)
   }
 }

@@ -214,27 +214,21 @@ export interface PublishFrame {
   packetId: number
 }
 
-/** Reads a PUBLISH that `createFrameReader` has checked. */
-export function readPublish({ flags, body }: Frame): PublishFrame {
+/**
+ * Reads a PUBLISH that `createFrameReader` has checked. One that `isAllowed` says is going to be denied in any case is not to
+ * fill memory: it is read without payload, and with no more of its topic than the log shows.
+ */
+export function readPublish({ flags, body }: Frame, isAllowed = true): PublishFrame {
   const qos = (flags >> 1) & 3
   const topicEnd = 2 + body.readUInt16BE(0)
+  const shownEnd = isAllowed ? topicEnd : Math.min(topicEnd, 2 + shownTopicBytes)
   return {
-    topic: body.toString('utf8', 2, topicEnd),
-    payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)),
+    topic: body.toString('utf8', 2, shownEnd),
+    payload: isAllowed ? body.subarray(topicEnd + (qos > 0 ? 2 : 0)) : empty,
     qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
     retain: (flags & 1) !== 0,
     packetId: qos > 0 ? body.readUInt16BE(topicEnd) : 0,
   }
-}
-
-/**
- * A PUBLISH that is going to be denied whatever it says: without payload, and with no more of its topic than the log
- * shows.
- */
-export function readPublishHead(frame: Frame): PublishFrame {
-  const topicEnd = 2 + frame.body.readUInt16BE(0)
-  const topic = frame.body.toString('utf8', 2, Math.min(topicEnd, 2 + shownTopicBytes))
-  return { ...readPublish(frame), topic, payload: empty }
 }
 
 const shownTopicBytes = 200

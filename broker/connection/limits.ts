@@ -2,6 +2,8 @@ import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { createAddedCounts } from '../../store/nodes/added-counts.ts'
 import type { Store } from '../../store/store.ts'
 
+export type LoginLimit = ReturnType<typeof createLoginLimit>
+
 /**
  * Failed log-ins per address, on all nodes that share the store: after too many in a minute, a minute without
  * any (design.md §3). 0: no limit.

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Principal } from '../../acl/principal.ts'
 import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
 import type { createPublishRate } from '../../listener/publish-rate.ts'
@@ -11,30 +12,8 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Client } from '../connection/client.ts'
 import type { Will } from '../connection/connect-packet.ts'
 import type { Received } from '../publish.ts'
-
-/** Wills of the connected clients of one credential, bytes. */
-const maxWillBytes = 16 * 1024 * 1024
-
-/** Counts the bytes of wills while their clients are connected. */
-export function createWillRoom() {
-  const bytesOf = new Map<string, number>()
-
-  return {
-    /** Takes room for a will of a credential. The answer gives it back; undefined: there is none. */
-    take(username: string, { topic, payload }: Will): (() => void) | undefined {
-      const bytes = Buffer.byteLength(topic) + payload.length
-      if ((bytesOf.get(username) ?? 0) + bytes > maxWillBytes) return undefined
-      count(username, bytes)
-      return once(() => count(username, -bytes))
-    },
-  }
-
-  function count(username: string, bytes: number): void {
-    const total = (bytesOf.get(username) ?? 0) + bytes
-    if (total > 0) bytesOf.set(username, total)
-    else bytesOf.delete(username)
-  }
-}
+import type { Session } from '../session/session.ts'
+import type { Access } from './access.ts'
 
 /** A will that is to be published, and whose it is. */
 interface SentWill extends Will {
@@ -51,13 +30,14 @@ interface StoredWill extends SentWill {
 
 export type Wills = Awaited<ReturnType<typeof createWills>>
 
+/** Wills of the connected clients of one credential, bytes. */
+const maxWillBytes = 16 * 1024 * 1024
+/** Beyond these no more wills are taken in of a credential: all that are taken in get published. */
+const maxWaitingWills = 1_000
 /** The pipeline has logged why. */
 const notStored = new Error('the will is not stored')
 
-/**
- * Wills, stored one per connection: a client that takes its session over must not lose the new will to the end of the old
- * connection. Each is published when its time has come, if need be by another node.
- */
+/** Publishes the will of each connection that ends without DISCONNECT; if its node has gone, another node does. */
 export async function createWills(parts: {
   store: Store
   nodes: Nodes
@@ -71,19 +51,18 @@ export async function createWills(parts: {
   log: Log
 }) {
   const { store, nodes, accept, rate, isValid, running, clock, log } = parts
+  const stored = createStoredWills(store, nodes)
   let state: 'new' | 'started' | 'closed' = 'new'
   const inTurn = await createLock(store, 'wills')
   /** Left-over wills that this node has begun with, by key. */
   const begun = new Set<string>()
   /** How many wills of each credential wait for its publish rate. */
-  const waiting = new Map<string, number>()
+  const waiting = createSums()
 
   return {
-    key: (clientId: string, connection: string) => `will/${encodeURIComponent(clientId)}/${connection}`,
-
-    change(key: string, clientId: string, principal: Principal, { payload, ...will }: Will): Change {
-      return { put: key, value: encodeValue({ clientId, principal, node: nodes.self, ...will }, payload) }
-    },
+    /** Stores the will of a connection. Returns its key. */
+    store: ({ clientId, principal }: Session, will: Will): Promise<string> =>
+      stored.put({ clientId, principal, ...will }),
 
     /** Publishes the wills that a dead node left behind. */
     async start(): Promise<void> {
@@ -97,15 +76,14 @@ export async function createWills(parts: {
     },
 
     /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
-    async publish({ connection, session, willKey }: Client): Promise<void> {
-      const will = connection.request?.will
-      if (!session || !will) return
-      const { principal, clientId } = session
-      await inItsTurn(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
+    publish(client: Client): Promise<void> {
+      const published = publishOf(client)
+      running.add(published)
+      return published
     },
 
     /** How many wills of a credential wait for its publish rate. */
-    waiting: (username: string): number => waiting.get(username) ?? 0,
+    waiting: waiting.of,
 
     /** Wills that wait, or cannot be published now, are left for the next start, or for another node. */
     close(): void {
@@ -113,16 +91,22 @@ export async function createWills(parts: {
     },
   }
 
+  async function publishOf({ connection, session, willKey }: Client): Promise<void> {
+    const will = connection.request?.will
+    if (!session || !will) return
+    const { principal, clientId } = session
+    await inItsTurn(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
+  }
+
   async function allLeftOver(): Promise<void> {
-    if (!nodes.isLeader()) return
-    const left = (await storedWills()).filter(({ key }) => !begun.has(key))
+    const left = (await stored.leftOver()).filter(({ key }) => !begun.has(key))
     for (const { key } of left) begun.add(key)
     await Promise.all(
       left.map(({ key, node: _node, ...will }) => inItsTurn(will.principal, () => leftOver(will, key))),
     )
   }
 
-  /** One node at a time, so that another that thinks it is its business finds nothing left. */
+  /** One node at a time: if two nodes try, the second finds no will left. */
   async function leftOver(will: SentWill, key: string): Promise<void> {
     await inTurn((held) => publishOnce(will, key, held))
     begun.delete(key)
@@ -134,19 +118,13 @@ export async function createWills(parts: {
    */
   async function inItsTurn({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
-      count(username, -1)
+      waiting.add(username, -1)
       if (state === 'closed') return false
       running.add(keepTrying(publish))
       return true
     }
     if (rate.enter(username, resume)) return keepTrying(publish)
-    count(username, 1)
-  }
-
-  function count(username: string, by: 1 | -1): void {
-    const left = (waiting.get(username) ?? 0) + by
-    if (left > 0) waiting.set(username, left)
-    else waiting.delete(username)
+    waiting.add(username, 1)
   }
 
   async function publishOnce(
@@ -154,9 +132,9 @@ export async function createWills(parts: {
     key: string | undefined,
     held: readonly Change[] = [],
   ): Promise<void> {
-    if (key && !(await isDue(key))) return
+    if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    // It was written with a right to publish that has been taken away.
+    // The right to publish with which it was written has been taken away.
     if (!isValid(will.principal)) {
       await store.commit(alongside)
       return
@@ -177,22 +155,74 @@ export async function createWills(parts: {
       running.add(untilDone(attempt, { failed, isWanted: () => state !== 'closed', hasFailed: true }))
     }
   }
+}
 
-  /** Whether it is still to be published: another node that took this one for dead may have done so. */
-  async function isDue(key: string): Promise<boolean> {
-    if (!nodes.isShared) return true
-    // An attempt without an answer may have worked; nothing sent before is applied after this.
-    await store.commit([{ tell: 'settled', value: '' }])
-    return (await store.get(key)) !== undefined
+/**
+ * Wills in the store, one per connection: a client that takes its session over must not lose the new will to the end of the
+ * old connection.
+ */
+function createStoredWills(store: Store, nodes: Nodes) {
+  return {
+    /** Stores the will of a connection. Returns its key. */
+    async put({ payload, ...will }: SentWill): Promise<string> {
+      const key = `will/${encodeURIComponent(will.clientId)}/${randomUUID()}`
+      await store.commit([{ put: key, value: encodeValue({ node: nodes.self, ...will }, payload) }])
+      return key
+    },
+
+    /** The wills of connections that ended with their node, where it is this node that publishes them. */
+    async leftOver(): Promise<StoredWill[]> {
+      if (!nodes.isLeader()) return []
+      const wills: StoredWill[] = []
+      for await (const [key, value] of store.range('will/')) {
+        const { header, payload } = decodeValue<Omit<StoredWill, 'key' | 'payload'>>(value)
+        if (!nodes.isLiving(header.node)) wills.push({ ...header, key, payload })
+      }
+      return wills
+    },
+
+    /** Whether a will is still to be published: another node that took this one for dead may have done so. */
+    async isDue(key: string): Promise<boolean> {
+      if (!nodes.isShared) return true
+      // An attempt without an answer may have worked; nothing sent before is applied after this.
+      await store.commit([{ tell: 'settled', value: '' }])
+      return (await store.get(key)) !== undefined
+    },
   }
+}
 
-  /** The wills of connections that ended with their node. */
-  async function storedWills(): Promise<StoredWill[]> {
-    const wills: StoredWill[] = []
-    for await (const [key, value] of store.range('will/')) {
-      const { header, payload } = decodeValue<Omit<StoredWill, 'key' | 'payload'>>(value)
-      if (!nodes.isLiving(header.node)) wills.push({ ...header, key, payload })
-    }
-    return wills
+/** Bounds the wills of a credential: those of its connected clients, and those that wait to be published. */
+export function createWillRoom(wills: Pick<Wills, 'waiting'>, mayPublish: Access['mayPublish']) {
+  const kept = createSums()
+
+  return {
+    /** Takes room for the will of a connection, if it has one. A will that is going to be denied loses its payload. */
+    take(client: Client, principal: Principal): boolean {
+      const { request } = client.connection
+      if (!request?.will) return true
+      const { username } = principal
+      if (wills.waiting(username) >= maxWaitingWills) return false
+      const isDenied = !mayPublish(principal, request.will.topic).allowed
+      if (isDenied) request.will = { ...request.will, payload: Buffer.alloc(0) }
+      const { topic, payload } = request.will
+      const bytes = Buffer.byteLength(topic) + payload.length
+      if (kept.of(username) + bytes > maxWillBytes) return false
+      kept.add(username, bytes)
+      client.willGone = once(() => kept.add(username, -bytes))
+      return true
+    },
+  }
+}
+
+/** A number for each credential that has one. */
+function createSums() {
+  const sums = new Map<string, number>()
+  return {
+    of: (username: string): number => sums.get(username) ?? 0,
+    add(username: string, by: number): void {
+      const sum = (sums.get(username) ?? 0) + by
+      if (sum > 0) sums.set(username, sum)
+      else sums.delete(username)
+    },
   }
 }

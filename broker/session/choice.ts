@@ -1,29 +1,32 @@
 import type { Entry } from '../../journal/entry.ts'
 import type { Candidate } from '../../journal/returnable.ts'
 import { lowerQos, type Qos } from '../connection/wire.ts'
+import type { Access } from '../login/access.ts'
 import type { Owed } from './in-flight.ts'
-import type { Subscription } from './session.ts'
+import type { Session, Subscription } from './session.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
 /** The QoS at which the filters of a session ask for a message, 0 where none above QoS 0 does. */
 export type Asks = (topic: string, position: number) => Qos
 
+/** Decides with the message whether a session gets it. */
+export interface Terms {
+  asks: Asks
+  mayReceive: (topic: string) => boolean
+  now: number
+}
+
 /**
- * What a session gets that was away: what it was owed, and of what came since, as far as it is still worth anything
- * (journal.md, "A return"). Above the limit, the oldest that were never sent go. `dropped` is their number.
+ * The messages of a session that was away: those it was owed, and newer ones that are still worth something (journal.md,
+ * "A return"). Above the limits, the oldest that were never sent are dropped; `dropped` is their number.
  */
 export function choose(
   place: { upTo: number; owed: readonly Owed[] },
-  /** What was accepted since, the newest first. */
+  /** Messages accepted since, the newest first. */
   candidates: Iterable<Candidate>,
-  rules: {
-    asks: Asks
-    mayReceive: (topic: string) => boolean
-    now: number
-    limits: Limits
-  },
+  { asks, mayReceive, now }: Terms,
+  limits: Limits,
 ): { owed: Owed[]; dropped: number } {
-  const { asks, mayReceive, now, limits } = rules
   const known = new Set(place.owed.map(({ position }) => position))
   const chosen = new Map<number, Owed>()
   for (const candidate of candidates) {
@@ -33,7 +36,7 @@ export function choose(
     if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
   const owed = place.owed.map((each) =>
-    // A SUBSCRIBE has brought what comes anyway.
+    // A SUBSCRIBE has brought a message that comes anyway.
     each.retain && chosen.has(each.position) ? { ...each, isChosen: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))
@@ -55,11 +58,11 @@ function owedOf(candidate: Candidate, qos: Qos): Owed {
 /** By QoS. */
 const owedAt: Record<Qos, WeakMap<Candidate, Owed>> = { 0: new WeakMap(), 1: new WeakMap(), 2: new WeakMap() }
 
-/** Whether the client still gets what it is owed. What may have been sent is begun, and comes to its end. */
+/** Whether the client still gets a message that it is owed. One that may have been sent before is brought to its end. */
 export function isWanted(
   owed: Owed,
   { topic, queue }: Pick<Entry, 'topic' | 'queue'>,
-  { asks, mayReceive, now }: Omit<Parameters<typeof choose>[2], 'limits'>,
+  { asks, mayReceive, now }: Terms,
 ): boolean {
   // A SUBSCRIBE brings the value of a data topic however old it is.
   const isOver = owed.retain ? isControlOver(queue, now) : isPast(queue.expires, now)
@@ -107,4 +110,12 @@ export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
     for (const [{ since }, qos] of filters.match(topic)) if (since < position && qos > highest) highest = qos
     return highest
   }
+}
+
+export function termsOf(
+  { subscriptions, principal }: Pick<Session, 'subscriptions' | 'principal'>,
+  mayReceive: Access['mayReceive'],
+  now: number,
+): Terms {
+  return { asks: asksOf(subscriptions), mayReceive: (topic) => mayReceive(principal, topic), now }
 }

@@ -1,7 +1,6 @@
-import { type Principal, permissionKey } from '../../acl/principal.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
-import type { HubTime } from './hub-time.ts'
+import type { HubTime } from '../hub-time.ts'
 import type { Session } from './session.ts'
 import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './session-record.ts'
 
@@ -80,6 +79,13 @@ export async function openKnownSessions(parts: {
       return node !== undefined && node !== nodes.self && nodes.isLiving(node) ? node : undefined
     },
 
+    /** Sessions whose client was connected to a node that is gone. */
+    gone: (): Known[] =>
+      [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
+
+    /** Whether the other nodes take this one for dead, as far as it knows. */
+    isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
+
     /** Its time is over, whether or not it has been swept up yet. */
     hasExpired(session: Known): boolean {
       const since = offlineSince(session)
@@ -126,44 +132,6 @@ export async function openKnownSessions(parts: {
   function offlineSince({ node, offlineAt }: Known): number | undefined {
     if (node === undefined) return offlineAt ?? hubTime.now()
     return nodes.isLiving(node) ? undefined : (endOf(node) ?? hubTime.now())
-  }
-}
-
-/** Who may use which client id. */
-export function createClientIds(parts: {
-  known: KnownSessions
-  /** Sessions of clients that are connected to this node, and those whose log-in is on its way into the store. */
-  here: ReadonlyMap<string, Session>
-  claiming: ReadonlyMap<string, Session>
-  maxPerCredential: number
-}) {
-  const { known, here, claiming, maxPerCredential } = parts
-  return { admits, hasRoom }
-
-  /** Whether a principal may use this client id now. */
-  function admits(clientId: string, principal: Principal): boolean {
-    const session = here.get(clientId) ?? known.get(clientId)
-    if (!session || session.permission === permissionKey(principal)) return true
-    const before = known.get(clientId)
-    return !here.has(clientId) && before !== undefined && known.hasExpired(before)
-  }
-
-  /**
-   * Whether the credential may have this session: one more, unless it is its own already. One that it takes from another
-   * credential is one more, or two with the same permissions could pass sessions on without a bound.
-   */
-  function hasRoom(clientId: string, clean: boolean, { username }: Principal): boolean {
-    const held = known.persistentOf(username)
-    if (clean || held.has(clientId)) return true
-    const underway = [...claiming.values()].filter(
-      (session) => !session.clean && session.principal.username === username && !held.has(session.clientId),
-    )
-    if (held.size + underway.length < maxPerCredential) return true
-    const isCurrent = (id: string) => {
-      const session = known.get(id)
-      return session !== undefined && !known.hasExpired(session)
-    }
-    return [...held].filter(isCurrent).length + underway.length < maxPerCredential
   }
 }
 

@@ -4,6 +4,7 @@ import type { Sequences } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Qos } from '../connection/wire.ts'
 import type { Reading } from '../fanout/reading.ts'
+import type { HubTime } from '../hub-time.ts'
 import type { Owed } from './in-flight.ts'
 import { outgoingPrefix } from './outgoing-qos2.ts'
 import type { Session, SessionBounds } from './session.ts'
@@ -112,14 +113,20 @@ export function createRecords(parts: {
   reading: Pick<Reading, 'placeOf'>
   nodes: Nodes
   sequences: Sequences
+  hubTime: HubTime
   bounds: Pick<SessionBounds, 'maxOwed'>
 }) {
-  const { store, reading, nodes, sequences } = parts
+  const { store, reading, nodes, sequences, hubTime } = parts
   const { maxOwed } = parts.bounds
   return {
     isStored,
     recordOf,
     placeOf,
+    /** Whether the store itself refuses to change a record that is not the one this node knows of. */
+    areChecked: nodes.isShared,
+
+    /** Whether a record says that its client is connected to this node. */
+    isOwn: (record: { node?: string | undefined } | undefined): boolean => record?.node === nodes.self,
 
     async read(clientId: string): Promise<SessionRecord | undefined> {
       const stored = await store.get(recordKey(clientId))
@@ -130,6 +137,15 @@ export function createRecords(parts: {
     changesOf(session: Session): Change[] {
       session.version = Math.max(session.version, session.storedVersion ?? 0, sequences.next() - 1) + 1
       return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
+    },
+
+    /** Stores a record in place of the one with this version. */
+    replacement: (record: SessionRecord, storedVersion: number): Change[] =>
+      recordChanges(record, storedVersion, nodes.isShared),
+
+    /** The next record of a session whose client has gone. */
+    offline({ node: _given, ...record }: SessionRecord): SessionRecord {
+      return { ...record, version: Math.max(record.version + 1, sequences.next()), ...hubTime.gone() }
     },
 
     /** Removes the record of a session, where there is no later one. */
@@ -156,7 +172,7 @@ export function createRecords(parts: {
   /** How far a session has got, with as much as it may be owed: what goes out next, because it may have been sent soon. */
   function placeOf(session: Session): Place {
     const { upTo, owed } = reading.placeOf(session)
-    // What was sent at QoS 2 must not be found again in the journal.
+    // A message that was sent at QoS 2 must not be found again in the journal.
     const most = session.hasSentQos2 ? Infinity : maxOwed
     const lost = Math.max(0, owed.length - most)
     return {

@@ -148,12 +148,3 @@ export function nextPacketId(session: Session): number {
 export function packetIdOf(position: number): number {
   return 1 + ((position - 1) % 65_535)
 }
-
-/** Another node has let somebody in under this client id who has other permissions. */
-export class ForeignSession extends Error {}
-
-/** The client has closed the connection that logs in. It may have another session by now, on another node. */
-export class ClientGone extends Error {}
-
-/** The credential has as many persistent sessions as it may have. */
-export class TooManySessions extends Error {}

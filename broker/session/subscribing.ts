@@ -1,73 +1,104 @@
+import type { Journal } from '../../journal/journal.ts'
+import type { Turns } from '../../listener/turns.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Client } from '../connection/client.ts'
+import type { ConnectionEvents } from '../connection/connection-events.ts'
 import type { FiltersFrame } from '../connection/frames.ts'
 import { encodeSuback, encodeUnsuback, type Qos } from '../connection/wire.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { RetainedSending } from '../fanout/retained.ts'
 import type { Denial, FilterRules } from '../filter-rules.ts'
+import type { SessionsHere } from './here.ts'
 import type { Session } from './session.ts'
-import type { Sessions } from './sessions.ts'
+import type { Routes } from './subscriptions.ts'
 
 /** The return code of a refused filter [MQTT-3.9.3-2]. */
 const refused = 0x80
+
+/** A packet of more filters may cost as much as a large PUBLISH: one filter costs some microseconds. */
+const manyFilters = 10
+
+export type Subscribing = ReturnType<typeof createSubscribing>
 
 /**
  * SUBSCRIBE and UNSUBSCRIBE: each filter is decided on its own, what was granted is stored, and then there
  * is one answer with a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
  */
 export function createSubscribing(parts: {
-  sessions: Sessions
+  grants: Grants
   reading: Reading
   retainedSending: RetainedSending
   rules: FilterRules
+  /** Turns of packets, small ones and large ones. */
+  turns: Record<'small' | 'large', Turns>
   log: Log
   metrics: Metrics
 }) {
-  const { sessions, reading, retainedSending, rules, log, metrics } = parts
+  const { grants, reading, retainedSending, rules, turns, log, metrics } = parts
 
   return {
-    /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
-    async subscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
-      const { connection } = session
-      const denials: Denial[] = []
-      const granted = new Set<string>()
-      const since = retainedSending.granting(session)
-      const returnCodes = filters.map(({ filter, qos }) => {
-        const reason = grant(session, filter, qos)
-        if (reason === undefined) {
-          granted.add(filter)
-          return qos
-        }
-        denials.push({ filter, reason })
-        return refused
-      })
-      rules.report(session, denials)
-      if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
-      // Where nothing is stored the answer goes out before the first message of the subscription.
-      const granting = sessions.storeSubscriptions(session)
-      if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
-      connection?.send(encodeSuback(packetId, returnCodes))
-      retainedSending.start(session, granted, since)
-    },
-
-    /** Never rejects. */
-    async unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
-      const { connection } = session
-      const names = filters.map(({ filter }) => filter)
-      if (session.clean) for (const filter of names) sessions.unsubscribe(session, filter)
-      else {
-        const ended = sessions.endSubscriptions(session, names)
-        if (!(await stored(session, ended, 'end of subscription not stored'))) return
+    /** The events of a connection that are about SUBSCRIBE and UNSUBSCRIBE. */
+    eventsOf(client: Client): Pick<ConnectionEvents, 'requesting' | 'subscribe' | 'unsubscribe'> {
+      const { connection } = client
+      const isOver = () => !connection.isOpen
+      return {
+        requesting(filters, resume) {
+          const asker = connection.principal?.username ?? ''
+          const turn = filters <= manyFilters ? turns.small : turns.large
+          return turn.enter(() => void resume('turn'), { asker, isOver })
+        },
+        subscribe: async (request) => {
+          if (client.session) await subscribe(client.session, request)
+        },
+        unsubscribe: async (request) => {
+          if (client.session) await unsubscribe(client.session, request)
+        },
       }
-      connection?.send(encodeUnsuback(packetId))
     },
+  }
+
+  /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
+  async function subscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
+    const { connection } = session
+    const denials: Denial[] = []
+    const granted = new Set<string>()
+    const since = retainedSending.granting(session)
+    const returnCodes = filters.map(({ filter, qos }) => {
+      const reason = grant(session, filter, qos)
+      if (reason === undefined) {
+        granted.add(filter)
+        return qos
+      }
+      denials.push({ filter, reason })
+      return refused
+    })
+    rules.report(session, denials)
+    if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
+    // Where nothing is stored the answer goes out before the first message of the subscription.
+    const granting = grants.store(session)
+    if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
+    connection?.send(encodeSuback(packetId, returnCodes))
+    retainedSending.start(session, granted, since)
+  }
+
+  /** Never rejects. */
+  async function unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
+    const { connection } = session
+    const names = filters.map(({ filter }) => filter)
+    if (session.clean) for (const filter of names) grants.remove(session, filter)
+    else {
+      const ended = grants.end(session, names)
+      if (!(await stored(session, ended, 'end of subscription not stored'))) return
+    }
+    connection?.send(encodeUnsuback(packetId))
   }
 
   /** Grants the filter in memory, or takes it away and says why. */
   function grant(session: Session, filter: string, qos: Qos): string | undefined {
     const reason = rules.denialOf(session, filter)
-    if (reason === undefined) sessions.subscribe(session, filter, qos)
-    else sessions.unsubscribe(session, filter)
+    if (reason === undefined) grants.add(session, filter, qos)
+    else grants.remove(session, filter)
     return reason
   }
 
@@ -82,5 +113,58 @@ export function createSubscribing(parts: {
       connection?.cut('error', problem)
       return false
     }
+  }
+}
+
+export type Grants = ReturnType<typeof createGrants>
+
+/** The filters of sessions, in memory and in the store. */
+export function createGrants(parts: {
+  routes: Routes
+  here: SessionsHere
+  journal: Journal
+  /** Stores a session as it is. */
+  storeSession: (session: Session) => Promise<void>
+}) {
+  const { routes, here, journal, storeSession } = parts
+
+  return {
+    /** Grants a filter in memory, from now on; `store` makes it last. */
+    add(session: Session, filter: string, qos: Qos): void {
+      const before = session.subscriptions.get(filter)
+      if (before?.qos === qos && !before.isEnding) return
+      remove(session, filter)
+      const isSame = before !== undefined && before.qos > 0 && qos > 0
+      session.subscriptions.set(filter, { qos, since: isSame ? before.since : journal.head() })
+      if (here.isConnected(session)) routes.add(filter, session, qos)
+    },
+
+    remove,
+
+    /** Takes filters of a persistent session away once that is stored. Rejects where it is not: the session keeps them. */
+    async end(session: Session, filters: readonly string[]): Promise<void> {
+      const ending = filters.flatMap((filter) => session.subscriptions.get(filter) ?? [])
+      for (const subscription of ending) subscription.isEnding = true
+      try {
+        if (ending.length > 0) await storeSession(session)
+      } catch (error) {
+        for (const subscription of ending) subscription.isEnding = false
+        throw error
+      }
+      const isEnding = (filter: string) => session.subscriptions.get(filter)?.isEnding
+      for (const filter of filters) if (isEnding(filter)) remove(session, filter)
+    },
+
+    /** Stores what a persistent session is subscribed to now. */
+    async store(session: Session): Promise<void> {
+      if (!session.clean) await storeSession(session)
+    },
+  }
+
+  function remove(session: Session, filter: string): void {
+    const before = session.subscriptions.get(filter)
+    if (!before) return
+    session.subscriptions.delete(filter)
+    if (here.isConnected(session)) routes.remove(filter, session, before.qos)
   }
 }

@@ -1,16 +1,5 @@
-import type { Journal } from '../../journal/journal.ts'
 import type { Qos } from '../connection/wire.ts'
 import type { Session } from './session.ts'
-
-/** Which session that is connected here holds which filter. */
-export interface Routes {
-  /** Filters of persistent sessions above QoS 0. */
-  persistent: Subscriptions<Session>
-  /** All other filters. */
-  live: Subscriptions<Session>
-}
-
-type Subscriptions<Holder> = ReturnType<typeof createSubscriptions<Holder>>
 
 /**
  * Topic filters and who holds them, as a tree of levels: finding the holders of a topic costs the depth
@@ -59,66 +48,23 @@ export function createSubscriptions<Holder>() {
   }
 }
 
-/** Which filters a session has, and the routes to it while its client is connected. */
-export function createGrants(parts: {
-  routes: Routes
-  journal: Journal
-  isHere: (session: Session) => boolean
-  /** Stores a session as it is. */
-  storeRecord: (session: Session) => Promise<void>
-}) {
-  const { routes, journal, isHere, storeRecord } = parts
+export type Routes = ReturnType<typeof createRoutes>
+
+/** Which session that is connected to this node holds which filter. */
+export function createRoutes() {
+  const persistent = createSubscriptions<Session>()
+  const live = createSubscriptions<Session>()
+  const routesOf = ({ clean }: Session, qos: Qos) => (!clean && qos > 0 ? persistent : live)
 
   return {
-    /** Grants a filter in memory, from now on; `store` makes it last. */
-    subscribe(session: Session, filter: string, qos: Qos): void {
-      const before = session.subscriptions.get(filter)
-      if (before?.qos === qos && !before.isEnding) return
-      unsubscribe(session, filter)
-      const isSame = before !== undefined && before.qos > 0 && qos > 0
-      session.subscriptions.set(filter, { qos, since: isSame ? before.since : journal.head() })
-      if (isHere(session)) routesOf(session, qos).add(filter, session, qos)
-    },
-
-    unsubscribe,
-
-    /** Takes filters of a persistent session away once that is stored. Rejects where it is not: the session keeps them. */
-    async endSubscriptions(session: Session, filters: readonly string[]): Promise<void> {
-      const ending = filters.flatMap((filter) => session.subscriptions.get(filter) ?? [])
-      for (const subscription of ending) subscription.isEnding = true
-      try {
-        if (ending.length > 0) await storeRecord(session)
-      } catch (error) {
-        for (const subscription of ending) subscription.isEnding = false
-        throw error
-      }
-      const isEnding = (filter: string) => session.subscriptions.get(filter)?.isEnding
-      for (const filter of filters) if (isEnding(filter)) unsubscribe(session, filter)
-    },
-
-    /** Stores what a persistent session is subscribed to now. */
-    async store(session: Session): Promise<void> {
-      if (!session.clean) await storeRecord(session)
-    },
-
-    /** The client of the session is connected here, or is so no more. */
-    join(session: Session): void {
-      for (const [filter, { qos }] of session.subscriptions) routesOf(session, qos).add(filter, session, qos)
-    },
-    leave(session: Session): void {
-      for (const [filter, { qos }] of session.subscriptions) routesOf(session, qos).remove(filter, session)
-    },
-  }
-
-  function unsubscribe(session: Session, filter: string): void {
-    const before = session.subscriptions.get(filter)
-    if (!before) return
-    session.subscriptions.delete(filter)
-    if (isHere(session)) routesOf(session, before.qos).remove(filter, session)
-  }
-
-  function routesOf({ clean }: Session, qos: Qos): Routes['live'] {
-    return !clean && qos > 0 ? routes.persistent : routes.live
+    /** Filters of persistent sessions above QoS 0. */
+    persistent,
+    /** All other filters. */
+    live,
+    add: (filter: string, session: Session, qos: Qos): void =>
+      routesOf(session, qos).add(filter, session, qos),
+    remove: (filter: string, session: Session, qos: Qos): void =>
+      routesOf(session, qos).remove(filter, session),
   }
 }
 

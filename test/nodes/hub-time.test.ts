@@ -1,6 +1,6 @@
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { openHubTime } from '../../broker/session/hub-time.ts'
+import { openHubTime } from '../../broker/hub-time.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
 const day = 24 * 3_600_000
@@ -14,7 +14,7 @@ function openHub(t: Test) {
     const lines: { msg: string; jumpSeconds: number }[] = []
     const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
     const sources = { clock: () => time.wall, monotonic: () => time.passed }
-    const hubTime = await openHubTime({ store, log, ...sources })
+    const hubTime = await openHubTime({ store, isLeader: () => true, log, ...sources })
     store.start()
     return { store, hubTime, time, lines }
   }

@@ -128,7 +128,7 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
   const unexpected = () => {
     t.fail('nothing else happens')
   }
-  const connection = new MqttConnection(socket, '127.0.0.1', limits, {
+  const connection = new MqttConnection(socket, '127.0.0.1', limits, () => ({
     collect: (_isBeforeLogIn, end) => createHalfReceived(1024, 1024).collect(end),
     acknowledged: unexpected,
     publish: unexpected,
@@ -140,7 +140,7 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
     publishes: () => true,
     publishing: () => true,
     requesting: () => true,
-  })
+  }))
   socket.push(generate({ cmd: 'connect', clientId: 'radio', protocolId: 'MQTT', clean: false }))
   await once(connection, 'readable')
   const inFlight = new InFlight()

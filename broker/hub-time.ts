@@ -1,5 +1,5 @@
-import type { Store } from '../../store/store.ts'
-import type { Log } from '../../telemetry/log.ts'
+import type { Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
 
 export type HubTime = Awaited<ReturnType<typeof openHubTime>>
 
@@ -22,8 +22,8 @@ const key = `${prefix}hub`
  * because a clock jumps or the hub was off. Nodes tell each other through the store, and the one that is ahead is
  * right; each goes on by its own monotonic clock in between.
  */
-export async function openHubTime(parts: { store: Store; log: Log } & TimeSources) {
-  const { store, log, clock, monotonic } = parts
+export async function openHubTime(parts: { store: Store; isLeader: () => boolean; log: Log } & TimeSources) {
+  const { store, isLeader, log, clock, monotonic } = parts
   let base = 0
   let basedAt = monotonic()
   let checked = { wall: clock(), monotonic: monotonic() }
@@ -31,7 +31,7 @@ export async function openHubTime(parts: { store: Store; log: Log } & TimeSource
   if (stored) {
     const { ran, wall } = readTime(stored)
     base = ran
-    // Ahead it may be rightly: the hub was off.
+    // The clock may rightly be ahead: the hub was off.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
   store.onOthers(prefix, (change) => {
@@ -46,8 +46,15 @@ export async function openHubTime(parts: { store: Store; log: Log } & TimeSource
     /** Milliseconds. */
     now,
 
-    /** Stores how long it has been. A crash loses what came after the last time, and nothing expires too soon. */
+    /** The moment at which a client goes: by the wall clock, and in the time of the hub. */
+    gone: () => ({ disconnectedAt: clock(), offlineAt: now() }),
+
+    /**
+     * Stores how long it has been; one node does it for all. A crash loses what came after the last time, and nothing expires
+     * too soon.
+     */
     async save(): Promise<void> {
+      if (!isLeader()) return
       await store.commit([{ put: key, value: JSON.stringify({ ran: Math.round(now()), wall: clock() }) }])
     },
 

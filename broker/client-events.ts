@@ -1,0 +1,45 @@
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { Client } from './connection/client.ts'
+import type { MqttConnection } from './connection/connection.ts'
+import type { ConnectionEvents, CutReason } from './connection/connection-events.ts'
+import type { createUnfinished } from './connection/unfinished.ts'
+import type { FanOut } from './fanout/fanout.ts'
+import type { RetainedSending } from './fanout/retained.ts'
+import type { Subscribing } from './session/subscribing.ts'
+
+/** Makes the events of a connection: each goes to the part of the broker that it is for. */
+export function createClientEvents(parts: {
+  publishing: { eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish'> }
+  subscribing: Subscribing
+  unfinished: ReturnType<typeof createUnfinished>
+  acknowledge: FanOut['acknowledge']
+  retainedSending: RetainedSending
+  log: Log
+  metrics: Metrics
+}) {
+  const { publishing, subscribing, unfinished, acknowledge, retainedSending, log, metrics } = parts
+
+  return (client: Client): ConnectionEvents => {
+    const { connection } = client
+    return {
+      ...publishing.eventsOf(client),
+      ...subscribing.eventsOf(client),
+      ...unfinished.eventsOf(connection),
+      acknowledged: (type, packetId) => {
+        if (client.session?.owner === connection) acknowledge(client.session, type, packetId)
+      },
+      cut: (reason, detail) => logCut(connection, reason, detail),
+      dropped: () => {
+        metrics.messagesDropped.inc({ reason: 'slow' })
+        retainedSending.dropped(connection)
+      },
+    }
+  }
+
+  function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {
+    metrics.connectionsCut.inc({ reason })
+    const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
+    log[level]({ clientId: request?.clientId, remoteAddress, reason, detail }, 'connection closed')
+  }
+}

@@ -1,0 +1,93 @@
+import type { Entry } from '../../journal/entry.ts'
+import { untilDone } from '../../store/until-done.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { MqttConnection } from '../connection/connection.ts'
+import { type Publish, preparePublish } from '../connection/wire.ts'
+import type { Owed } from '../session/in-flight.ts'
+import type { Outgoing } from '../session/outgoing-qos2.ts'
+import { packetIdOf, type Session } from '../session/session.ts'
+
+/** Between two attempts to read or store a message for a connected client, milliseconds. */
+const retryMs = 500
+/** A client that does not acknowledge a message for so long, while others wait behind it, is cut off; milliseconds. */
+const unacknowledgedMs = 10_000
+
+/** What is sent of a message. */
+export type Sendable = Pick<Entry, 'topic' | 'payload' | 'queue'>
+
+export type Sending = ReturnType<typeof createSending>
+
+/** Sends messages to persistent sessions that are connected: each is in flight until it is acknowledged. */
+export function createSending(parts: {
+  outgoing: Outgoing
+  /** Messages in flight. */
+  maxInFlight: number
+  log: Log
+  metrics: Metrics
+}) {
+  const { outgoing, maxInFlight, log, metrics } = parts
+  return { send, fits, write, insist }
+
+  /** False: it must wait, or the connection is gone. */
+  async function send(
+    session: Session,
+    connection: MqttConnection,
+    message: Sendable,
+    owed: Owed,
+  ): Promise<boolean> {
+    if (!fits(session, owed)) {
+      watchUnacknowledged(session, connection, packetIdOf(owed.position))
+      return false
+    }
+    const isStored = owed.qos === 1 || owed.stored
+    if (!isStored) {
+      const stored = await insist(session, connection, () => outgoing.store(session, message, owed))
+      if (!stored || session.connection !== connection) return false
+    }
+    const publish = preparePublish(message.topic, message.payload)
+    if (!write(session, publish, owed.qos === 1 ? owed : { ...owed, stored: true })) return false
+    metrics.deliveries.inc()
+    return true
+  }
+
+  function fits({ inFlight }: Session, { position }: Owed): boolean {
+    return inFlight.size < maxInFlight && !inFlight.has(packetIdOf(position))
+  }
+
+  /** False: the connection is gone, or cut off because it does not read. */
+  function write(session: Session, publish: Publish, owed: Owed): boolean {
+    const { connection } = session
+    if (!connection?.isOpen) return false
+    const packetId = packetIdOf(owed.position)
+    session.inFlight.set(packetId, owed)
+    const bytes = publish.packet(owed.qos, { retain: owed.retain, dup: owed.dup }, packetId)
+    if (connection.outgoing.hasRoom(bytes.length)) connection.outgoing.write(bytes, true)
+    else connection.overflow(owed.qos)
+    return connection.isOpen
+  }
+
+  function watchUnacknowledged(session: Session, connection: MqttConnection, packetId: number): void {
+    const flight = session.inFlight.get(packetId)
+    if (flight === undefined) return
+    const look = () => {
+      if (session.connection === connection && session.inFlight.get(packetId) === flight) {
+        connection.cut('slow', `message ${packetId} not acknowledged`)
+      }
+    }
+    setTimeout(look, unacknowledgedMs).unref()
+  }
+
+  /**
+   * Tries until it works, as long as the client is connected: if it were cut off, it would only come back and wait.
+   * Undefined: the client has gone. Never rejects.
+   */
+  function insist<T>(session: Session, connection: MqttConnection, attempt: () => Promise<T>) {
+    const failed = (err: unknown) => {
+      metrics.storeFailures.inc()
+      log.error({ err, clientId: session.clientId }, 'messages not sent yet')
+    }
+    const isWanted = () => connection.isOpen && session.connection === connection
+    return untilDone(attempt, { failed, isWanted, pauseMs: retryMs })
+  }
+}

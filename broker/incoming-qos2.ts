@@ -1,0 +1,76 @@
+import type { Change, Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import type { SessionsHere } from './session/here.ts'
+import type { Session } from './session/session.ts'
+import { incomingChange, incomingPrefix } from './session/session-record.ts'
+
+export type Incoming = ReturnType<typeof createIncoming>
+
+/**
+ * QoS 2 messages that clients publish: a retransmission is recognised by its packet identifier until that is released
+ * [MQTT-4.3.3-2].
+ */
+export function createIncoming(parts: {
+  store: Store
+  here: SessionsHere
+  /** Received QoS 2 messages one client may leave unreleased. */
+  window: number
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, here, window, log, metrics } = parts
+
+  return {
+    window,
+
+    /** Whether an earlier copy of the packet is accepted; undefined: there is none. */
+    find({ incoming, processing }: Session, packetId: number): true | Promise<boolean> | undefined {
+      return incoming.has(packetId) ? true : processing.get(packetId)
+    },
+
+    hasRoom: ({ incoming, processing }: Session): boolean => incoming.size + processing.size < window,
+
+    /** What is stored with the message. A clean session does not outlive its connection: there is nothing to store. */
+    changes: (session: Session, packetId: number): readonly Change[] =>
+      session.clean ? [] : [incomingChange(session, packetId)],
+
+    /** A new message is on its way into the store. */
+    async add(session: Session, packetId: number, accepted: Promise<boolean>): Promise<boolean> {
+      session.processing.set(packetId, accepted)
+      try {
+        const isAccepted = await accepted
+        if (isAccepted) session.incoming.add(packetId)
+        return isAccepted
+      } finally {
+        session.processing.delete(packetId)
+      }
+    },
+
+    /** Whether a packet identifier is received and not released; one on its way is waited for. */
+    async isIncoming(clientId: string, packetId: number): Promise<boolean> {
+      const session = here.connected.get(clientId)
+      if (!session) return false
+      await session.processing.get(packetId)?.catch(() => undefined)
+      return session.incoming.has(packetId)
+    },
+
+    /**
+     * Frees a packet identifier. PUBCOMP lets the client use it for a new message, so the release is stored first
+     * [MQTT-4.3.3-2]; when that fails the connection is closed, and this rejects.
+     */
+    async release(clientId: string, packetId: number): Promise<void> {
+      const session = here.connected.get(clientId)
+      if (!session) return
+      try {
+        if (!session.clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
+        session.incoming.delete(packetId)
+      } catch (error) {
+        metrics.storeFailures.inc()
+        log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
+        session.owner?.cut('error', 'release not stored')
+        throw error
+      }
+    },
+  }
+}

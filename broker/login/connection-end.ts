@@ -1,0 +1,96 @@
+import { type Principal, permissionKey } from '../../acl/principal.ts'
+import type { Calls } from '../../store/nodes/calls.ts'
+import type { Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Client, Clients } from '../connection/client.ts'
+import type { MqttConnection } from '../connection/connection.ts'
+import type { KnownSessions } from '../session/known-sessions.ts'
+import type { Sessions } from '../session/sessions.ts'
+import { ForeignSession } from './claim.ts'
+
+export type ConnectionEnd = ReturnType<typeof createConnectionEnd>
+
+/** What one node asks another for: the client id, for a client with these permissions. */
+interface TakeOver {
+  clientId: string
+  permission: string
+}
+
+/** The end of a client's connection: by itself, or because a newer connection takes over its client id. */
+export function createConnectionEnd(parts: {
+  store: Store
+  sessions: Sessions
+  known: KnownSessions
+  clients: Clients
+  calls: Calls
+  log: Log
+  metrics: Metrics
+}) {
+  const { store, sessions, known, clients, calls, log, metrics } = parts
+  calls.serve('take-over', async (asked) => {
+    const { clientId, permission } = asked as TakeOver
+    const session = sessions.get(clientId)
+    // The asking node may not know yet that others have the client id by now (design.md §5).
+    if (session?.owner && session.permission !== permission) return 'foreign'
+    const processing = [...(session?.processing.values() ?? [])]
+    await takeOverHere(clientId)
+    // A QoS 2 message on its way must be known as received wherever the client sends it again.
+    await Promise.allSettled(processing)
+    return 'taken over'
+  })
+
+  return {
+    end,
+
+    /** Whatever became of a connection: its log-in turn, its session and its will are settled. */
+    async closed(connection: MqttConnection): Promise<void> {
+      const client = clients.of(connection)
+      if (!client || !clients.open.delete(client)) return
+      metrics.connections.dec()
+      await end(client)
+      const { session } = client
+      if (session)
+        log.info({ clientId: session.clientId, reason: connection.cutReason }, 'client disconnected')
+    },
+
+    /**
+     * Ends the client's older connection before the new one counts [MQTT-3.1.4-2]. If it is on another node that does not
+     * answer, that node loses the session all the same.
+     */
+    async takeOver(clientId: string, principal: Principal): Promise<void> {
+      await takeOverHere(clientId)
+      const node = known.nodeOf(clientId)
+      if (node === undefined) return
+      const asked: TakeOver = { clientId, permission: permissionKey(principal) }
+      if ((await calls.ask(node, 'take-over', asked)) === 'foreign') throw new ForeignSession()
+    },
+  }
+
+  async function takeOverHere(clientId: string): Promise<void> {
+    const older = sessions.get(clientId)?.owner
+    const client = older && clients.of(older)
+    if (!client?.aedes) return
+    const { aedes, connection } = client
+    connection.cut('takeover', 'another connection with the same client id')
+    await new Promise<void>((resolve) => aedes.close(resolve))
+    await end(client)
+  }
+
+  async function end(client: Client, when?: 'before log-in'): Promise<void> {
+    const { connection, session, willKey } = client
+    client.logInDone()
+    client.willGone()
+    try {
+      // A client that got no CONNACK would later take the session for one that it knows.
+      const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
+      if (session && isUnknown) await sessions.giveUp(session)
+      else if (session) await sessions.release(session, connection)
+      const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'
+      if (willKey && isVoid) await store.commit([{ del: willKey }])
+    } catch (error) {
+      metrics.storeFailures.inc()
+      log.error({ err: error, clientId: session?.clientId }, 'end of connection not stored')
+    }
+  }
+}

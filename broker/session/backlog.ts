@@ -1,0 +1,156 @@
+import type { Journal } from '../../journal/journal.ts'
+import type { Returnable } from '../../journal/returnable.ts'
+import { lowerQos } from '../connection/wire.ts'
+import { choose, isWanted, type Terms } from './choice.ts'
+import type { Owed } from './in-flight.ts'
+import type { Session, SessionBounds } from './session.ts'
+
+/** Messages that are read from the journal at once. */
+const pageSize = 200
+
+/** How far a session has got, and which messages until there it is still owed. */
+interface Place {
+  upTo: number
+  owed: readonly Owed[]
+}
+
+/** The backlog of a session that returns. */
+interface Backlog {
+  /** In the order of their positions. */
+  owed: Owed[]
+  upTo: number
+  again: Session['again']
+  /** How many messages were above the limits, and how many are no longer kept. */
+  dropped: number
+  missing: number
+}
+
+/** Chooses the messages of a session whose client comes back: owed ones, and newer ones of the journal. */
+export function createBacklogs(parts: {
+  journal: Journal
+  returnable: Returnable
+  bounds: Pick<SessionBounds, 'queueLimit' | 'maxOwed'>
+}) {
+  const { journal, returnable } = parts
+  const { queueLimit, maxOwed } = parts.bounds
+
+  return {
+    /**
+     * Messages up to `replay` may have been sent, and are sent again: at most `mostAgain` of them are chosen, the others are
+     * read later.
+     */
+    async choose(
+      subscriptions: Session['subscriptions'],
+      { upTo, owed, replay }: Place & { replay: number },
+      mostAgain: number,
+      terms: Terms,
+    ): Promise<Backlog> {
+      const filters = [...subscriptions.keys()]
+      const { wanted, missing } = await withoutOver(filters, { upTo, owed: withoutTwice(owed) }, terms)
+      const floor = Math.min(journal.floor() - 1, replay)
+      const kept = withoutGap(filters, { upTo, owed: wanted }, floor, terms)
+      const again = await sentAgain(kept, replay, terms, mostAgain)
+      // If there are more, the session reads on from there: no message that may have been sent is left out.
+      const isCut = again.upTo < replay
+      const since = isCut ? [] : returnable.since(again.upTo, filters)
+      // If more messages go out again than may be owed, the others get their room beside them.
+      const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
+      const chosen = choose(again, since, terms, { waiting: queueLimit, owed: room })
+      return {
+        owed: inOrder(chosen.owed),
+        upTo: isCut ? again.upTo : journal.head(),
+        again: isCut ? { upTo: replay, head: journal.head() } : undefined,
+        dropped: kept.dropped + chosen.dropped,
+        missing,
+      }
+    },
+
+    stillWanted,
+  }
+
+  /** The owed messages that the session still gets, and how many others are no longer kept. */
+  async function stillWanted(
+    all: readonly Owed[],
+    terms: Terms,
+  ): Promise<{ wanted: Owed[]; missing: number }> {
+    const wanted: Owed[] = []
+    let missing = 0
+    for (let from = 0; from < all.length; ) {
+      const page = await journal.getFirst(all.slice(from).map(({ position }) => position))
+      for (const [index, entry] of page.entries()) {
+        const owed = all[from + index]
+        if (!owed) continue
+        if (entry ? isWanted(owed, entry, terms) : owed.stored) wanted.push(owed)
+        else if (!entry) missing++
+      }
+      from += page.length
+    }
+    return { wanted, missing }
+  }
+
+  /** Without messages that are over, so that they take no room. They are read only if room may be short. */
+  async function withoutOver(
+    filters: readonly string[],
+    { upTo, owed }: Place,
+    terms: Terms,
+  ): Promise<{ wanted: Owed[]; missing: number }> {
+    const stored = owed.filter((each) => each.stored)
+    const others = owed.filter((each) => !each.stored)
+    const room = Math.min(queueLimit, maxOwed) - owed.length
+    const fits = () => returnable.since(upTo, filters).length <= room
+    if (others.length === 0 || fits()) return { wanted: [...owed], missing: 0 }
+    const { wanted, missing } = await stillWanted(others, terms)
+    return { wanted: inOrder([...stored, ...wanted]), missing }
+  }
+
+  /** Below the floor of the journal messages are missing: up to there the session gets what a return brings, with DUP. */
+  function withoutGap(
+    filters: readonly string[],
+    place: Place & { owed: Owed[] },
+    floor: number,
+    terms: Terms,
+  ): { upTo: number; owed: Owed[]; dropped: number } {
+    if (place.upTo >= floor) return { ...place, dropped: 0 }
+    const known = new Set(place.owed)
+    // Some of it may be in flight, whatever the queue limit is.
+    const limits = { waiting: maxOwed, owed: maxOwed }
+    const candidates = returnable.since(place.upTo, filters, floor)
+    const { owed, dropped } = choose(place, candidates, terms, limits)
+    return {
+      upTo: floor,
+      owed: owed.map((each) => (known.has(each) ? each : { ...each, dup: true })),
+      dropped,
+    }
+  }
+
+  /** Messages up to a position may have been sent: they go out again, and none is left out. */
+  async function sentAgain(before: Place, to: number, terms: Terms, most: number): Promise<Place> {
+    const owed = [...before.owed]
+    const known = new Set(owed.map(({ position }) => position))
+    let { upTo } = before
+    while (upTo < to && owed.length < most) {
+      const page = await journal.read(upTo, to, pageSize)
+      for (const entry of page.entries) {
+        if (owed.length >= most) return { upTo, owed: inOrder(owed) }
+        const { position } = entry
+        upTo = position
+        const qos = lowerQos(terms.asks(entry.topic, position), entry.qos)
+        const again = { position, qos, retain: false, dup: true }
+        if (qos > 0 && !known.has(position) && isWanted(again, entry, terms)) owed.push(again)
+      }
+      upTo = page.upTo
+    }
+    return { upTo, owed: inOrder(owed) }
+  }
+}
+
+/** Each position once: the first that names it counts. */
+function withoutTwice(owed: readonly Owed[]): Owed[] {
+  const byPosition = new Map<number, Owed>()
+  for (const each of owed) if (!byPosition.has(each.position)) byPosition.set(each.position, each)
+  return inOrder([...byPosition.values()])
+}
+
+function inOrder(owed: Owed[]): Owed[] {
+  return owed.sort((a, b) => a.position - b.position)
+}

@@ -1,0 +1,203 @@
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
+import { untilDone } from '../../store/until-done.ts'
+import type { SessionsHere } from './here.ts'
+import type { Known, KnownSessions } from './known-sessions.ts'
+import type { Outgoing } from './outgoing-qos2.ts'
+import type { Session } from './session.ts'
+import { type Records, recordKey } from './session-record.ts'
+
+export type StoredSessions = ReturnType<typeof createStoredSessions>
+
+type Removable = Pick<Known, 'clientId' | 'clean' | 'version'>
+
+/**
+ * The records of this node's sessions in the store. Each commit says which record it replaces: one that another node has
+ * changed in between is refused with `ConditionFailed`. A record whose commit failed in another way is made right later.
+ */
+export function createStoredSessions(parts: {
+  store: Store
+  records: Records
+  known: KnownSessions
+  here: SessionsHere
+  outgoing: Outgoing
+}) {
+  const { store, records, known, here, outgoing } = parts
+  const { changesOf, recordOf, removalOf, isStored } = records
+  const storeRecord = createRecordCommits(commitRecord)
+  const repair = createRepair(settle)
+
+  return {
+    /** Stores a session as it is. */
+    store: storeRecord,
+
+    /** Stores the session of a client that logs in, in place of the one before. From then on its client is connected here. */
+    async claim(session: Session, before: Known | undefined, removed: readonly Change[]): Promise<void> {
+      const changes = changesOf(session)
+      const record = recordOf(session)
+      try {
+        await store.commit([...removed, ...(isStored(session) ? changes : removalOf(before))])
+      } catch (error) {
+        if (!(error instanceof ConditionFailed)) repair.add(session.clientId)
+        throw error
+      }
+      known.set(record)
+      session.storedVersion = record.version
+      session.storedUpTo = record.upTo
+      here.enter(session)
+    },
+
+    /** Resolves when this node knows what all nodes have stored until now. */
+    async catchUp(): Promise<void> {
+      await store.commit([{ tell: 'caught up', value: '' }])
+    },
+
+    remove,
+
+    /** Makes the record of a client id right, a little later. */
+    repair: repair.add,
+
+    close: repair.close,
+  }
+
+  async function commitRecord(session: Session): Promise<void> {
+    const { clientId } = session
+    const isLeaving = here.leaving.get(clientId) === session
+    if (!here.isConnected(session) && !isLeaving) return
+    const changes = changesOf(session)
+    const record = recordOf(session)
+    const finished = outgoing.takeFinished(session)
+    try {
+      await store.commit([...changes, ...finished.changes])
+    } catch (error) {
+      finished.putBack()
+      // The store does not know yet that the client has gone: it is told again.
+      if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
+        repair.add(clientId)
+      throw error
+    }
+    session.storedVersion = record.version
+    session.storedUpTo = record.upTo
+    known.set(record)
+    if (isLeaving && here.leaving.get(clientId) === session) here.leaving.delete(clientId)
+  }
+
+  /**
+   * Whether the store still names this node for a leaving session, because a commit seemed to have failed. If
+   * not, another node answers for how far it has got.
+   */
+  async function isStillOwn(session: Session): Promise<boolean> {
+    try {
+      const record = await records.read(session.clientId)
+      const isOwn = records.isOwn(record)
+      if (isOwn) session.storedVersion = record?.version
+      else if (here.leaving.get(session.clientId) === session) here.leaving.delete(session.clientId)
+      return isOwn
+    } catch {
+      return true
+    }
+  }
+
+  /** Makes the stored record of a client id right. That of another node's client is the business of that node. */
+  async function settle(clientId: string): Promise<void> {
+    if (here.claiming.has(clientId)) return repair.add(clientId)
+    const session = here.connected.get(clientId) ?? here.leaving.get(clientId)
+    try {
+      if (session) return await (isStored(session) ? storeRecord(session) : undefined)
+      const record = await records.read(clientId)
+      if (!record || !records.isOwn(record)) return
+      if (record.clean) return await remove(record)
+      const offline = records.offline(record)
+      await store.commit(records.replacement(offline, record.version))
+      known.set(offline)
+    } catch (error) {
+      // Another node has it by now.
+      if (!(error instanceof ConditionFailed)) throw error
+    }
+  }
+
+  /** Removes a session by the record for which it was decided. Rejects if the session was stored in between. */
+  async function remove(record: Removable): Promise<void> {
+    const { clientId } = record
+    const removed = record.clean ? [] : await records.leftovers(clientId)
+    const isReplaced = !record.clean && here.claiming.has(clientId)
+    const isCurrent = known.get(clientId)?.version === record.version && !isReplaced
+    if (!records.areChecked && !isCurrent) throw new ConditionFailed(recordKey(clientId))
+    try {
+      await store.commit([...removalOf(record), ...removed])
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) repair.add(clientId)
+      throw error
+    }
+    here.leaving.delete(clientId)
+    known.remove(clientId)
+  }
+}
+
+/**
+ * Commits of one holder wait for each other, because each names the record that it replaces. Changes in quick succession share
+ * a commit.
+ */
+function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) {
+  const storing = new Map<Holder, { current: Promise<void>; next?: Promise<void> }>()
+
+  return async (holder: Holder): Promise<void> => {
+    const underway = storing.get(holder)
+    if (!underway) return begin(holder)
+    underway.next ??= Promise.allSettled([underway.current]).then(() => begin(holder))
+    return underway.next
+  }
+
+  function begin(holder: Holder): Promise<void> {
+    const current = commit(holder)
+    const underway = { current }
+    storing.set(holder, underway)
+    const over = () => {
+      if (storing.get(holder) === underway && !('next' in underway)) storing.delete(holder)
+    }
+    current.then(over, over)
+    return current
+  }
+}
+
+/** Does each in a commit of its own: one that the store refuses stops no other. Rejects with the first failure. */
+export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const results = await Promise.allSettled(all.map(work))
+  const isFailure = (result: PromiseSettledResult<void>) =>
+    result.status === 'rejected' && !(result.reason instanceof ConditionFailed)
+  const failed = results.find(isFailure)
+  if (failed?.status === 'rejected') throw failed.reason
+}
+
+/**
+ * Records that may differ from memory, because the store did not answer. `settle` is tried every second until it has made the
+ * record of a client id right.
+ */
+function createRepair(settle: (clientId: string) => Promise<void>) {
+  const due = new Set<string>()
+  const closing = new AbortController()
+  let isRunning = false
+
+  return {
+    add(clientId: string): void {
+      due.add(clientId)
+      if (!isRunning) void untilSettled()
+    },
+    close: (): void => closing.abort(),
+  }
+
+  /** Never rejects. */
+  async function untilSettled(): Promise<void> {
+    isRunning = true
+    while (due.size > 0 && !closing.signal.aborted) {
+      await untilDone(settleAll, { failed: () => undefined, hasFailed: true, signal: closing.signal })
+    }
+    isRunning = false
+  }
+
+  async function settleAll(): Promise<void> {
+    const settling = [...due]
+    due.clear()
+    await Promise.all(settling.map((clientId) => settle(clientId).catch(() => due.add(clientId))))
+    if (due.size > 0) throw new Error('not all records are right')
+  }
+}
