@@ -2,6 +2,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { builtinModules, isBuiltin } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import t from 'tap'
+import { type Node, SyntaxKind } from 'typescript/unstable/ast'
+import { API } from 'typescript/unstable/sync'
 import { root } from './root.ts'
 
 const belowBroker = ['event', 'store', 'telemetry', 'journal', 'acl', 'certs', 'listener', 'validator']
@@ -99,6 +101,7 @@ const development = ['test', 'demo', 'bench']
 const bundled = ['web', 'web/page', 'web/live', 'web/on-air']
 
 const maxLines = 350
+const maxFunctionLines = 120
 const maxFiles = 14
 const maxFolders = 21
 
@@ -369,6 +372,26 @@ t.test(`a file stays below ${maxLines} lines`, async (t) => {
   )
 })
 
+t.test(`a function has at most ${maxFunctionLines} lines`, async (t) => {
+  const compiler = new API({ cwd: root })
+  t.teardown(() => compiler.close())
+  const project = join(root, 'tsconfig.json')
+  const program = compiler.updateSnapshot({ openProject: project }).getProject(project)?.program
+  const shipped = files.filter(({ place }) => !development.includes(place))
+  const functions = shipped.flatMap(({ path }) => {
+    const source = program?.getSourceFile(join(root, path))
+    return source ? functionsIn(source, source.text).map((found) => ({ path, ...found })) : []
+  })
+  t.ok(functions.length > 1_000, 'they are found')
+  t.ok(functions.some(({ path, name }) => path === 'hub.ts' && name === 'startHub'))
+  t.strictSame(
+    functions
+      .filter(({ lines }) => lines > maxFunctionLines)
+      .map(({ path, name, lines }) => `${path}: ${name}, ${lines}`),
+    [],
+  )
+})
+
 /** Not in the repository, or none of its sources. */
 function isGenerated(name: string): boolean {
   return name.startsWith('.') || ['node_modules', 'dist', 'data'].includes(name)
@@ -382,6 +405,31 @@ function sourceFiles(directory: string): string[] {
     return /\.tsx?$/.test(entry.name) ? [path] : []
   })
 }
+
+/** The functions and methods below a node, with those that lie in others. Classes are none. */
+function functionsIn(node: Node, text: string): { name: string; lines: number }[] {
+  const found: { name: string; lines: number }[] = []
+  const visit = (child: Node): void => {
+    if (functionKinds.has(child.kind)) {
+      const source = text.slice(child.getStart(), child.end)
+      const [, name = 'without a name'] = /^[^(=]*?([\w#$]+)\s*[(<]/.exec(source) ?? []
+      found.push({ name, lines: source.split('\n').length })
+    }
+    child.forEachChild(visit)
+  }
+  node.forEachChild(visit)
+  return found
+}
+
+const functionKinds = new Set([
+  SyntaxKind.FunctionDeclaration,
+  SyntaxKind.FunctionExpression,
+  SyntaxKind.ArrowFunction,
+  SyntaxKind.MethodDeclaration,
+  SyntaxKind.Constructor,
+  SyntaxKind.GetAccessor,
+  SyntaxKind.SetAccessor,
+])
 
 /** Whether a source text declares a function of this name: not whether it calls one. */
 function declares(text: string, name: string): boolean {

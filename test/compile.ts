@@ -56,6 +56,7 @@ const apart = [
   'ioredis',
   'nodemailer',
   'playwright-core',
+  'typescript',
   '@asyncapi/parser',
   '@seriousme/openapi-schema-validator',
 ]
