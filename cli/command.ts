@@ -1,15 +1,22 @@
+import type { OperationName } from '../admin/operations/operations.ts'
+import type { CallFailure } from './connection.ts'
 import type { Printer } from './print.ts'
 
-/** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
-export interface Command {
-  /** As it is typed: `credentials add`. */
+/** How a command is typed. */
+interface Typed {
+  /** `credentials add` */
   words: string
-  summary: string
   /** Arguments in commander's notation: `<username>`, `[filter]`. */
   parameters?: readonly string[]
   options?: readonly CommandOption[]
-  /** Name of the admin command that does it. */
-  asks: string
+}
+
+/** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
+export interface Command extends Typed {
+  /** Where there is more to say than the table of commands does. */
+  summary?: string
+  /** Name of the command of the node that does it. */
+  asks: OperationName
   /** What is sent. Judges everything that can be judged without the node: throws a `usage` error. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** The answer for people. */
@@ -24,8 +31,19 @@ export interface Command {
   succeeded?(result: unknown): boolean
 }
 
+/** A command that asks no node, or not only. */
+export interface LocalCommand extends Typed {
+  summary: string
+  does(
+    input: Input,
+    how: { url: string | undefined; caPath: string | undefined },
+  ): Promise<{ result: unknown } | { error: CallFailure }>
+  /** The answer for people. */
+  print(result: unknown, printer: Printer): string
+}
+
 /** An option in commander's notation; `many` may be given several times. */
-interface CommandOption {
+export interface CommandOption {
   flags: string
   summary: string
   required?: boolean

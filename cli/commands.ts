@@ -13,7 +13,6 @@ import { subscriptionCommands } from './subscription-commands.ts'
 export const commands: readonly Command[] = [
   {
     words: 'status',
-    summary: 'what the node does at the moment',
     asks: 'status',
     print: (result, printer) => printer.properties(result),
   },
@@ -21,13 +20,11 @@ export const commands: readonly Command[] = [
   ...httpsCommands.filter(({ words }) => words.startsWith('users ')),
   {
     words: 'feed status',
-    summary: 'the livestream feed in use',
     asks: 'feed.status',
     print: (result, printer) => printer.properties(result),
   },
   {
     words: 'feed refresh',
-    summary: 'read the livestream feed now',
     options: [{ flags: '--force', summary: 'accept it even if it shrank by more than 20 %' }],
     asks: 'feed.refresh',
     args: (input) => ({ force: input.flag('force') }),
@@ -36,8 +33,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'feed lookup',
-    summary:
-      'livestreams by their id, external id or publisher, or by part of a name, also of the institution',
     parameters: ['<id>'],
     asks: 'feed.lookup',
     args: (input) => ({ id: input.text('id') }),
@@ -48,13 +43,11 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'clients list',
-    summary: 'who is connected',
     asks: 'clients.list',
     print: (result, printer) => printer.list(result, clientColumns, 'Nobody is connected.'),
   },
   {
     words: 'clients disconnect',
-    summary: 'close a connection; the client may connect again',
     parameters: ['<client-id>'],
     asks: 'clients.disconnect',
     args: (input) => ({ clientId: input.text('clientId') }),
@@ -62,13 +55,11 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'sessions list',
-    summary: 'sessions, connected or waiting for their client',
     asks: 'sessions.list',
     print: (result, printer) => printer.list(result, sessionColumns, 'No sessions.'),
   },
   {
     words: 'sessions show',
-    summary: 'one session, with what its client would get if it came back now',
     parameters: ['<client-id>'],
     asks: 'sessions.show',
     args: (input) => ({ clientId: input.text('clientId') }),
@@ -76,7 +67,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'sessions drop',
-    summary: 'end a session with everything queued for it, and free its client id',
     parameters: ['<client-id>'],
     asks: 'sessions.drop',
     args: (input) => ({ clientId: input.text('clientId') }),
@@ -84,7 +74,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'retained list',
-    summary: 'retained messages',
     parameters: ['[filter]'],
     asks: 'retained.list',
     args(input) {
@@ -97,7 +86,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'retained clear',
-    summary: 'forget what is retained on a topic',
     parameters: ['<topic>'],
     asks: 'retained.clear',
     args(input) {
@@ -110,7 +98,6 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'check',
-    summary: 'dry run: what would become of an event, and why',
     parameters: ['<file>'],
     options: [
       { flags: '--institution <urn>', summary: 'institution the event is published for', required: true },
@@ -138,20 +125,17 @@ export const commands: readonly Command[] = [
   ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
   {
     words: 'store accept',
-    summary: 'a damaged store was replaced by an empty one: go on with that',
     asks: 'store.accept',
     print: (result, printer) =>
       printer.sentence('Accepted the new store. The damaged one stays at', valueAt(result, 'movedTo')),
   },
   {
     words: 'audit',
-    summary: 'who changed what',
     asks: 'audit',
     print: (result, printer) => printer.list(result, auditColumnsOf(result), 'Nothing was changed yet.'),
   },
   {
     words: 'config',
-    summary: 'the configuration in effect, secrets masked',
     asks: 'config',
     print: (result, printer) => printer.properties(result),
   },

@@ -1,13 +1,12 @@
 import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
 import { type Command, usage } from './command.ts'
-import { parseDuration } from './duration.ts'
 import { type Printer, valueAt } from './print.ts'
+import { parseDuration } from './time/duration.ts'
 
 /** Making, showing, rotating and revoking MQTT credentials. */
 export const credentialCommands: readonly Command[] = [
   {
     words: 'credentials add',
-    summary: 'make a credential; its password is shown once',
     options: [
       { flags: '--role <role>', summary: 'publisher or subscriber', required: true },
       { flags: '--label <label>', summary: 'part of the username: a-z, 0-9 and "-"', required: true },
@@ -46,13 +45,11 @@ export const credentialCommands: readonly Command[] = [
   },
   {
     words: 'credentials list',
-    summary: 'all credentials',
     asks: 'credentials.list',
     print: (result, printer) => printer.list(result, credentialColumns, 'No credentials.'),
   },
   {
     words: 'credentials show',
-    summary: 'one credential',
     parameters: ['<username>'],
     asks: 'credentials.show',
     args: (input) => ({ username: input.text('username') }),
@@ -60,7 +57,6 @@ export const credentialCommands: readonly Command[] = [
   },
   {
     words: 'credentials rotate',
-    summary: 'make a credential with the same permissions; the old one stays until it is revoked',
     parameters: ['<username>'],
     options: [
       { flags: '--revoke-after <duration>', summary: 'revoke the old one after 90s, 30m, 24h, 7d …' },
@@ -84,7 +80,6 @@ export const credentialCommands: readonly Command[] = [
   },
   {
     words: 'credentials revoke',
-    summary: 'end a credential and disconnect everybody who uses it',
     parameters: ['<username>'],
     asks: 'credentials.revoke',
     args: (input) => ({ username: input.text('username') }),

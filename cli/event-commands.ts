@@ -1,8 +1,8 @@
 import { checkInstitution } from '../acl/permissions.ts'
 import { type Command, type Input, usage } from './command.ts'
-import { instantForms, instantOf, passedInstantOf } from './instant.ts'
-import { localTime } from './local-time.ts'
 import { type Printer, valueAt } from './print.ts'
+import { instantForms, instantOf, passedInstantOf } from './time/instant.ts'
+import { localTime } from './time/local-time.ts'
 
 /** As the node has them. */
 const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-run']
@@ -25,7 +25,6 @@ const item = { flags: '--item <playlist-item-id>', summary: 'events with this pl
 export const eventCommands: readonly Command[] = [
   {
     words: 'events list',
-    summary: 'what became of the events of a livestream or institution, newest first',
     options: [
       ...whose,
       { flags: '--since <time>', summary: `decided since then: ${instantForms}` },
@@ -63,7 +62,6 @@ export const eventCommands: readonly Command[] = [
   },
   {
     words: 'events show',
-    summary: 'one event: by its id, or, where it was refused, by the position that the list shows',
     parameters: ['<id>'],
     asks: 'events.show',
     args: (input) => ({ id: input.text('id') }),
@@ -84,7 +82,6 @@ export const eventCommands: readonly Command[] = [
   },
   {
     words: 'events slow',
-    summary: 'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
     asks: 'events.slow',
     print: (result, printer) =>
       printer.list(

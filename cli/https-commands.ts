@@ -7,7 +7,6 @@ import { type Printer, valueAt } from './print.ts'
 export const httpsCommands: readonly Command[] = [
   {
     words: 'users add',
-    summary: 'make a user of the HTTPS API; the link to choose a password is shown once',
     options: [
       { flags: '--email <email>', summary: 'e-mail address, the name to log in with', required: true },
       { flags: '--institution <urn>', summary: 'institution the user belongs to', required: true },
@@ -34,13 +33,11 @@ export const httpsCommands: readonly Command[] = [
   },
   {
     words: 'users list',
-    summary: 'all users of the HTTPS API',
     asks: 'users.list',
     print: (result, printer) => printer.list(result, userColumns, 'No users.'),
   },
   {
     words: 'users remove',
-    summary: 'remove a user; its tokens end at once, its subscriptions stay with the institution',
     parameters: ['<email>'],
     asks: 'users.remove',
     args: emailArgument,
@@ -48,7 +45,6 @@ export const httpsCommands: readonly Command[] = [
   },
   {
     words: 'users reset-password',
-    summary: 'make a link to choose a new password; the old one works until it is used',
     parameters: ['<email>'],
     asks: 'users.reset-password',
     args: emailArgument,
@@ -56,13 +52,11 @@ export const httpsCommands: readonly Command[] = [
   },
   {
     words: 'keys list',
-    summary: 'keys that sign tokens, or signed some that are still valid',
     asks: 'keys.list',
     print: (result, printer) => printer.list(result, keyColumns, 'No keys.'),
   },
   {
     words: 'keys rotate',
-    summary: 'sign with a new key from now on',
     options: [
       { flags: '--drop-old', summary: 'refuse at once what the old ones signed: everybody logs in again' },
     ],
@@ -72,13 +66,11 @@ export const httpsCommands: readonly Command[] = [
   },
   {
     words: 'lifecycle status',
-    summary: 'where the tracks of the HTTPS API stand, and who still uses them',
     asks: 'lifecycle.status',
     print: printLifecycle,
   },
   {
     words: 'lifecycle announce',
-    summary: 'give notice that a track (push or publish) retires',
     parameters: ['<track>'],
     options: [
       { flags: '--sunset <date>', summary: 'when it may go, such as 2027-12-31', required: true },
@@ -95,7 +87,6 @@ export const httpsCommands: readonly Command[] = [
   },
   {
     words: 'lifecycle retire',
-    summary: 'end a track whose sunset has passed and that nobody used for 7 days',
     parameters: ['<track>'],
     asks: 'lifecycle.retire',
     args(input) {

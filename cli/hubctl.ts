@@ -1,20 +1,25 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
-import { Command as Commander, CommanderError, Option } from 'commander'
+import { CommanderError } from 'commander'
+import { operations } from '../admin/operations/operations.ts'
 import { version } from '../config/version.ts'
 import { visibleJson } from '../telemetry/visible.ts'
-import { type Command, type Input, isUsage, usage } from './command.ts'
-import { commands } from './commands.ts'
-import { type CallFailure, call, defaultSocket, readLines } from './connection.ts'
+import { type Command, type Input, isUsage, type LocalCommand, usage } from './command.ts'
+import { type CallFailure, call, readLines } from './connection.ts'
+import { askPerson, isPersonThere } from './person.ts'
 import { createPrinter, toJson } from './print.ts'
+import { createProgram, type How, oneLine, summaryOfCommand } from './program.ts'
+import { openRemote } from './remote/hub.ts'
+import { checkUrl, readCa } from './remote/log-in.ts'
+import { again } from './time/again.ts'
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
   // Known before anything is parsed: also a usage error is then one JSON value.
   const json = wantsJson(argv)
   let code = 0
-  const program = createProgram(async (command, input, socketPath) => {
-    code = await run(command, input, { socketPath, json })
+  const program = createProgram(async (command, input, how) => {
+    code = 'does' in command ? await runHere(command, input, how) : await run(command, input, how)
   }).version(json ? toJson({ version }) : version, '--version', 'print the release')
   try {
     await program.parseAsync(argv, { from: 'user' })
@@ -25,137 +30,125 @@ async function main(argv: readonly string[]): Promise<number> {
     fail({ code: 'usage', message: describe(error) }, json)
     return 2
   }
+
+  async function run(command: Command, input: Input, how: How): Promise<number> {
+    const args = (await command.args?.(input)) ?? {}
+    const { effect } = operations[command.asks]
+    if (how.watch && (command.line !== undefined || effect !== 'none')) {
+      throw usage(`--watch is for what only reads, not for hubctl ${command.words}`)
+    }
+    const door = await openDoor(how)
+    if (effect === 'loss' && !(await mayTakeAway(command, args, how))) {
+      fail({ code: 'declined', message: 'nothing was done' }, json)
+      return 1
+    }
+    const { line } = command
+    if (line) {
+      const printer = createPrinter(process.stdout)
+      // Nobody reads any more: it would go on for ever.
+      process.stdout.once('error', () => process.exit(0))
+      const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
+      const error = await door.readLines(command.asks, { args, print })
+      if (json) print({ error })
+      else fail(error, false)
+      return 1
+    }
+    if (!how.watch) return show(command, await door.call(command.asks, args), json)
+    process.stdout.once('error', () => process.exit(0))
+    let code = 0
+    await again(async () => {
+      const answer = await door.call(command.asks, args)
+      if (process.stdout.isTTY && !json) process.stdout.write(clearScreen)
+      code = json && !('error' in answer) ? showLine(command, answer) : show(command, answer, json)
+      // A node that restarts comes back.
+      return !('error' in answer) || ['node.unreachable', 'busy'].includes(answer.error.code)
+    })
+    return code
+  }
+
+  async function runHere(command: LocalCommand, input: Input, how: How): Promise<number> {
+    const answer = await command.does(input, how)
+    if ('error' in answer) {
+      fail(answer.error, json)
+      return 1
+    }
+    const { result } = answer
+    console.log(json ? toJson(result) : command.print(result, createPrinter(process.stdout)))
+    return 0
+  }
 }
 
 /** Commander's words on one line; where only part of a command was given, what may come next. */
 function describe(error: Error): string {
   if (!(error instanceof CommanderError)) return error.message
   if (error.code === 'commander.help') return 'that is not a whole command: add --help to see what comes next'
-  return error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
+  return oneLine(error.message)
 }
 
-async function run(
-  command: Command,
-  input: Input,
-  how: { socketPath: string; json: boolean },
-): Promise<number> {
-  const args = (await command.args?.(input)) ?? {}
-  if (Buffer.byteLength(how.socketPath) > maxSocketPathBytes) {
-    throw usage(`the path of the socket is longer than ${maxSocketPathBytes} bytes: ${how.socketPath}`)
+type Answer = Awaited<ReturnType<typeof call>>
+
+/** How the hub is asked: through the socket of its node, or over HTTPS. */
+async function openDoor({ socketPath, url, caPath }: How) {
+  if (url !== undefined) {
+    return openRemote(checkUrl(url), caPath === undefined ? undefined : await readCa(caPath))
   }
-  const { line } = command
-  if (line) {
-    const printer = createPrinter(process.stdout)
-    // Nobody reads any more: it would go on for ever.
-    process.stdout.once('error', () => process.exit(0))
-    const toLine = (value: unknown) => visibleJson(JSON.stringify(value))
-    const print = (value: unknown) => console.log(how.json ? toLine(value) : line(value, printer))
-    const error = await readLines(how.socketPath, command.asks, { args, who: whoAsks(), print })
-    if (how.json) print({ error })
-    else fail(error, false)
-    return 1
+  if (Buffer.byteLength(socketPath) > maxSocketPathBytes) {
+    throw usage(`the path of the socket is longer than ${maxSocketPathBytes} bytes: ${socketPath}`)
   }
-  const answer = await call(how.socketPath, command.asks, args, whoAsks())
+  const who = whoAsks()
+  return {
+    call: (command: string, args: Record<string, unknown>) => call(socketPath, command, args, who),
+    readLines: (command: string, how: { args: Record<string, unknown>; print: (value: unknown) => void }) =>
+      readLines(socketPath, command, { ...how, who }),
+  }
+}
+
+/**
+ * Whether something may be taken away for good. A person is asked. Scripts on the machine of the node go on, as they
+ * always did; from elsewhere they say `--yes`.
+ */
+async function mayTakeAway(command: Command, args: Record<string, unknown>, how: How): Promise<boolean> {
+  if (how.yes) return true
+  const { words } = command
+  if (isPersonThere()) {
+    const what = [words, ...Object.values(args)].join(' ')
+    const where = how.url === undefined ? '' : ` at ${how.url}`
+    const question = `${what}${where}: ${summaryOfCommand(command)}.\nThis cannot be undone. Go on? (y/N) `
+    const printer = createPrinter(process.stderr)
+    return /^y(es)?$/i.test((await askPerson(printer.question(question))).trim())
+  }
+  if (how.url === undefined) return true
+  throw usage(`hubctl ${words} cannot be undone, and nobody can be asked: add --yes`)
+}
+
+/** Prints an answer, and returns the exit code. */
+function show(command: Command, answer: Answer, json: boolean): number {
   if ('error' in answer) {
-    fail(answer.error, how.json)
+    fail(answer.error, json)
     return 1
   }
   const { result } = answer
   console.log(
-    how.json
-      ? toJson(command.json?.(result) ?? result)
-      : command.print(result, createPrinter(process.stdout)),
+    json ? toJson(command.json?.(result) ?? result) : command.print(result, createPrinter(process.stdout)),
   )
   const warning = command.warning?.(result)
   if (warning !== undefined) console.error(createPrinter(process.stderr).warning(warning))
   return command.succeeded?.(result) === false ? 1 : 0
 }
 
+function showLine(command: Command, { result }: { result: unknown }): number {
+  console.log(toLine(command.json?.(result) ?? result))
+  return 0
+}
+
+function toLine(value: unknown): string {
+  return visibleJson(JSON.stringify(value ?? null))
+}
+
 /** `sun_path` of unix(7) without its closing null; a longer one would be cut short in silence. */
 const maxSocketPathBytes = 107
-
-/** The table of commands as commander wants it. `--socket` and `--json` belong to the program: they stand anywhere. */
-function createProgram(
-  action: (command: Command, input: Input, socketPath: string) => Promise<void>,
-): Commander {
-  const program = new Commander('hubctl')
-    .description('Operates a running node of the now-playing hub.')
-    .option('--socket <path>', 'admin socket of the node', defaultSocket(process.env))
-    .option('--json', 'print exactly one JSON value')
-  quiet(program)
-
-  const groups = new Map<string, Commander>()
-  for (const command of commands) {
-    const words = command.words.split(' ')
-    const name = words.pop() ?? ''
-    const built = build(parentOf(words), name, command)
-    built.action(async () => {
-      const { socket } = program.opts<{ socket: string }>()
-      if (socket === '') throw usage('--socket must be a path')
-      await action(command, inputOf(built), socket)
-    })
-  }
-  return program
-
-  function parentOf(words: readonly string[]): Commander {
-    const [word] = words
-    if (word === undefined) return program
-    const group = groups.get(word) ?? quiet(program.command(word)).description(summaryOf(word))
-    groups.set(word, group)
-    return group
-  }
-}
-
-function build(parent: Commander, name: string, command: Command): Commander {
-  const built = quiet(parent.command(name)).description(command.summary).allowExcessArguments(false)
-  built.exitOverride((error) => {
-    if (error.code !== 'commander.missingArgument') throw error
-    throw usage(`${describe(error)} (hubctl ${command.words} --help)`)
-  })
-  for (const parameter of command.parameters ?? []) built.argument(parameter)
-  for (const { flags, summary, required = false, many = false } of command.options ?? []) {
-    const option = new Option(flags, summary).makeOptionMandatory(required)
-    if (many) option.argParser((value: string, before: string[] = []) => [...before, value])
-    built.addOption(option)
-  }
-  return built
-}
-
-/** Commander throws instead of exiting and prints only help: errors are ours to print. */
-function quiet(command: Commander): Commander {
-  return command.exitOverride().configureOutput({ writeErr: () => undefined, outputError: () => undefined })
-}
-
-function summaryOf(group: string): string {
-  const names = commands
-    .filter(({ words }) => words.startsWith(`${group} `))
-    .map(({ words }) => words.slice(group.length + 1))
-  return names.join(', ')
-}
-
-function inputOf(built: Commander): Input {
-  const given = new Map<string, unknown>(Object.entries(built.opts()))
-  for (const [index, parameter] of built.registeredArguments.entries()) {
-    given.set(camelCase(parameter.name()), built.processedArgs[index])
-  }
-  const optional = (name: string) => {
-    const value = given.get(name)
-    return typeof value === 'string' ? value : undefined
-  }
-  return {
-    optional,
-    text: (name) => optional(name) ?? '',
-    texts: (name) => {
-      const value = given.get(name)
-      return Array.isArray(value) ? value.map(String) : []
-    },
-    flag: (name) => given.get(name) === true,
-  }
-}
-
-function camelCase(name: string): string {
-  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
-}
+/** Home, and nothing below it (ECMA-48). */
+const clearScreen = '\u001b[H\u001b[2J'
 
 /** Refusals and usage errors: for programs on stdout, as the one JSON value; for people on stderr. */
 function fail(error: CallFailure, json: boolean): void {

@@ -1,7 +1,7 @@
 import Table from 'cli-table3'
 import pc from 'picocolors'
 import { visible, visibleJson } from '../telemetry/visible.ts'
-import { isTime, localTime } from './local-time.ts'
+import { isTime, localTime } from './time/local-time.ts'
 
 /** A column of a list: its heading and where the value is, a path such as `publisher.title`. */
 export type Column = readonly [heading: string, path: string]
@@ -46,6 +46,11 @@ export function createPrinter(output: { isTTY?: boolean }) {
     /** Something that needs attention. */
     warning(text: string): string {
       return colours.yellow(`warning: ${visible(text)}`)
+    },
+
+    /** Something that a person is asked; its lines stay lines. */
+    question(text: string): string {
+      return text.split('\n').map(visible).join('\n')
     },
 
     /** Something that went wrong. */

@@ -1,18 +1,16 @@
 import { type Command, usage } from './command.ts'
-import { instantForms, passedInstantOf } from './instant.ts'
 import { valueAt } from './print.ts'
+import { instantForms, passedInstantOf } from './time/instant.ts'
 
 /** The queues of webhooks and plugin targets. */
 export const queueCommands: readonly Command[] = [
   {
     words: 'queues list',
-    summary: 'what waits for webhooks and plugin targets, and how they answer',
     asks: 'queues.list',
     print: (result, printer) => printer.list(result, queueColumns, 'No subscriptions and no plugin targets.'),
   },
   {
     words: 'queues attempts',
-    summary: 'the last deliveries of a queue, newest first',
     parameters: ['<name>'],
     asks: 'queues.attempts',
     args: (input) => ({ name: input.text('name') }),

@@ -7,7 +7,6 @@ import { attemptColumns } from './queue-commands.ts'
 export const subscriptionCommands: readonly Command[] = [
   {
     words: 'subscriptions list',
-    summary: 'webhooks of all institutions, oldest first, and how it goes with them',
     options: [
       { flags: '--institution <urn>', summary: 'only those of this institution' },
       { flags: '--livestream <id>', summary: 'only those of this livestream: its id, external id or title' },
@@ -35,7 +34,6 @@ export const subscriptionCommands: readonly Command[] = [
   },
   {
     words: 'subscriptions show',
-    summary: 'one of them with its last deliveries, and who paused or disabled it',
     parameters: ['<name>'],
     asks: 'subscriptions.show',
     args: nameArgument,
@@ -43,7 +41,6 @@ export const subscriptionCommands: readonly Command[] = [
   },
   {
     words: 'subscriptions pause',
-    summary: 'send nothing to a webhook until it is resumed; its events are collected',
     parameters: ['<name>'],
     asks: 'subscriptions.pause',
     args: nameArgument,
@@ -51,7 +48,6 @@ export const subscriptionCommands: readonly Command[] = [
   },
   {
     words: 'subscriptions resume',
-    summary: 'end a pause, and send what was collected, in its order',
     parameters: ['<name>'],
     asks: 'subscriptions.resume',
     args: nameArgument,
@@ -64,7 +60,6 @@ export const subscriptionCommands: readonly Command[] = [
   },
   {
     words: 'subscriptions remove',
-    summary: 'remove a subscription with all that waits for it and its dead letters',
     parameters: ['<name>'],
     asks: 'subscriptions.remove',
     args: nameArgument,

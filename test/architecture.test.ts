@@ -68,7 +68,10 @@ const folders: Record<string, string[]> = {
     'bridge-https/lifecycle',
   ],
   'admin/operations': ['admin', 'event', 'telemetry', 'config', 'journal', 'bridge-https/users'],
+  'cli/time': ['cli', 'event'],
+  'cli/remote': ['cli'],
   cli: [
+    'admin/operations',
     'event',
     'telemetry',
     'acl',
@@ -80,7 +83,7 @@ const folders: Record<string, string[]> = {
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
-const seesTypesOfAll = ['admin', 'admin/operations', 'cli']
+const seesTypesOfAll = ['admin', 'admin/operations', 'cli', 'cli/remote']
 
 /** Files that put the parts together, and folders that start whole nodes. */
 const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']

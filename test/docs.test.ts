@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { test } from 'tap'
 import { commands } from '../cli/commands.ts'
 import { createPrinter } from '../cli/print.ts'
+import { localCommands, programOptions } from '../cli/program.ts'
 import { welcomeText } from '../cli/welcome.ts'
 import { loadConfig, sampleFeedPath, variableNames } from '../config/config.ts'
 import { errorTable } from '../event/error.ts'
@@ -82,7 +83,8 @@ test('error codes', async (t) => {
 })
 
 test('commands of hubctl', async (t) => {
-  const words = commands.map((command) => command.words)
+  const typed = [...commands, ...localCommands]
+  const words = typed.map((command) => command.words)
   for (const command of words) {
     t.match(readme + operators, new RegExp(`hubctl ${command}\\b`), `hubctl ${command} is documented`)
   }
@@ -94,8 +96,9 @@ test('commands of hubctl', async (t) => {
     t.ok(words.includes(command), `hubctl ${command} exists`)
   }
   for (const option of found(operators, /(--[a-z][a-z-]+)/g)) {
-    const known = commands.flatMap(({ options = [] }) => options.map(({ flags }) => flags.split(' ')[0]))
-    t.ok([...known, '--socket', '--json', '--help'].includes(option), `${option} exists`)
+    const options = [...programOptions, ...typed.flatMap(({ options = [] }) => options)]
+    const known = options.map(({ flags }) => flags.split(' ')[0])
+    t.ok([...known, '--help'].includes(option), `${option} exists`)
   }
 })
 

@@ -1,5 +1,5 @@
-import { parseInstant } from '../event/timestamp.ts'
-import { usage } from './command.ts'
+import { parseInstant } from '../../event/timestamp.ts'
+import { usage } from '../command.ts'
 import { parseDuration } from './duration.ts'
 
 /** What an option takes for a time, for its summary. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isTime, localTime } from '../../cli/local-time.ts'
+import { isTime, localTime } from '../../../cli/time/local-time.ts'
 
 /** Where clocks went forward at 2:00 on 29 March. */
 process.env.TZ = 'Europe/Berlin'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseDuration } from '../../cli/duration.ts'
+import { parseDuration } from '../../../cli/time/duration.ts'
 
 t.test('durations', async (t) => {
   for (const [text, seconds] of [

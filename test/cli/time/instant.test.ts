@@ -1,5 +1,5 @@
 import t from 'tap'
-import { instantOf, passedInstantOf } from '../../cli/instant.ts'
+import { instantOf, passedInstantOf } from '../../../cli/time/instant.ts'
 
 /** Where clocks went forward at 2:00 on 29 March. */
 process.env.TZ = 'Europe/Berlin'

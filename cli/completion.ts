@@ -1,0 +1,129 @@
+import { type Command, type CommandOption, type LocalCommand, usage } from './command.ts'
+
+/** What can be typed, as completion needs it. */
+interface Words {
+  /** What may follow some words: `credentials` is followed by `add`, `list` and others. */
+  next: [typed: string, words: string[]][]
+  /** Options that are followed by a value. */
+  valued: string[]
+}
+
+const shells: Record<string, (words: Words) => string> = { bash: forBash, zsh: forZsh, fish: forFish }
+
+/** `completion bash|zsh|fish`, for these commands and itself. */
+export function completionOf(
+  commands: readonly (Command | LocalCommand)[],
+  everywhere: readonly CommandOption[],
+): LocalCommand {
+  const command: LocalCommand = {
+    words: 'completion',
+    summary: 'a script that completes what you type, for bash, zsh or fish',
+    parameters: ['<shell>'],
+    async does(input) {
+      const shell = input.text('shell')
+      const make = Object.hasOwn(shells, shell) ? shells[shell] : undefined
+      if (!make) throw usage(`there is no completion for "${shell}": bash, zsh or fish`)
+      return { result: make(wordsOf([...commands, command], everywhere)) }
+    },
+    print: String,
+  }
+  return command
+}
+
+function wordsOf(commands: readonly (Command | LocalCommand)[], everywhere: readonly CommandOption[]): Words {
+  const next = new Map<string, Set<string>>()
+  const add = (typed: string, word: string) => next.set(typed, (next.get(typed) ?? new Set()).add(word))
+  const options = [...everywhere, ...commands.flatMap(({ options = [] }) => options)]
+  for (const { words, options = [] } of commands) {
+    const [first = '', second] = words.split(' ')
+    add('', first)
+    if (second !== undefined) add(first, second)
+    for (const { flags } of [...options, ...everywhere]) add(words, nameOf(flags))
+  }
+  for (const shell of Object.keys(shells)) add('completion', shell)
+  return {
+    next: [...next].map(([typed, words]) => [typed, [...words]]),
+    valued: [
+      ...new Set(options.filter(({ flags }) => flags.includes('<')).map(({ flags }) => nameOf(flags))),
+    ],
+  }
+}
+
+function nameOf(flags: string): string {
+  return flags.split(' ')[0] ?? ''
+}
+
+function forBash({ next, valued }: Words): string {
+  return `# hubctl completion bash: source it, or write it to /etc/bash_completion.d/hubctl
+_hubctl() {
+  local current=\${COMP_WORDS[COMP_CWORD]} typed= word index
+  [[ " ${valued.join(' ')} " == *" \${COMP_WORDS[COMP_CWORD - 1]} "* ]] && return
+  for ((index = 1; index < COMP_CWORD; index++)); do
+    word=\${COMP_WORDS[index]}
+    if [[ $word == -* ]]; then
+      [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))
+    else
+      typed+="\${typed:+ }$word"
+    fi
+  done
+  case $typed in
+${next.map(([typed, words]) => `    ${patternOf(typed)}) COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$current")) ;;`).join('\n')}
+  esac
+}
+complete -o default -F _hubctl hubctl`
+}
+
+function forZsh({ next, valued }: Words): string {
+  return `#compdef hubctl
+# hubctl completion zsh: source it, or write it to a file _hubctl in a directory of $fpath
+_hubctl() {
+  local typed= word index
+  [[ " ${valued.join(' ')} " == *" \${words[CURRENT - 1]} "* ]] && { _files; return }
+  for ((index = 2; index < CURRENT; index++)); do
+    word=\${words[index]}
+    if [[ $word == -* ]]; then
+      [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))
+    else
+      typed+="\${typed:+ }$word"
+    fi
+  done
+  case $typed in
+${next.map(([typed, words]) => `    ${patternOf(typed)}) compadd -- ${words.join(' ')} ;;`).join('\n')}
+    *) _files ;;
+  esac
+}
+if [[ \${funcstack[1]} == _hubctl ]]; then _hubctl; else compdef _hubctl hubctl; fi`
+}
+
+function forFish({ next, valued }: Words): string {
+  const lines = next.map(([typed, words]) => {
+    const condition = `__hubctl_typed ${typed}`.trim()
+    // Files only where arguments may follow.
+    const files = typed.includes(' ') ? '' : ' -f'
+    return `complete -c hubctl${files} -n '${condition}' -a '${words.join(' ')}'`
+  })
+  return `# hubctl completion fish: source it, or write it to ~/.config/fish/completions/hubctl.fish
+function __hubctl_typed
+    set -l typed
+    set -l isValue 0
+    for word in (commandline -opc)[2..]
+        if test $isValue = 1
+            set isValue 0
+        else if string match -q -- '-*' $word
+            contains -- $word ${valued.join(' ')}; and set isValue 1
+        else
+            set -a typed $word
+        end
+    end
+    test $isValue = 0; and test "$typed" = "$argv"; or begin
+        test $isValue = 0; and test (count $argv) = 2; and string match -q -- "$argv *" "$typed"
+    end
+end
+${lines.join('\n')}`
+}
+
+/** A whole command may be followed by arguments. */
+function patternOf(typed: string): string {
+  if (typed === '') return "''"
+  return typed.includes(' ') ? `'${typed}'*` : `'${typed}'`
+}

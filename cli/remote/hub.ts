@@ -1,0 +1,119 @@
+import { setTimeout } from 'node:timers/promises'
+import type { CallFailure } from '../connection.ts'
+import { type KeptLogIn, keepLogIn, readLogIn } from './kept-log-in.ts'
+import { type Answer, post } from './request.ts'
+
+type Result = { result: unknown } | { error: CallFailure }
+
+/** Between two questions for what was decided since, milliseconds. */
+const pollMs = 1_000
+/** A token that ends within this time is exchanged before it is used, milliseconds. */
+const marginMs = 30_000
+
+/** A hub over HTTPS, as the user who logged in there. `ca`: instead of the one that was named with the log-in. */
+export function openRemote(url: string, ca: string | undefined) {
+  return { call, readLines }
+
+  async function call(command: string, args: Record<string, unknown>): Promise<Result> {
+    const answer = await ask(command, args)
+    return 'error' in answer ? answer : resultOf(answer, url)
+  }
+
+  /** Asks again and again what was decided since. Resolves with the reason when that does not work any more. */
+  async function readLines(
+    command: string,
+    { args, print }: { args: Record<string, unknown>; print: (value: unknown) => void },
+  ): Promise<CallFailure> {
+    for (let after: unknown = 'now'; ; ) {
+      const answer = await ask(command, { ...args, after })
+      if ('error' in answer) return answer.error
+      if (answer.status === 429) {
+        await setTimeout(answer.retryAfter * 1000)
+        continue
+      }
+      const page = resultOf(answer, url)
+      if ('error' in page) return page.error
+      const { events, next, leftOut } = Object(page.result)
+      // They are older than those that are told.
+      if (leftOut !== 0) print({ leftOut })
+      for (const event of Array.isArray(events) ? events : []) print(event)
+      after = next
+      await setTimeout(pollMs)
+    }
+  }
+
+  /** With a token that is valid, exchanged before or after the hub has said that it is not. */
+  async function ask(command: string, args: object): Promise<Answer | { error: CallFailure }> {
+    const kept = await readLogIn(url)
+    if (!kept) return failed('login.missing', `you are not logged in at ${url}: hubctl login --url ${url}`)
+    const path = `/operate/${encodeURIComponent(command)}`
+    const send = ({ token }: KeptLogIn) => post({ url, ca: ca ?? kept.ca }, path, { body: args, token })
+    if (Date.parse(kept.expires) - Date.now() > marginMs) {
+      const answer = await send(kept)
+      if ('error' in answer || codeOf(answer) !== 'authorization.invalid') return answer
+    }
+    const renewed = await renew(kept)
+    return 'error' in renewed ? renewed : send(renewed)
+  }
+
+  async function renew(kept: KeptLogIn): Promise<KeptLogIn | { error: CallFailure }> {
+    const { refreshToken } = kept
+    const answer = await post({ url, ca: ca ?? kept.ca }, '/auth/refresh', { body: { refreshToken } })
+    if ('error' in answer) return answer
+    if (answer.status !== 200) {
+      if (codeOf(answer) !== 'refresh.invalid') return { error: failureOf(answer, url) }
+      return failed('login.expired', `your log-in at ${url} has ended: hubctl login --url ${url}`)
+    }
+    const { token, refreshToken: next, expires } = Object(answer.body)
+    const renewed = { ...kept, token, refreshToken: next, expires }
+    await keepLogIn(renewed)
+    return renewed
+  }
+}
+
+/** What a hub answered to a command. */
+export function resultOf(answer: Answer, url: string): Result {
+  const { status, body } = answer
+  return status === 200 && Object.hasOwn(Object(body), 'result')
+    ? { result: Object(body).result }
+    : { error: failureOf(answer, url) }
+}
+
+/** Why a hub did not do what it was asked, in its own words where it has some. */
+export function failureOf(answer: Answer, url: string): CallFailure {
+  const { status, body, retryAfter } = answer
+  const { message } = Object(body)
+  if (typeof message !== 'string') {
+    return { code: 'internal', message: `the answer of ${url} is not one of a hub (status ${status})` }
+  }
+  if (codeOf(answer) === 'authorization.permission') {
+    return {
+      code: 'permission',
+      message: `you may not operate the hub at ${url}: your user lacks the permission operate`,
+    }
+  }
+  if (status === 429) return { code: 'busy', message: `too many requests: try again in ${retryAfter} s` }
+  if (status === 404) return { code: 'command.unknown', message: `the hub at ${url} has no such command` }
+  if (status === 409) return { code: 'refused', message }
+  const items = itemsOf(body).map(({ path, message }) =>
+    `${path.replace(/^[.]body[.]?/, '')} ${message}`.trim(),
+  )
+  return { code: status < 500 ? 'request.invalid' : 'internal', message: items.join('; ') || message }
+}
+
+function codeOf({ body }: Answer): string | undefined {
+  return itemsOf(body)[0]?.errorCode
+}
+
+function itemsOf(body: unknown): { path: string; message: string; errorCode: string }[] {
+  const { errors } = Object(body)
+  return (Array.isArray(errors) ? errors : []).map((item) => ({
+    path: String(Object(item).path),
+    message: String(Object(item).message),
+    errorCode: String(Object(item).errorCode),
+  }))
+}
+
+function failed(code: string, message: string): { error: CallFailure } {
+  return { error: { code, message } }
+}

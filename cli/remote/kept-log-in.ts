@@ -1,0 +1,76 @@
+import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
+
+/** A log-in as it is kept between commands. */
+export interface KeptLogIn {
+  /** Of the hub, without a path. */
+  url: string
+  email: string
+  token: string
+  refreshToken: string
+  /** When the token ends, ISO 8601. */
+  expires: string
+  /** The CA that signs the certificate of the hub, PEM, where it was named. */
+  ca?: string
+}
+
+/** The log-in to a hub; undefined: there is none. Each has a file of its own, so that two commands do not meet in one. */
+export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
+  try {
+    const kept: unknown = JSON.parse(await readFile(pathOf(url), 'utf8'))
+    return isKept(kept) && kept.url === url ? kept : undefined
+  } catch (error) {
+    if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Keeps a log-in for its owner alone. It is there as a whole, or not at all. */
+export async function keepLogIn(kept: KeptLogIn): Promise<void> {
+  const path = pathOf(kept.url)
+  const draft = `${path}.${process.pid}`
+  await mkdir(directory(), { recursive: true, mode: 0o700 })
+  await chmod(directory(), 0o700)
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await file.chmod(0o600)
+    await file.writeFile(`${JSON.stringify(kept, null, 2)}\n`)
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+}
+
+/** Whether there was one. */
+export async function forgetLogIn(url: string): Promise<boolean> {
+  try {
+    await rm(pathOf(url))
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false
+    throw error
+  }
+}
+
+function pathOf(url: string): string {
+  return join(directory(), `${encodeURIComponent(new URL(url).host)}.json`)
+}
+
+/** A relative path there is to be ignored (XDG Base Directory Specification). */
+function directory(): string {
+  const { XDG_CONFIG_HOME: base = '' } = process.env
+  return join(isAbsolute(base) ? base : join(homedir(), '.config'), 'hubctl')
+}
+
+function isKept(value: unknown): value is KeptLogIn {
+  const { ca, ...texts } = Object(value)
+  const names = ['url', 'email', 'token', 'refreshToken', 'expires']
+  return (
+    names.every((name) => typeof texts[name] === 'string') && (ca === undefined || typeof ca === 'string')
+  )
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
+}

@@ -1,0 +1,35 @@
+import { type Input, type LocalCommand, usage } from '../command.ts'
+import { valueAt } from '../print.ts'
+import { checkUrl, logIn, logOut, readCa } from './log-in.ts'
+
+/** What `hubctl` keeps of a hub that it asks over HTTPS. */
+export const logInCommands: readonly LocalCommand[] = [
+  {
+    words: 'login',
+    summary:
+      'log in to a hub over HTTPS; e-mail address and password are asked for, or read from lines of the standard input',
+    options: [{ flags: '--email <email>', summary: 'e-mail address of a user with the permission operate' }],
+    does: async (input: Input, { url, caPath }) =>
+      logIn(urlOf(url), {
+        email: input.optional('email'),
+        ca: caPath === undefined ? undefined : await readCa(caPath),
+      }),
+    print: (result, printer) =>
+      printer.sentence(`Logged in as ${valueAt(result, 'email')} at`, valueAt(result, 'url')),
+  },
+  {
+    words: 'logout',
+    summary: 'forget the log-in to a hub',
+    does: async (_input, { url }) => logOut(urlOf(url)),
+    print: (result, printer) =>
+      valueAt(result, 'loggedOut') === true
+        ? printer.sentence('Logged out at', valueAt(result, 'url'))
+        : printer.sentence('There was no log-in at', valueAt(result, 'url')),
+  },
+]
+
+function urlOf(url: string | undefined): string {
+  if (url === undefined)
+    throw usage('--url or HUBCTL_URL must name the hub, such as https://hub.example:8443')
+  return checkUrl(url)
+}

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises'
+import { usage } from '../command.ts'
+import type { CallFailure } from '../connection.ts'
+import { askPerson, isPersonThere, readInput } from '../person.ts'
+import { failureOf, resultOf } from './hub.ts'
+import { forgetLogIn, keepLogIn } from './kept-log-in.ts'
+import { post } from './request.ts'
+
+/** What is printed of a log-in. Never a token. */
+interface LoggedIn {
+  url: string
+  email: string
+  node: unknown
+  stage: unknown
+}
+
+/**
+ * Logs in with e-mail address and password, and keeps the tokens if the user is an operator. Without a terminal the first
+ * line of the standard input is the password; without `--email` the e-mail address stands in a line before it.
+ */
+export async function logIn(
+  url: string,
+  given: { email: string | undefined; ca: string | undefined },
+): Promise<{ result: LoggedIn } | { error: CallFailure }> {
+  const { ca } = given
+  const { email, password } = await readPassword(given.email)
+  const answer = await post({ url, ca }, '/auth/login', { body: { email, password } })
+  if ('error' in answer) return answer
+  if (answer.status === 401) {
+    return { error: { code: 'login.wrong', message: 'the e-mail address or the password is wrong' } }
+  }
+  if (answer.status !== 200) return { error: failureOf(answer, url) }
+  const { token, refreshToken, expires } = Object(answer.body)
+  const asked = await post({ url, ca }, '/operate/status', { body: {}, token })
+  const status = 'error' in asked ? asked : resultOf(asked, url)
+  if ('error' in status) return status
+  await keepLogIn({ url, email, token, refreshToken, expires, ...(ca !== undefined && { ca }) })
+  const { node, stage } = Object(status.result)
+  return { result: { url, email, node, stage } }
+}
+
+/** Forgets the tokens of a hub. */
+export async function logOut(url: string): Promise<{ result: { url: string; loggedOut: boolean } }> {
+  return { result: { url, loggedOut: await forgetLogIn(url) } }
+}
+
+/** The address of a hub as it is kept: nothing but its origin. */
+export function checkUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isOrigin = url && `${url.pathname}${url.search}${url.hash}${url.username}${url.password}` === '/'
+  if (url?.protocol === 'https:' && isOrigin) return url.origin
+  throw usage(`the URL of a hub must be one such as https://hub.example:8443, not "${withoutPassword(text)}"`)
+}
+
+/** The certificate of a CA, PEM. */
+export async function readCa(path: string): Promise<string> {
+  const pem = await readFile(path, 'utf8').catch((error: Error) => {
+    throw usage(`--ca cannot be read: ${error.message}`)
+  })
+  if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem
+  throw usage(`--ca must be the file of a certificate in PEM: ${path} is none`)
+}
+
+async function readPassword(given: string | undefined): Promise<{ email: string; password: string }> {
+  if (isPersonThere()) {
+    const email = given ?? (await askPerson('E-mail address: '))
+    return { email, password: await askPerson('Password: ', { isSecret: true }) }
+  }
+  const lines = await readInput(2)
+  const [email = '', password = ''] = given === undefined ? lines : [given, ...lines]
+  if (email === '' || password === '') {
+    throw usage('e-mail address and password must be typed, or stand in lines of the standard input')
+  }
+  return { email, password }
+}
+
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/[^/@]*@/, '//…@')
+}

@@ -1,0 +1,77 @@
+import { request } from 'node:https'
+import type { CallFailure } from '../connection.ts'
+
+/** An answer of a hub. `body` is undefined where it is no JSON. */
+export interface Answer {
+  status: number
+  body: unknown
+  /** Seconds after which to ask again. */
+  retryAfter: number
+}
+
+/** A refresh of the feed may take long, and nothing else does. */
+const timeoutMs = 60_000
+
+/** Sends JSON to a hub over HTTPS; or why there is no answer. */
+export async function post(
+  { url, ca }: { url: string; ca?: string | undefined },
+  path: string,
+  { body, token }: { body: unknown; token?: string },
+): Promise<Answer | { error: CallFailure }> {
+  const payload = JSON.stringify(body)
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(payload),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  }
+  try {
+    return await new Promise((resolve, reject) => {
+      const sending = request(
+        new URL(path, url),
+        { method: 'POST', headers, agent: false, ...(ca !== undefined && { ca }) },
+        (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          response.on('error', reject)
+          response.on('end', () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              body: parsed(Buffer.concat(chunks).toString()),
+              retryAfter: Number(response.headers['retry-after'] ?? 1) || 1,
+            }),
+          )
+        },
+      )
+      sending.setTimeout(timeoutMs, () =>
+        sending.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)),
+      )
+      sending.on('error', reject)
+      sending.end(payload)
+    })
+  } catch (error) {
+    return { error: describe(url, error) }
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function describe(url: string, error: unknown): CallFailure {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const reason = error instanceof Error ? error.message || code : String(error)
+  if (aboutCertificate.test(code)) {
+    return {
+      code: 'node.certificate',
+      message: `the certificate of ${url} is not trusted: ${reason}. --ca FILE names the CA that signed it, certs/ca.pem of a node with development certificates`,
+    }
+  }
+  return { code: 'node.unreachable', message: `no hub answers at ${url}: ${reason}` }
+}
+
+/** Of OpenSSL's checks, and of the name in the certificate. */
+const aboutCertificate = /CERT|SELF_SIGNED|UNABLE_TO|ISSUER|ALTNAME|CRL/

@@ -1,0 +1,28 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { commandOf } from '../root.ts'
+
+interface Run {
+  stdin?: string
+  env?: Record<string, string>
+}
+
+const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+
+/** Runs `hubctl` as a process of its own, without a terminal. */
+export async function runHubctl(argv: readonly string[], { stdin = '', env = {} }: Run = {}) {
+  const child = spawn(program, [...entry, ...argv], {
+    env: { ...process.env, HUB_DATA_DIR: '', HUBCTL_URL: '', ...env },
+  })
+  child.stdin.on('error', () => undefined) // It may end without reading.
+  child.stdin.end(stdin)
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output.stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    output.stderr += text
+  })
+  const [code] = await once(child, 'close')
+  return { code, ...output }
+}

@@ -1,0 +1,228 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t, { type Test } from 'tap'
+import { addUser, openApi, password } from '../../bridge-https/api.ts'
+import { runHubctl } from '../../cli/run-hubctl.ts'
+import { connectPublisher } from '../../clients.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { commandOf } from '../../root.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+
+/*
+ * hubctl from elsewhere: over HTTPS, as a user with the permission operate (design.md §4).
+ */
+const [own = ''] = institutions
+
+t.test('who has logged in once asks the hub from then on, with every command', async (t) => {
+  const { hub, url, email, hubctl, kept } = await start(t)
+  t.match(await hubctl(['status']), {
+    code: 1,
+    stderr: `hubctl: you are not logged in at ${url}: hubctl login --url ${url}\n`,
+  })
+  const login = await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
+  t.same(login, { code: 0, stdout: `Logged in as ${email} at ${url}.\n`, stderr: '' })
+
+  t.match(JSON.parse((await hubctl(['status', '--json'])).stdout), { stage: 'test', store: { ok: true } })
+  const add = ['credentials', 'add', '--role', 'publisher', '--label', 'kw1', '--institution', own]
+  const added = JSON.parse((await hubctl([...add, '--json'])).stdout)
+  t.match(added, { username: /^pub-kw1-/, password: /.{40}/ })
+  t.match((await hubctl(['credentials', 'list'])).stdout, added.username)
+  const env = { HUBCTL_URL: url }
+  t.match(await runHubctl(['credentials', 'show', added.username], { env: { ...env, ...kept.env } }), {
+    code: 0,
+  })
+  t.match(await hub.ask('audit'), [{}, { who: email, action: 'credentials.add', target: added.username }])
+
+  const [name = '', ...others] = await readdir(kept.directory)
+  t.same(others, [])
+  t.equal((await stat(kept.directory)).mode & 0o777, 0o700)
+  t.equal((await stat(join(kept.directory, name))).mode & 0o777, 0o600)
+  t.notMatch(await readFile(join(kept.directory, name), 'utf8'), password)
+
+  t.match(await hubctl(['logout']), { code: 0, stdout: `Logged out at ${url}.\n` })
+  t.same(await readdir(kept.directory), [])
+  t.match(await hubctl(['logout', '--json']), { code: 0, stdout: /"loggedOut": false/ })
+  t.match(JSON.parse((await hubctl(['status', '--json'])).stdout), { error: { code: 'login.missing' } })
+})
+
+t.test('what goes wrong is said in one line', async (t) => {
+  const { hub, api, url, email, hubctl, kept } = await start(t)
+  const publisher = await addUser(hub, api, own, { permissions: ['publish'] })
+  const inTrust = ['--ca', hub.caPath]
+  for (const [argv, stdin, code, message] of [
+    [
+      ['login'],
+      `${email}\n${password}\n`,
+      1,
+      /^hubctl: the certificate of https:\S+ is not trusted: .*--ca FILE/,
+    ],
+    [['login', ...inTrust], `${email}\nwrong password\n`, 1, /the e-mail address or the password is wrong/],
+    [['login', ...inTrust, '--email', publisher.email], password, 1, /lacks the permission operate/],
+    [['login', ...inTrust], '', 2, /must be typed, or stand in lines/],
+    [['login', '--ca', join(kept.env.XDG_CONFIG_HOME, 'none')], '', 2, /--ca cannot be read/],
+    [['login', '--ca', notePath(kept)], '', 2, /file of a certificate in PEM/],
+    [['status', '--url', 'https://localhost:1'], '', 1, /not logged in at https:\/\/localhost:1/],
+    [
+      ['login', '--url', 'https://localhost:1'],
+      `${email}\n${password}\n`,
+      1,
+      /no hub answers at https:\/\/localhost:1: /,
+    ],
+    [
+      ['status', '--url', 'http://localhost'],
+      '',
+      2,
+      /such as https:\/\/hub\.example:8443, not "http:\/\/localhost"/,
+    ],
+    [['status', '--url', 'https://kim:secret@localhost'], '', 2, /not "https:\/\/…@localhost"/],
+    [['status', '--socket', 'x'], '', 2, /cannot be given together/],
+  ] as const) {
+    await writeFile(notePath(kept), 'no certificate')
+    const { code: ended, stdout, stderr } = await hubctl(argv, stdin)
+    t.equal(ended, code, `${argv.join(' ')} ${stderr}`)
+    t.match(stderr, message)
+    t.match(stderr, /^hubctl: [^\n]*\n$/, 'one line')
+    t.equal(stdout, '')
+  }
+  t.same(await readdir(kept.directory).catch(() => []), [], 'nothing is kept of a log-in that failed')
+  t.match(await runHubctl(['login'], { env: kept.env }), { code: 2, stderr: /--url or HUBCTL_URL/ })
+  t.match(await runHubctl(['status', '--ca', 'x'], { env: kept.env }), {
+    code: 2,
+    stderr: /--ca is for --url/,
+  })
+
+  await hubctl(['login', ...inTrust], `${email}\n${password}\n`)
+  t.match(await hubctl(['sessions', 'show', 'ghost']), {
+    code: 1,
+    stderr: 'hubctl: there is no session "ghost"\n',
+  })
+  await hub.ask('users.remove', { email })
+  const expired = { code: 1, stderr: `hubctl: your log-in at ${url} has ended: hubctl login --url ${url}\n` }
+  t.match(await hubctl(['status']), expired)
+  await hub.close()
+  t.match(await hubctl(['status']), { code: 1, stderr: /no hub answers at/ })
+})
+
+t.test('a token that has ended is exchanged', async (t) => {
+  const { hub, email, hubctl, kept } = await start(t)
+  await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
+  const [name = ''] = await readdir(kept.directory)
+  const path = join(kept.directory, name)
+  const first = JSON.parse(await readFile(path, 'utf8'))
+  // Once by the clock, once because the hub says so.
+  for (const changed of [{ expires: new Date().toISOString() }, { token: 'x' }]) {
+    await writeFile(path, JSON.stringify({ ...first, ...changed }))
+    t.match(await hubctl(['status']), { code: 0 })
+    const second = JSON.parse(await readFile(path, 'utf8'))
+    t.not(second.token, first.token)
+    t.ok(Date.parse(second.expires) > Date.now() + 3_000_000)
+    t.match(await hubctl(['status']), { code: 0 })
+  }
+})
+
+t.test('what cannot be undone needs --yes where nobody can be asked', async (t) => {
+  const { hub, email, hubctl } = await start(t)
+  await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
+  const [one, two] = [await hub.publisher([own]), await hub.publisher([own])]
+  const refused = await hubctl(['credentials', 'revoke', one.username])
+  t.match(refused, {
+    code: 2,
+    stderr: 'hubctl: hubctl credentials revoke cannot be undone, and nobody can be asked: add --yes\n',
+  })
+  t.equal((await hub.ask<object[]>('credentials.list')).length, 2)
+  t.match(await hubctl(['credentials', 'revoke', one.username, '--yes']), { code: 0, stdout: /^Revoked/ })
+  const onSocket = ['credentials', 'revoke', two.username, '--socket', hub.adminSocket]
+  t.match(
+    await runHubctl(onSocket),
+    { code: 0, stdout: /^Revoked/ },
+    'scripts on the machine of the node go on',
+  )
+})
+
+t.test('a person is asked, on the socket as well', async (t) => {
+  const { hub } = await start(t)
+  const { username } = await hub.publisher([own])
+  const argv = [...commandOf('cli/hubctl.ts'), 'credentials', 'revoke', username, '--socket', hub.adminSocket]
+  const typed = argv.map((word) => `'${word}'`).join(' ')
+  for (const [answer, code, left] of [
+    ['n', 1, 1],
+    ['y', 0, 0],
+  ] as const) {
+    const terminal = spawn('script', ['-qec', typed, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] })
+    let shown = ''
+    terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+      const isAsked = shown.includes('(y/N)')
+      shown += text
+      if (!isAsked && shown.includes('(y/N)')) terminal.stdin.write(`${answer}\n`)
+    })
+    const [ended] = await once(terminal, 'close')
+    t.equal(ended, code, shown)
+    t.match(shown, /disconnect everybody who uses it\.\r\nThis cannot be undone\. Go on\? \(y\/N\)/)
+    t.equal((await hub.ask<object[]>('credentials.list')).length, left)
+  }
+})
+
+t.test('a password is typed on the terminal, and not shown', async (t) => {
+  const { hub, url, email, kept } = await start(t)
+  const argv = [...commandOf('cli/hubctl.ts'), 'login', '--url', url, '--ca', hub.caPath]
+  const typed = argv.map((word) => `'${word}'`).join(' ')
+  const terminal = spawn('script', ['-qec', typed, '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...kept.env },
+  })
+  const answers = [
+    ['E-mail address: ', email],
+    ['Password: ', password],
+  ]
+  let shown = ''
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+    const [question = '', answer = ''] = answers[0] ?? []
+    if (answers.length === 0 || !shown.includes(question)) return
+    answers.shift()
+    terminal.stdin.write(`${answer}\n`)
+  })
+  const [code] = await once(terminal, 'close')
+  t.equal(code, 0, shown)
+  t.match(shown, `Logged in as ${email}`)
+  t.notMatch(shown, password)
+})
+
+t.test('events are followed from elsewhere', async (t) => {
+  const { hub, email, hubctl, url, kept } = await start(t)
+  await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
+  const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+  const tail = spawn(program, [...entry, 'events', 'tail', '--url', url, '--json'], {
+    env: { ...process.env, ...kept.env },
+  })
+  t.teardown(() => tail.kill())
+  const lines = createInterface({ input: tail.stdout })[Symbol.asyncIterator]()
+  // It has begun when the hub has been asked.
+  await hub.until(async () => hub.lines.some(({ path }) => path === '/operate/events.tail'))
+  const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  await studio.publish(playing(station(), { title: 'One' }))
+  await studio.publish(playing(station(), { title: 'Two' }))
+  t.match(JSON.parse((await lines.next()).value), { title: 'One', outcome: 'published' })
+  t.match(JSON.parse((await lines.next()).value), { title: 'Two' })
+  await hub.close()
+  t.match(JSON.parse((await lines.next()).value), { error: { code: 'node.unreachable' } })
+})
+
+async function start(t: Test) {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { email } = await addUser(hub, api, own, { permissions: ['operate'] })
+  const url = `https://localhost:${hub.httpsPort}`
+  const home = await temporaryDirectory(t)
+  const kept = { env: { XDG_CONFIG_HOME: home }, directory: join(home, 'hubctl') }
+  const hubctl = (argv: readonly string[], stdin = '') =>
+    runHubctl([...(argv.includes('--url') ? [] : ['--url', url]), ...argv], { stdin, env: kept.env })
+  return { hub, api, url, email, hubctl, kept }
+}
+
+function notePath(kept: { env: { XDG_CONFIG_HOME: string } }): string {
+  return join(kept.env.XDG_CONFIG_HOME, 'note')
+}
