@@ -38,6 +38,7 @@ import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/publish-rate.ts'
 import { createCalls } from './store/nodes/calls.ts'
+import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
 import { openStore } from './store/open.ts'
 import type { Log } from './telemetry/log.ts'
@@ -75,6 +76,9 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     throw error
   }
 }
+
+/** How long the last use of a credential is known. */
+const keptUsesMs = 400 * 24 * 3600 * 1000
 
 /** Where a node is reached. The ports are part of it, and known only when they are open. */
 interface Reached {
@@ -125,10 +129,19 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
       log.error({ err, username }, 'scheduled revocation not in the audit log and the store yet'),
   })
   open.credentials = credentials
+  const lastUses = await createLastSeen({
+    ...{ store, name: 'credential-use', since: new Date(clock() - keptUsesMs).toISOString() },
+    onStoreFailure: (err) => log.error({ err }, 'last uses of credentials not stored'),
+  })
+  open.lastUses = lastUses
   const calls = createCalls({ store, nodes })
   const access = {
     ...{ publishes, mayPublish, maySubscribe, mayReceive },
-    authenticate: credentials.authenticate,
+    authenticate(...login: Parameters<typeof credentials.authenticate>) {
+      const principal = credentials.authenticate(...login)
+      if (principal) lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
+      return principal
+    },
     isValid: ({ username }: Principal) => credentials.isValid(username),
   }
   const limits = brokerLimits(config)
@@ -180,7 +193,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   await broker.start()
   return {
     ...{ config, log, clock, nodeName, metrics, certificates, opened, checkStore, feed },
-    ...{ audit, credentials, calls },
+    ...{ audit, credentials, calls, lastUses },
     ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, caPath },
   }
 }
@@ -198,6 +211,7 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
   const commands = createNodeCommands({
     ...{ ...parts, ...accounts, node: parts.nodeName, store: storeState, catchUp: opened.catchUp },
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
+    lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
   })
   const webFiles = createWebFiles()
   open.webFiles = webFiles
@@ -270,6 +284,7 @@ interface Open {
   bridge?: Closable & { stop(): Promise<void> }
   webFiles?: Closable
   traffic?: Closable
+  lastUses?: Closable
   deliveries?: { stop(): Promise<void> }
   broker?: Closable
   credentials?: Closable
@@ -296,6 +311,7 @@ async function closeAll(open: Open, log: Log): Promise<void> {
   await open.webFiles?.close()
   await open.admin?.close()
   await open.traffic?.close()
+  await open.lastUses?.close()
   await open.nodes?.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
   await open.store?.close()
 }

@@ -4,6 +4,7 @@ import { type CredentialCommandParts, createCredentialCommands } from './credent
 import { createEventCommands, type EventCommandParts } from './event-commands.ts'
 import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { whyWrong } from './operations/check-arguments.ts'
+import { choose } from './operations/choose.ts'
 import {
   type Args,
   type CommandsOf,
@@ -34,12 +35,12 @@ export interface CommandParts
     lookup(id: string): Awaitable<unknown>
   }
   clients: {
-    list(): Awaitable<unknown>
+    list(): Awaitable<readonly object[]>
     exists(clientId: string): boolean
     disconnect(clientId: string): Awaitable<boolean | { error: string }>
   }
   sessions: CredentialCommandParts['sessions'] & {
-    list(): Awaitable<unknown>
+    list(): Awaitable<readonly object[]>
     exists(clientId: string): boolean
     /** With what its client would get now; undefined: there is none. */
     show(clientId: string): Awaitable<unknown>
@@ -73,7 +74,10 @@ export function createCommands(parts: CommandParts): Commands {
   const commands: OperationCommands = {
     status: async () => parts.status(),
     config: async () => parts.config(),
-    audit: async () => audit.list(),
+    audit: async ({ limit, ...wanted }) => {
+      const entries = choose(await audit.list(), wanted)
+      return limit === undefined ? entries : entries.slice(-limit)
+    },
 
     'feed.status': async () => feed.status(),
     'feed.refresh': async (args, who) => {
@@ -97,7 +101,7 @@ export function createCommands(parts: CommandParts): Commands {
       return found
     },
 
-    'retained.list': async ({ filter = '#' }) => retained.list(filter),
+    'retained.list': async ({ filter = '#', limit }) => choose(await retained.list(filter), {}, limit),
     'retained.clear': async (args, who) => {
       const topic = args.topic
       if (!retained.exists(topic)) throw unknown('retained message on', topic)
@@ -158,7 +162,7 @@ export function createCommands(parts: CommandParts): Commands {
 function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'> {
   const { clients, sessions, audit } = parts
   return {
-    'clients.list': async () => clients.list(),
+    'clients.list': async ({ limit, ...wanted }) => choose(await clients.list(), wanted, limit),
     'clients.disconnect': async (args, who) => {
       const clientId = args.clientId
       if (!clients.exists(clientId)) throw unknown('connected client', clientId)
@@ -169,7 +173,7 @@ function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'
       return { clientId, disconnected: true }
     },
 
-    'sessions.list': async () => sessions.list(),
+    'sessions.list': async ({ limit, ...wanted }) => choose(await sessions.list(), wanted, limit),
     'sessions.show': async (args) => {
       const clientId = args.clientId
       const session = await sessions.show(clientId)

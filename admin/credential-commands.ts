@@ -1,10 +1,13 @@
 import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
 import type { Audit } from './audit.ts'
+import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
 import { accepted, unknown } from './refusal.ts'
 
 export interface CredentialCommandParts {
   credentials: Credentials
+  /** When a client logged in with it, ISO 8601. */
+  lastUsed(username: string): string | undefined
   sessions: {
     /** How many a credential has that outlive their connections. */
     persistentOf(username: string): number
@@ -15,7 +18,7 @@ export interface CredentialCommandParts {
 export function createCredentialCommands(
   parts: CredentialCommandParts & { audit: Audit },
 ): CommandsOf<'credentials'> {
-  const { credentials, sessions, audit } = parts
+  const { credentials, lastUsed, sessions, audit } = parts
   return {
     'credentials.add': async (args, who) => {
       const request = {
@@ -34,8 +37,9 @@ export function createCredentialCommands(
       })
       return shownOnce(issued)
     },
-    'credentials.list': async () => credentials.list().map(withSessions),
-    'credentials.show': async (args) => withSessions(existing(args.username)),
+    'credentials.list': async ({ role, institution, limit }) =>
+      choose(credentials.list(), { role, institutions: institution }, limit).map(withUse),
+    'credentials.show': async (args) => withUse(existing(args.username)),
     'credentials.rotate': async (args, who) => {
       const { username } = existing(args.username)
       const seconds = args.revokeAfter
@@ -59,8 +63,13 @@ export function createCredentialCommands(
     },
   }
 
-  function withSessions(credential: Credential): Credential & { sessions: number } {
-    return { ...credential, sessions: sessions.persistentOf(credential.username) }
+  function withUse(credential: Credential) {
+    const { username } = credential
+    return {
+      ...credential,
+      sessions: sessions.persistentOf(username),
+      lastUsedAt: lastUsed(username) ?? null,
+    }
   }
 
   function existing(username: string): Credential {

@@ -4,6 +4,7 @@ import type { User } from '../bridge-https/users/user.ts'
 import type { ResetToken, Users } from '../bridge-https/users/users.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
 import type { Audit } from './audit.ts'
+import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
 import { accepted, refusal, unknown } from './refusal.ts'
 
@@ -38,7 +39,8 @@ export function createHttpsCommands(
       const { warning } = added
       return warning === undefined ? shownOnce(added) : { ...shownOnce(added), warning }
     },
-    'users.list': async () => users.list(),
+    'users.list': async ({ institution, permission, limit }) =>
+      choose(users.list(), { institutionId: institution, permissions: permission }, limit),
     'users.remove': async (args, who) => {
       const email = args.email
       const { userId } = existing(email)
@@ -60,7 +62,7 @@ export function createHttpsCommands(
       return shownOnce(reset)
     },
 
-    'keys.list': async () => keys.list(),
+    'keys.list': async ({ limit }) => choose(keys.list(), {}, limit),
     'keys.rotate': async (args, who) => {
       const dropOld = args.dropOld === true
       const key = await audit.change(who, 'keys.rotate', (first) =>
@@ -78,6 +80,11 @@ export function createHttpsCommands(
         return accepted(await lifecycle.announce(request))
       })
     },
+    'lifecycle.brownout': async ({ track, for: seconds }, who) =>
+      audit.change(who, 'lifecycle.brownout', async (first) => {
+        await first(track, { seconds })
+        return accepted(await lifecycle.brownout(track, seconds))
+      }),
     'lifecycle.retire': async (args, who) => {
       const track = args.track
       if (!isTrack(track)) throw refusal(`there is no track ${JSON.stringify(track)}`)

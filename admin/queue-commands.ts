@@ -1,6 +1,7 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { parseInstant } from '../event/timestamp.ts'
 import type { Audit } from './audit.ts'
+import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
 import { refusal, theOne, unknown } from './refusal.ts'
 
@@ -29,9 +30,11 @@ export function createQueueCommands({
   audit,
 }: QueueCommandParts & { audit: Audit }): CommandsOf<'queues'> {
   return {
-    'queues.list': async () => queues.list(),
-    'queues.dead-letters': async (args) => queues.deadLetters(await existing(args.name)),
-    'queues.attempts': async (args) => queues.attempts(await existing(args.name)),
+    'queues.list': async ({ limit, ...wanted }) => choose(await queues.list(), wanted, limit),
+    'queues.dead-letters': async ({ name, limit }) =>
+      choose(queues.deadLetters(await existing(name)), {}, limit),
+    'queues.attempts': async ({ name, limit }) =>
+      choose(await queues.attempts(await existing(name)), {}, limit),
     'queues.replay': async (args, who) => {
       const name = await existing(args.name)
       const reason = queues.whyNotSent(name)

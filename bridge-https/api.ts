@@ -91,8 +91,8 @@ export function serveRoutes(
     const label = labelOf(route)
     const { track } = route
     const checkBody = route.body && !route.rawBody ? compileBody(route.body) : undefined
-    const count = () => {
-      if (track) lifecycle.count(track, label)
+    const count = (user?: User) => {
+      if (track) lifecycle.count(track, label, user)
     }
 
     app.route({
@@ -102,7 +102,7 @@ export function serveRoutes(
       async onRequest(request, reply) {
         matched.set(request, route)
         const refused =
-          (track && retired(lifecycle.of(track), reply)) ??
+          (track && retired(lifecycle.of(track), lifecycle.secondsOff(track), reply)) ??
           (await authenticate(request)) ??
           unknownParameters(route.query, request.query) ??
           (route.body && compressed(request))
@@ -133,7 +133,7 @@ export function serveRoutes(
       const asker = { token: bearerOf(request), address: addressOf(request) }
       const { user, isCounted, refused } = await opened(route, { tokens, strangers }, asker)
       if (user) users.set(request, user)
-      if (isCounted) count()
+      if (isCounted) count(user)
       return refused
     }
   }
@@ -166,8 +166,13 @@ async function opened(
 }
 
 /** Asked before anything else (design.md §9). */
-function retired(status: TrackStatus, reply: FastifyReply): Answer | undefined {
+function retired(
+  status: TrackStatus,
+  secondsOff: number | undefined,
+  reply: FastifyReply,
+): Answer | undefined {
   reply.headers(lifecycleHeaders(status))
+  if (secondsOff !== undefined) return refuseUntil(503, secondsOff, brownoutMessage(status))
   return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
 }
 
@@ -225,6 +230,10 @@ function lifecycleHeaders({ state, announcedAt, sunset, link }: TrackStatus): Re
     sunset: new Date(sunset).toUTCString(),
     link: `<${link}>; rel="deprecation"; type="text/html", <${link}>; rel="sunset"; type="text/html"`,
   }
+}
+
+function brownoutMessage({ brownoutUntil, sunset, link }: TrackStatus): string {
+  return `Switched off until ${brownoutUntil}, as notice: this part of the API may go from ${sunset} on, see ${link}`
 }
 
 function goneMessage({ link }: TrackStatus): string {

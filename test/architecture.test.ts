@@ -67,9 +67,18 @@ const folders: Record<string, string[]> = {
     'delivery/webhook',
     'bridge-https/lifecycle',
   ],
-  'admin/operations': ['admin', 'event', 'telemetry', 'config', 'journal', 'bridge-https/users'],
+  'admin/operations': [
+    'admin',
+    'event',
+    'telemetry',
+    'config',
+    'journal',
+    'bridge-https/users',
+    'bridge-https/lifecycle',
+  ],
   'cli/time': ['cli', 'event'],
-  'cli/remote': ['cli'],
+  'cli/remote': ['cli', 'cli/typed'],
+  'cli/typed': ['admin/operations', 'cli'],
   cli: [
     'admin/operations',
     'event',
@@ -83,7 +92,7 @@ const folders: Record<string, string[]> = {
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
-const seesTypesOfAll = ['admin', 'admin/operations', 'cli', 'cli/remote']
+const seesTypesOfAll = ['admin', 'admin/operations', 'cli', 'cli/remote', 'cli/typed']
 
 /** Files that put the parts together, and folders that start whole nodes. */
 const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']

@@ -1,7 +1,8 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { emailPattern } from '../../bridge-https/users/user.ts'
 import { quote } from '../../event/error.ts'
-import { type Operation, type OperationName, operations } from './operations.ts'
+import type { Operation } from './operation.ts'
+import { type OperationName, operations } from './operations.ts'
 
 const ajv = new Ajv({
   strict: true,

@@ -11,7 +11,7 @@ import type { Commands } from './perform.ts'
 export function createNodeCommands(
   parts: Pick<
     CommandParts,
-    'credentials' | 'audit' | 'users' | 'keys' | 'lifecycle' | 'store' | 'catchUp' | 'resetUrl'
+    'credentials' | 'lastUsed' | 'audit' | 'users' | 'keys' | 'lifecycle' | 'store' | 'catchUp' | 'resetUrl'
   > &
     Parameters<typeof createKnownEvents>[0] &
     Parameters<typeof createStatus>[0] & {

@@ -1,24 +1,10 @@
-import type { Static, TObject, TProperties } from 'typebox'
+import type { Static } from 'typebox'
+import { maxBrownout, tracks } from '../../bridge-https/lifecycle/track.ts'
 import { eventClasses } from '../../event/kind.ts'
 import { Type } from '../../event/type.ts'
 import { maxUrnLength } from '../../event/urn.ts'
 import { type Outcome, outcomes } from '../../journal/history/event-row.ts'
-
-/**
- * What a command does to the hub. `none`: it only reads. `change`: it changes something. `loss`: what it takes away does
- * not come back, so that whoever is asked by a person asks once more.
- */
-export type Effect = 'none' | 'change' | 'loss'
-
-/** A command of operators, as all doors know it. */
-export interface Operation {
-  summary: string
-  effect: Effect
-  /** Its arguments. Descriptions go on from "must be". */
-  args: TObject
-  /** It answers line by line, unless it has these arguments. Doors that cannot do that add them. */
-  atOnce?: Record<string, unknown>
-}
+import { changes, loses, type Operation, oneOf, reads, text, texts } from './operation.ts'
 
 export type OperationName = keyof typeof operations
 
@@ -55,8 +41,9 @@ const clientId = text('a client id', 65_535)
 const topic = text('a topic', 65_535)
 const queue = text('the name of a queue, or its beginning')
 const subscription = text('the name of a subscription')
-const track = oneOf('push', 'publish')
+const track = oneOf(...tracks)
 const instant = text('an instant such as 2026-03-01T18:02:00+01:00', 100)
+const limit = Type.Optional(Type.Integer({ minimum: 1, description: 'a whole number from 1' }))
 const ofEvents = {
   livestream: Type.Optional(livestream),
   institution: Type.Optional(institution),
@@ -71,7 +58,12 @@ const ofEvents = {
 export const operations = {
   status: reads('what the node does at the moment'),
   config: reads('the configuration in effect, secrets masked'),
-  audit: reads('who changed what'),
+  audit: reads('who changed what; with a limit, the last changes', {
+    who: Type.Optional(text('a user of the operating system, or an e-mail address')),
+    action: Type.Optional(text('the name of a command')),
+    target: Type.Optional(text('what was changed', 65_535)),
+    limit,
+  }),
 
   'credentials.add': changes(
     'make a credential; its password is shown once',
@@ -84,7 +76,11 @@ export const operations = {
     },
     { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
   ),
-  'credentials.list': reads('all credentials'),
+  'credentials.list': reads('all credentials', {
+    role: Type.Optional(oneOf('publisher', 'subscriber')),
+    institution: Type.Optional(institution),
+    limit,
+  }),
   'credentials.show': reads('one credential', { username }, { username: aUsername }),
   'credentials.rotate': changes(
     'make a credential with the same permissions; the old one stays until it is revoked',
@@ -106,7 +102,11 @@ export const operations = {
     },
     { email: anEmail, institution: anInstitution, permissions: ['publish'] },
   ),
-  'users.list': reads('all users of the HTTPS API'),
+  'users.list': reads('all users of the HTTPS API', {
+    institution: Type.Optional(institution),
+    permission: Type.Optional(oneOf('publish', 'subscribe', 'operate')),
+    limit,
+  }),
   'users.remove': loses(
     'remove a user; its tokens end at once, its subscriptions stay with the institution',
     { email },
@@ -130,13 +130,22 @@ export const operations = {
     { id: anId },
   ),
 
-  'clients.list': reads('who is connected'),
+  'clients.list': reads('who is connected', {
+    username: Type.Optional(username),
+    node: Type.Optional(text('the name of a node')),
+    limit,
+  }),
   'clients.disconnect': changes(
     'close a connection; the client may connect again',
     { clientId },
     { clientId: 'player-1' },
   ),
-  'sessions.list': reads('sessions, connected or waiting for their client'),
+  'sessions.list': reads('sessions, connected or waiting for their client', {
+    username: Type.Optional(username),
+    node: Type.Optional(text('the name of a node')),
+    connected: Type.Optional(Type.Boolean({ description: 'true or false' })),
+    limit,
+  }),
   'sessions.show': reads(
     'one session, with what its client would get if it came back now',
     { clientId },
@@ -150,6 +159,7 @@ export const operations = {
 
   'retained.list': reads('retained messages', {
     filter: Type.Optional(text('a topic filter; without it, all', 65_535)),
+    limit,
   }),
   'retained.clear': loses(
     'forget what is retained on a topic',
@@ -157,9 +167,16 @@ export const operations = {
     { topic: `radio/${anId}/control` },
   ),
 
-  'queues.list': reads('what waits for webhooks and plugin targets, and how they answer'),
-  'queues.attempts': reads('the last deliveries of a queue, newest first', { name: queue }, { name: aQueue }),
-  'queues.dead-letters': reads('what was given up, and why', { name: queue }, { name: aQueue }),
+  'queues.list': reads('what waits for webhooks and plugin targets, and how they answer', {
+    state: Type.Optional(text('the state of a queue')),
+    limit,
+  }),
+  'queues.attempts': reads(
+    'the last deliveries of a queue, newest first',
+    { name: queue, limit },
+    { name: aQueue },
+  ),
+  'queues.dead-letters': reads('what was given up, and why', { name: queue, limit }, { name: aQueue }),
   'queues.replay': changes(
     'send once more what was given up, all or one message, or all events of a webhook since a time; enables a disabled subscription',
     {
@@ -174,7 +191,7 @@ export const operations = {
     institution: Type.Optional(institution),
     livestream: Type.Optional(livestream),
     state: Type.Optional(text('the state of a subscription')),
-    limit: Type.Optional(Type.Integer({ minimum: 1, description: 'a whole number from 1' })),
+    limit,
   }),
   'subscriptions.show': reads(
     'one of them with its last deliveries, and who paused or disabled it',
@@ -246,7 +263,7 @@ export const operations = {
     { institution: anInstitution, payload: 'e30=' },
   ),
 
-  'keys.list': reads('keys that sign tokens, or signed some that are still valid'),
+  'keys.list': reads('keys that sign tokens, or signed some that are still valid', { limit }),
   'keys.rotate': loses('sign with a new key from now on', {
     dropOld: Type.Optional(
       Type.Boolean({ description: 'true to refuse at once what the old ones signed, or false' }),
@@ -262,6 +279,18 @@ export const operations = {
     },
     { track: 'push', sunset: '2027-12-31', link: 'https://hub.example/migration' },
   ),
+  'lifecycle.brownout': changes(
+    'switch a deprecated track off for a while, so that its last users notice',
+    {
+      track,
+      for: Type.Number({
+        minimum: 0,
+        maximum: maxBrownout,
+        description: `a number of seconds up to ${maxBrownout}; 0 switches it on again`,
+      }),
+    },
+    { track: 'push', for: 600 },
+  ),
   'lifecycle.retire': loses(
     'end a track whose sunset has passed and that nobody used for 7 days',
     { track },
@@ -271,40 +300,3 @@ export const operations = {
 } satisfies Record<string, Operation>
 
 export const operationNames = Object.keys(operations) as OperationName[]
-
-function reads<P extends TProperties>(summary: string, properties?: P, example?: object) {
-  return row('none', summary, properties, example)
-}
-
-function changes<P extends TProperties>(summary: string, properties?: P, example?: object) {
-  return row('change', summary, properties, example)
-}
-
-function loses<P extends TProperties>(summary: string, properties?: P, example?: object) {
-  return row('loss', summary, properties, example)
-}
-
-function row<P extends TProperties>(
-  effect: Effect,
-  summary: string,
-  properties = {} as P,
-  example: object = {},
-) {
-  const args = Type.Object(properties, { additionalProperties: false, examples: [example] })
-  return { summary, effect, args }
-}
-
-function text(description: string, maxLength = 500) {
-  return Type.String({ minLength: 1, maxLength, description })
-}
-
-function texts(description: string) {
-  return Type.Array(Type.String({ maxLength: 65_535 }), {
-    maxItems: 10_000,
-    description: `a list of ${description}`,
-  })
-}
-
-function oneOf<Value extends string>(...values: readonly Value[]) {
-  return Type.Unsafe<Value>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
-}

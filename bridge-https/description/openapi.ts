@@ -141,7 +141,14 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
       },
       503: { description: 'Too many bodies at once', schema: PlainError, mayRetry: true },
     }),
-    ...(route.track && { 410: { description: 'Retired', schema: PlainError } }),
+    ...(route.track && {
+      410: { description: 'Retired', schema: PlainError },
+      503: {
+        description: 'Too much at once, or switched off for a while as notice of retirement',
+        schema: PlainError,
+        mayRetry: true,
+      },
+    }),
     431: { description: 'The header fields are too large', schema: PlainError },
     500: { description: 'Internal server error', schema: PlainError },
     ...route.answers,

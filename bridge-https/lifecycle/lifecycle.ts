@@ -1,6 +1,7 @@
 import { createCollection } from '../../store/collection.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
+import type { LastRequest } from './last-requests.ts'
 import {
   type Announcement,
   type AnnouncementRequest,
@@ -18,6 +19,8 @@ interface TrackReport extends TrackStatus {
   /** Requests of the last 7 days and today. */
   requests: number
   traffic: Omit<RouteTraffic, 'track'>[]
+  /** Users with their last request, the newest first. */
+  left: Omit<LastRequest, 'track'>[]
 }
 
 /** A track is retired only after so many days without a request (design.md §9). */
@@ -61,10 +64,27 @@ export async function createLifecycle(parts: {
         const error = whyNot(before)
         if (error !== undefined) return { error }
         const retiredAt = new Date(clock()).toISOString()
-        await collection.put(track, { ...before, state: 'gone', retiredAt }, held)
+        await collection.put(track, { ...before, state: 'gone', retiredAt, brownoutUntil: null }, held)
         tellRetired(track)
         return report(track)
       }),
+
+    /** Switches a deprecated track off for some seconds, so that its users notice; 0 switches it on again. */
+    brownout: (track: Track, seconds: number): Promise<TrackReport | { error: string }> =>
+      inTurn(async (held) => {
+        const before = of(track)
+        if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
+        if (before.state === 'live') return { error: `${track} must be announced first` }
+        const brownoutUntil = seconds > 0 ? new Date(clock() + seconds * 1000).toISOString() : null
+        await collection.put(track, { ...before, brownoutUntil }, held)
+        return report(track)
+      }),
+
+    /** For how many seconds a track is still switched off; undefined: it is not. */
+    secondsOff(track: Track): number | undefined {
+      const left = Date.parse(of(track).brownoutUntil ?? '') - clock()
+      return left > 0 ? Math.ceil(left / 1000) : undefined
+    },
 
     /** One track, for who ends with it: when it retired, and a call back when it does, on whichever node. */
     trackOf: (track: Track) => ({
@@ -96,7 +116,7 @@ export async function createLifecycle(parts: {
     }
     const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
     const dates = { announcedAt, sunset: sunset.toISOString(), retiredAt: null }
-    await collection.put(track, { track, state: 'deprecated', link, ...dates }, held)
+    await collection.put(track, { ...before, state: 'deprecated', link, ...dates }, held)
     return report(track)
   }
 
@@ -108,8 +128,9 @@ export async function createLifecycle(parts: {
       sunset: null,
       link: null,
       retiredAt: null,
+      brownoutUntil: null,
     } as const
-    return collection.get(track) ?? live
+    return { ...live, ...collection.get(track) }
   }
 
   function report(track: Track): TrackReport {
@@ -118,6 +139,7 @@ export async function createLifecycle(parts: {
       ...of(track),
       requests: sum(counters),
       traffic: counters.map(({ route, day, requests }) => ({ route, day, requests })),
+      left: traffic.left(track),
     }
   }
 

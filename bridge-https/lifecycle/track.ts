@@ -14,7 +14,12 @@ export interface TrackStatus {
   /** Where users read what to do. */
   link: string | null
   retiredAt: string | null
+  /** Until then its routes answer 503, so that users notice. */
+  brownoutUntil: string | null
 }
+
+/** Longest brown-out, seconds: longer, it would be a retirement. */
+export const maxBrownout = 24 * 3600
 
 /** An announcement as an operator writes it: nothing is checked yet. */
 export interface AnnouncementRequest {

@@ -1,5 +1,6 @@
 import { createCollection } from '../../store/collection.ts'
 import type { Store } from '../../store/store.ts'
+import { type Asker, createLastRequests } from './last-requests.ts'
 import { isTrack, type Track } from './track.ts'
 
 export type Traffic = Awaited<ReturnType<typeof createTraffic>>
@@ -32,6 +33,7 @@ export async function createTraffic(parts: {
 }) {
   const { store, clock, onStoreFailure, slot = () => 0 } = parts
   const stored = await createCollection<RouteTraffic>(store, 'traffic')
+  const lastRequests = await createLastRequests(parts)
   for (const [key, { track, day }] of [...stored.entries()]) {
     if (!isTrack(track) || day < dayOf(clock() - keptDays * dayMs)) await stored.delete(key)
   }
@@ -47,7 +49,9 @@ export async function createTraffic(parts: {
   const timer = setInterval(() => void flush(), flushMs).unref()
 
   return {
-    count(track: Track, route: string): void {
+    /** `asker`: who it was, where that is known. */
+    count(track: Track, route: string, asker?: Asker): void {
+      if (asker) lastRequests.note(track, route, asker)
       const counter = { track, route, day: dayOf(clock()) }
       const key = keyOf(counter, slot())
       const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
@@ -69,9 +73,13 @@ export async function createTraffic(parts: {
       return [...sums.values()].sort((a, b) => (`${a.day} ${a.route}` < `${b.day} ${b.route}` ? -1 : 1))
     },
 
+    /** The last request of each user, the newest first. */
+    left: lastRequests.of,
+
     /** Writes what has not been written. */
     async close(): Promise<void> {
       clearInterval(timer)
+      await lastRequests.close()
       await flush()
     },
   }

@@ -61,7 +61,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         const result = await judge(logIn.logIn(email, password, address), wrongPassword(), counted)
         if ('refused' in result) return result.refused
         counted('ok')
-        if (isOfTrack(result.user)) count()
+        if (isOfTrack(result.user)) count(result.user)
         return issue(result.user)
       },
     },
@@ -79,7 +79,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         const { refreshToken } = body as RefreshBody
         const user = await tokens.userOfRefresh(refreshToken)
         if (!user) return refuse(403, [httpsError('refresh.invalid')])
-        if (isOfTrack(user)) count()
+        if (isOfTrack(user)) count(user)
         return issue(user)
       },
     },

@@ -20,8 +20,8 @@ export interface Call {
   /** Wall clock and `performance.now()` at the arrival of the last byte. */
   at: number
   started: number
-  /** Counts the request for the life cycle of its track; routes that ask for a token are counted without it. */
-  count(): void
+  /** Counts the request of a user for the life cycle of its track; routes that ask for a token are counted without it. */
+  count(user?: User): void
 }
 
 /** An answer in the description. */

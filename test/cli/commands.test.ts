@@ -280,7 +280,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
   const audit = createAudit(join(dir, 'audit.log'), clock)
   const known = (name: string) => name === 'known'
   const parts: CommandParts = {
-    credentials,
+    ...{ credentials, lastUsed: () => undefined },
     audit,
     status: () => ({}),
     config: () => ({}),

@@ -136,3 +136,63 @@ t.test('on stage prod a sunset lies in the future', async (t) => {
   await t.rejects(hub.ask('lifecycle.announce', request), { message: /in the future/ })
   t.match(await hub.ask('lifecycle.announce', { ...request, sunset: '2099-01-01' }), { state: 'deprecated' })
 })
+
+onEachStore('who is left is told by name, with the last request, over restarts', async (t, store) => {
+  const hub = await startTestHub(t, store)
+  const api = await openApi(t, hub)
+  const [publisher, subscriber] = [
+    await addUser(hub, api, own, { permissions: ['publish'] }),
+    await addUser(hub, api, institutions[1] ?? '', { permissions: ['subscribe'] }),
+  ]
+  await api.call('POST', events, { token: publisher.token, body: playing(station()) })
+  await api.call('GET', '/topics', { token: subscriber.token })
+  const left = async (from: Pick<typeof hub, 'ask'>) =>
+    Object.fromEntries(
+      (await from.ask<{ track: string; left: Record<string, unknown>[] }[]>('lifecycle.status')).map(
+        (one) => [one.track, one.left],
+      ),
+    )
+  const first = await left(hub)
+  const { email, userId } = subscriber
+  t.match(first.push, [{ institutionId: institutions[1], email, userId, route: 'GET /topics' }])
+  t.match(first.publish, [
+    { email: publisher.email, institutionId: own, route: 'POST /events/{eventName}' },
+    { email, route: 'POST /auth/login' },
+  ])
+  t.ok(Date.now() - Date.parse(String(first.push?.[0]?.lastAt)) < 60_000)
+  await hub.close()
+  t.same(await left(await startTestHub(t, store, hub.home)), first)
+})
+
+t.test('a brown-out switches a deprecated track off for a while', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const brownout = (seconds: number) => hub.ask('lifecycle.brownout', { track: 'push', for: seconds })
+  await t.rejects(brownout(600), { message: 'push must be announced first' })
+  await hub.ask('lifecycle.announce', { track: 'push', sunset: '2099-12-31', link })
+  for (const wrong of [-1, 86_401]) await t.rejects(brownout(wrong), { message: /^for must be a number of/ })
+
+  t.match(await brownout(600), { track: 'push', state: 'deprecated', brownoutUntil: /^\d{4}-/ })
+  for (const how of [{ token }, {}]) {
+    const { status, headers, json } = await api.call('GET', '/topics', how)
+    t.equal(status, 503)
+    t.ok(Number(headers['retry-after']) > 590 && Number(headers['retry-after']) <= 600)
+    t.match(headers.sunset, /2099/, 'with notice')
+    t.match(json, { message: /Switched off until .* see https:\/\/hub\.example\/migration$/, trace: null })
+  }
+  t.equal(
+    (await api.call('POST', events, { token, body: playing(station()) })).status,
+    201,
+    'the other track goes on',
+  )
+  await hub.ask('lifecycle.announce', { track: 'push', sunset: '2099-12-30', link })
+  t.equal((await api.call('GET', '/topics', { token })).status, 503, 'another date does not end it')
+
+  t.match(await brownout(0), { brownoutUntil: null })
+  t.equal((await api.call('GET', '/topics', { token })).status, 200)
+  const audit = await hub.ask<{ action: string; detail: unknown }[]>('audit', {
+    action: 'lifecycle.brownout',
+  })
+  t.match(audit.slice(-2), [{ target: 'push', detail: { seconds: 600 } }, { detail: { seconds: 0 } }])
+})

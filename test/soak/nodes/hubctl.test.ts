@@ -170,6 +170,8 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
     const link = 'https://hub.example/migration'
     await a.ask('lifecycle.announce', { track: 'push', sunset: '2020-01-01', link })
     t.match(await b.ask('lifecycle.status'), [{ track: 'push', state: 'deprecated' }, {}])
+    await b.ask('lifecycle.brownout', { track: 'push', for: 600 })
+    t.match(await a.ask('lifecycle.status'), [{ track: 'push', brownoutUntil: /^\d{4}-/ }, {}])
     await t.rejects(b.ask('lifecycle.retire', { track: 'push' }), { message: /request/ }, 'on the other node')
   })
 

@@ -1,0 +1,61 @@
+import type { TObject, TProperties } from 'typebox'
+import { Type } from '../../event/type.ts'
+
+/**
+ * What a command does to the hub. `none`: it only reads. `change`: it changes something. `loss`: what it takes away does
+ * not come back, so that whoever is asked by a person asks once more.
+ */
+export type Effect = 'none' | 'change' | 'loss'
+
+/** A command of operators, as all doors know it. */
+export interface Operation {
+  summary: string
+  effect: Effect
+  /** Its arguments. Descriptions go on from "must be". */
+  args: TObject
+  /** It answers line by line, unless it has these arguments. Doors that cannot do that add them. */
+  atOnce?: Record<string, unknown>
+}
+
+/** A command that only reads. */
+export function reads<P extends TProperties>(summary: string, properties?: P, example?: object) {
+  return row('none', summary, properties, example)
+}
+
+/** A command that changes something. */
+export function changes<P extends TProperties>(summary: string, properties?: P, example?: object) {
+  return row('change', summary, properties, example)
+}
+
+/** A command that takes something away for good. */
+export function loses<P extends TProperties>(summary: string, properties?: P, example?: object) {
+  return row('loss', summary, properties, example)
+}
+
+function row<P extends TProperties>(
+  effect: Effect,
+  summary: string,
+  properties = {} as P,
+  example: object = {},
+) {
+  const args = Type.Object(properties, { additionalProperties: false, examples: [example] })
+  return { summary, effect, args }
+}
+
+/** An argument that is a text, and not empty. */
+export function text(description: string, maxLength = 500) {
+  return Type.String({ minLength: 1, maxLength, description })
+}
+
+/** An argument that is a list of texts. */
+export function texts(description: string) {
+  return Type.Array(Type.String({ maxLength: 65_535 }), {
+    maxItems: 10_000,
+    description: `a list of ${description}`,
+  })
+}
+
+/** An argument that is one of some texts. */
+export function oneOf<Value extends string>(...values: readonly Value[]) {
+  return Type.Unsafe<Value>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
+}
