@@ -1,4 +1,5 @@
-import type { OperationName } from '../admin/operations/operations.ts'
+import type { Operation } from '../admin/operations/operation.ts'
+import { type OperationName, operations } from '../admin/operations/operations.ts'
 import type { CallFailure } from './connection.ts'
 import type { Printer } from './print.ts'
 
@@ -20,7 +21,7 @@ export interface Command extends Typed {
   /** What is sent. Judges everything that can be judged without the node: throws a `usage` error. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** The answer for people. */
-  print(result: unknown, printer: Printer): string
+  print(result: unknown, printer: Printer, input?: Input): string
   /** The answer comes line by line until one side ends it: this is one of them for people. */
   line?(value: unknown, printer: Printer): string
   /** The answer for `--json`, where it is not the whole result. */
@@ -48,6 +49,35 @@ export interface CommandOption {
   summary: string
   required?: boolean
   many?: boolean
+}
+
+/**
+ * The options of a list, and what is sent for them: the arguments of its command that say which rows. `typed`: those that
+ * are typed in another way.
+ */
+export function filtersOf(asks: OperationName, typed: readonly string[] = []) {
+  const { properties }: Operation['args'] = operations[asks].args
+  const named = Object.entries(properties).filter(([name]) => !typed.includes(name))
+  return {
+    options: named.map(([name, schema]): CommandOption => {
+      const { type, description } = Object(schema)
+      if (name === 'limit') return { flags: '--limit <number>', summary: 'at most so many' }
+      const flags = type === 'boolean' ? `--${name}` : `--${name} <${name}>`
+      return { flags, summary: type === 'boolean' ? 'only those' : `only those with ${description}` }
+    }),
+    args(input: Input): Record<string, unknown> {
+      const given = named.map(([name, schema]) => [name, givenFor(name, Object(schema).type, input)])
+      return Object.fromEntries(given.filter(([, value]) => value !== undefined))
+    },
+  }
+}
+
+function givenFor(name: string, type: unknown, input: Input): unknown {
+  if (type === 'boolean') return input.flag(name) || undefined
+  const value = input.optional(name)
+  if (type !== 'integer' || value === undefined) return value
+  if (/^[0-9]{1,9}$/.test(value) && Number(value) > 0) return Number(value)
+  throw usage(`--${name} must be a whole number from 1, not "${value}"`)
 }
 
 /** What was typed, by name in camel case. */

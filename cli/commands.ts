@@ -1,21 +1,18 @@
 import { readFile } from 'node:fs/promises'
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
-import { type Command, usage } from './command.ts'
+import { type Command, filtersOf, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
 import { eventCommands } from './event-commands.ts'
 import { httpsCommands } from './https-commands.ts'
 import { type Column, type Printer, valueAt } from './print.ts'
 import { queueCommands } from './queue-commands.ts'
+import { statusCommand } from './status.ts'
 import { subscriptionCommands } from './subscription-commands.ts'
 
 /** All commands, in the order of the help (design.md §4). */
 export const commands: readonly Command[] = [
-  {
-    words: 'status',
-    asks: 'status',
-    print: (result, printer) => printer.properties(result),
-  },
+  statusCommand,
   ...credentialCommands,
   ...httpsCommands.filter(({ words }) => words.startsWith('users ')),
   {
@@ -44,6 +41,7 @@ export const commands: readonly Command[] = [
   {
     words: 'clients list',
     asks: 'clients.list',
+    ...filtersOf('clients.list'),
     print: (result, printer) => printer.list(result, clientColumns, 'Nobody is connected.'),
   },
   {
@@ -56,6 +54,7 @@ export const commands: readonly Command[] = [
   {
     words: 'sessions list',
     asks: 'sessions.list',
+    ...filtersOf('sessions.list'),
     print: (result, printer) => printer.list(result, sessionColumns, 'No sessions.'),
   },
   {
@@ -76,11 +75,15 @@ export const commands: readonly Command[] = [
     words: 'retained list',
     parameters: ['[filter]'],
     asks: 'retained.list',
+    options: filtersOf('retained.list', ['filter']).options,
     args(input) {
       const filter = input.optional('filter')
       const malformed = filter === undefined ? undefined : checkTopicFilter(filter)
       if (malformed !== undefined) throw usage(`"${filter}" is not a topic filter: ${malformed}`)
-      return filter === undefined ? {} : { filter }
+      return {
+        ...filtersOf('retained.list', ['filter']).args(input),
+        ...(filter !== undefined && { filter }),
+      }
     },
     print: (result, printer) => printer.list(result, retainedColumns, 'Nothing is retained.'),
   },
@@ -132,6 +135,7 @@ export const commands: readonly Command[] = [
   {
     words: 'audit',
     asks: 'audit',
+    ...filtersOf('audit'),
     print: (result, printer) => printer.list(result, auditColumnsOf(result), 'Nothing was changed yet.'),
   },
   {

@@ -1,5 +1,5 @@
 import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
-import { type Command, usage } from './command.ts'
+import { type Command, filtersOf, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { parseDuration } from './time/duration.ts'
 
@@ -46,6 +46,7 @@ export const credentialCommands: readonly Command[] = [
   {
     words: 'credentials list',
     asks: 'credentials.list',
+    ...filtersOf('credentials.list'),
     print: (result, printer) => printer.list(result, credentialColumns, 'No credentials.'),
   },
   {
@@ -95,6 +96,7 @@ const credentialColumns = [
   ['CLASSES', 'classes'],
   ['ALLOWED', 'filters'],
   ['SESSIONS', 'sessions'],
+  ['LAST USED', 'lastUsedAt'],
   ['CREATED', 'createdAt'],
   ['REVOKED AT', 'revokeAt'],
 ] as const

@@ -1,7 +1,8 @@
-import { checkAnnouncement, checkTrack } from '../bridge-https/lifecycle/track.ts'
+import { checkAnnouncement, checkTrack, maxBrownout } from '../bridge-https/lifecycle/track.ts'
 import { checkEmail, checkUserRequest } from '../bridge-https/users/user.ts'
-import { type Command, type Input, usage } from './command.ts'
+import { type Command, filtersOf, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
+import { parseDuration } from './time/duration.ts'
 
 /** Users, signing keys and the life cycle of the HTTPS API. */
 export const httpsCommands: readonly Command[] = [
@@ -34,6 +35,7 @@ export const httpsCommands: readonly Command[] = [
   {
     words: 'users list',
     asks: 'users.list',
+    ...filtersOf('users.list'),
     print: (result, printer) => printer.list(result, userColumns, 'No users.'),
   },
   {
@@ -53,6 +55,7 @@ export const httpsCommands: readonly Command[] = [
   {
     words: 'keys list',
     asks: 'keys.list',
+    ...filtersOf('keys.list'),
     print: (result, printer) => printer.list(result, keyColumns, 'No keys.'),
   },
   {
@@ -82,6 +85,27 @@ export const httpsCommands: readonly Command[] = [
       const judged = checkAnnouncement(request)
       if ('error' in judged) throw usage(judged.error)
       return request
+    },
+    print: (result, printer) => printer.properties(withoutTraffic(result)),
+  },
+  {
+    words: 'lifecycle brownout',
+    parameters: ['<track>'],
+    options: [
+      { flags: '--for <duration>', summary: 'for 90s, 10m, 2h …, at most 24h' },
+      { flags: '--end', summary: 'switch it on again' },
+    ],
+    asks: 'lifecycle.brownout',
+    args(input) {
+      const track = input.text('track')
+      const wrong = checkTrack(track)
+      if (wrong !== undefined) throw usage(wrong)
+      const given = input.optional('for')
+      if ((given === undefined) !== input.flag('end')) throw usage('either --for or --end must be given')
+      const seconds = given === undefined ? 0 : parseDuration(given)
+      if (seconds === undefined || seconds > maxBrownout)
+        throw usage(`--for must be a duration such as 90s, 10m or 2h, at most 24h, not "${given}"`)
+      return { track, for: seconds }
     },
     print: (result, printer) => printer.properties(withoutTraffic(result)),
   },
@@ -119,6 +143,7 @@ const trackColumns = [
   ['STATE', 'state'],
   ['ANNOUNCED', 'announcedAt'],
   ['SUNSET', 'sunset'],
+  ['OFF UNTIL', 'brownoutUntil'],
   ['RETIRED', 'retiredAt'],
   ['REQUESTS, 7 DAYS', 'requests'],
 ] as const
@@ -127,6 +152,14 @@ const trafficColumns = [
   ['DAY', 'day'],
   ['ROUTE', 'route'],
   ['REQUESTS', 'requests'],
+] as const
+
+const leftColumns = [
+  ['TRACK', 'track'],
+  ['INSTITUTION', 'institutionId'],
+  ['USER', 'email'],
+  ['LAST REQUEST', 'lastAt'],
+  ['ROUTE', 'route'],
 ] as const
 
 function emailArgument(input: Input): Record<string, unknown> {
@@ -143,12 +176,20 @@ function printReset(result: unknown, printer: Printer): string {
 function printLifecycle(result: unknown, printer: Printer): string {
   const tracks = Array.isArray(result) ? result : []
   const traffic = tracks.flatMap((track) => valueAt(track, 'traffic') ?? [])
-  const summary = printer.list(tracks, trackColumns, 'No tracks.')
-  return `${summary}\n\n${printer.list(traffic, trafficColumns, 'No requests in the last 7 days.')}`
+  const left = tracks.flatMap((track) =>
+    [valueAt(track, 'left') ?? []]
+      .flat()
+      .map((user) => ({ ...Object(user), track: valueAt(track, 'track') })),
+  )
+  return [
+    printer.list(tracks, trackColumns, 'No tracks.'),
+    printer.list(traffic, trafficColumns, 'No requests in the last 7 days.'),
+    printer.list(left, leftColumns, 'No user asked in the last 90 days.'),
+  ].join('\n\n')
 }
 
 function withoutTraffic(result: unknown): unknown {
-  return without(result, 'traffic')
+  return without(without(result, 'traffic'), 'left')
 }
 
 function withoutWarning(result: unknown): unknown {

@@ -6,12 +6,12 @@ import { version } from '../config/version.ts'
 import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type Input, isUsage, type LocalCommand, usage } from './command.ts'
 import { type CallFailure, call, readLines } from './connection.ts'
-import { askPerson, isPersonThere } from './person.ts'
 import { createPrinter, toJson } from './print.ts'
-import { createProgram, type How, oneLine, summaryOfCommand } from './program.ts'
 import { openRemote } from './remote/hub.ts'
 import { checkUrl, readCa } from './remote/log-in.ts'
 import { again } from './time/again.ts'
+import { askPerson, isPersonThere } from './typed/person.ts'
+import { createProgram, type How, oneLine, summaryOfCommand } from './typed/program.ts'
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
@@ -53,13 +53,13 @@ async function main(argv: readonly string[]): Promise<number> {
       else fail(error, false)
       return 1
     }
-    if (!how.watch) return show(command, await door.call(command.asks, args), json)
+    if (!how.watch) return show(command, input, await door.call(command.asks, args), json)
     process.stdout.once('error', () => process.exit(0))
     let code = 0
     await again(async () => {
       const answer = await door.call(command.asks, args)
       if (process.stdout.isTTY && !json) process.stdout.write(clearScreen)
-      code = json && !('error' in answer) ? showLine(command, answer) : show(command, answer, json)
+      code = json && !('error' in answer) ? showLine(command, answer) : show(command, input, answer, json)
       // A node that restarts comes back.
       return !('error' in answer) || ['node.unreachable', 'busy'].includes(answer.error.code)
     })
@@ -122,14 +122,16 @@ async function mayTakeAway(command: Command, args: Record<string, unknown>, how:
 }
 
 /** Prints an answer, and returns the exit code. */
-function show(command: Command, answer: Answer, json: boolean): number {
+function show(command: Command, input: Input, answer: Answer, json: boolean): number {
   if ('error' in answer) {
     fail(answer.error, json)
     return 1
   }
   const { result } = answer
   console.log(
-    json ? toJson(command.json?.(result) ?? result) : command.print(result, createPrinter(process.stdout)),
+    json
+      ? toJson(command.json?.(result) ?? result)
+      : command.print(result, createPrinter(process.stdout), input),
   )
   const warning = command.warning?.(result)
   if (warning !== undefined) console.error(createPrinter(process.stderr).warning(warning))

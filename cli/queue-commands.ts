@@ -1,4 +1,4 @@
-import { type Command, usage } from './command.ts'
+import { type Command, filtersOf, usage } from './command.ts'
 import { valueAt } from './print.ts'
 import { instantForms, passedInstantOf } from './time/instant.ts'
 
@@ -7,13 +7,18 @@ export const queueCommands: readonly Command[] = [
   {
     words: 'queues list',
     asks: 'queues.list',
+    ...filtersOf('queues.list'),
     print: (result, printer) => printer.list(result, queueColumns, 'No subscriptions and no plugin targets.'),
   },
   {
     words: 'queues attempts',
     parameters: ['<name>'],
     asks: 'queues.attempts',
-    args: (input) => ({ name: input.text('name') }),
+    options: filtersOf('queues.attempts', ['name']).options,
+    args: (input) => ({
+      name: input.text('name'),
+      ...filtersOf('queues.attempts', ['name']).args(input),
+    }),
     print: (result, printer) => printer.list(result, attemptColumns, 'Nothing was tried yet.'),
   },
   {
@@ -21,7 +26,11 @@ export const queueCommands: readonly Command[] = [
     summary: 'what was given up, and why; --json shows every attempt',
     parameters: ['<name>'],
     asks: 'queues.dead-letters',
-    args: (input) => ({ name: input.text('name') }),
+    options: filtersOf('queues.dead-letters', ['name']).options,
+    args: (input) => ({
+      name: input.text('name'),
+      ...filtersOf('queues.dead-letters', ['name']).args(input),
+    }),
     print: (result, printer) => printer.list(result, deadLetterColumns, 'No dead letters.'),
   },
   {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { usage } from '../command.ts'
 import type { CallFailure } from '../connection.ts'
-import { askPerson, isPersonThere, readInput } from '../person.ts'
+import { askPerson, isPersonThere, readInput } from '../typed/person.ts'
 import { failureOf, resultOf } from './hub.ts'
 import { forgetLogIn, keepLogIn } from './kept-log-in.ts'
 import { post } from './request.ts'

@@ -1,4 +1,4 @@
-import { type Command, type CommandOption, type LocalCommand, usage } from './command.ts'
+import { type Command, type CommandOption, type LocalCommand, usage } from '../command.ts'
 
 /** What can be typed, as completion needs it. */
 interface Words {

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { usage } from './command.ts'
+import { usage } from '../command.ts'
 
 /** Whether there is somebody who can answer. */
 export function isPersonThere(): boolean {

@@ -1,10 +1,10 @@
 import { Command as Commander, Option } from 'commander'
-import { operations } from '../admin/operations/operations.ts'
-import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
-import { commands } from './commands.ts'
+import { operations } from '../../admin/operations/operations.ts'
+import { type Command, type CommandOption, type Input, type LocalCommand, usage } from '../command.ts'
+import { commands } from '../commands.ts'
+import { defaultSocket } from '../connection.ts'
+import { logInCommands } from '../remote/log-in-commands.ts'
 import { completionOf } from './completion.ts'
-import { defaultSocket } from './connection.ts'
-import { logInCommands } from './remote/log-in-commands.ts'
 
 /** Options of all commands: they stand anywhere. */
 export const programOptions: readonly CommandOption[] = [

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { runHubctl } from '../../cli/run-hubctl.ts'
+import { connect } from '../../clients.ts'
 import { institutions } from '../../events.ts'
 import { commandOf } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
@@ -52,4 +53,79 @@ t.test('with --watch the answer comes again and again', async (t) => {
   t.match(wrong, { code: 2, stderr: /--watch is for what only reads/ })
   watching.kill()
   await once(watching, 'close')
+})
+
+t.test('the status is short, with units; the counters come when they are asked for', async (t) => {
+  const hub = await startTestHub(t)
+  const socket = ['--socket', hub.adminSocket]
+  const short = (await runHubctl(['status', ...socket])).stdout
+  t.match(short, /^memory\.rss +\d+ MiB$/m)
+  t.match(short, /^uptime +\d+[ms]/m)
+  t.match(short, /^certificate\.expiryDays +\d+ days$/m)
+  t.notMatch(short, /^counters/m)
+  t.match((await runHubctl(['status', '--counters', ...socket])).stdout, /^counters\./m)
+  t.match(JSON.parse((await runHubctl(['status', '--json', ...socket])).stdout), {
+    counters: {},
+    memory: { rss: Number },
+  })
+})
+
+t.test('a credential says when it was used last', async (t) => {
+  const hub = await startTestHub(t)
+  const { username, password } = await hub.subscriber('radio/#')
+  const lastUse = async (from: Pick<typeof hub, 'ask'>) => {
+    const [row] = await from.ask<{ lastUsedAt: string | null }[]>('credentials.list')
+    return row?.lastUsedAt
+  }
+  t.equal(await lastUse(hub), null)
+  await t.rejects(connect(t, hub, { username, password: 'wrong' }))
+  t.equal(await lastUse(hub), null, 'a failed log-in is no use')
+  const before = Date.now()
+  await connect(t, hub, { username, password })
+  const used = await lastUse(hub)
+  t.ok(Date.parse(String(used)) >= before)
+  await hub.close()
+  t.equal(await lastUse(await startTestHub(t, {}, hub.home)), used, 'over restarts')
+})
+
+t.test('lists are filtered, and as short as one likes', async (t) => {
+  const hub = await startTestHub(t)
+  const socket = ['--socket', hub.adminSocket]
+  const list = async (...argv: string[]) =>
+    JSON.parse((await runHubctl([...argv, '--json', ...socket])).stdout)
+  const publisher = await hub.publisher([own])
+  const subscriber = await hub.subscriber('radio/#')
+  const { client } = await connect(t, hub, subscriber, { clientId: 'player', clean: false })
+  t.match(await list('credentials', 'list', '--role', 'publisher'), [{ username: publisher.username }])
+  t.match(await list('credentials', 'list', '--institution', own), [{ username: publisher.username }])
+  t.equal((await list('credentials', 'list', '--limit', '1')).length, 1)
+  t.match(await list('clients', 'list', '--username', subscriber.username), [{ clientId: 'player' }])
+  t.same(await list('clients', 'list', '--username', publisher.username), [])
+  await client.endAsync()
+  await hub.until(async () => (await hub.ask<object[]>('clients.list')).length === 0)
+  t.equal((await list('sessions', 'list', '--username', subscriber.username)).length, 1)
+  t.same(await list('sessions', 'list', '--connected'), [])
+  t.match(await list('audit', '--action', 'credentials.add', '--limit', '1'), [
+    { target: subscriber.username },
+  ])
+  t.match(await runHubctl(['credentials', 'list', '--limit', '0', ...socket]), {
+    code: 2,
+    stderr: /whole number from 1, not "0"/,
+  })
+  t.match(await runHubctl(['credentials', 'list', '--role', 'king', ...socket]), {
+    code: 1,
+    stderr: /role must be one of publisher, subscriber, not "king"/,
+  })
+  t.match(await runHubctl(['lifecycle', 'brownout', 'push', '--for', 'soon', ...socket]), {
+    code: 2,
+    stderr: /at most 24h, not "soon"/,
+  })
+  t.match(await runHubctl(['lifecycle', 'brownout', 'push', ...socket]), {
+    code: 2,
+    stderr: /--for or --end/,
+  })
+  t.match(await runHubctl(['lifecycle', 'brownout', 'push', '--for', '10m', ...socket]), {
+    code: 1,
+    stderr: /announced first/,
+  })
 })
