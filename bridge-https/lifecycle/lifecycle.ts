@@ -61,7 +61,7 @@ export async function createLifecycle(parts: {
     retire: (track: Track): Promise<TrackReport | { error: string }> =>
       inTurn(async (held) => {
         const before = of(track)
-        const error = whyNot(before)
+        const error = whyNot(before, traffic.of(track, quietDays), clock())
         if (error !== undefined) return { error }
         const retiredAt = new Date(clock()).toISOString()
         await collection.put(track, { ...before, state: 'gone', retiredAt, brownoutUntil: null }, held)
@@ -142,21 +142,25 @@ export async function createLifecycle(parts: {
       left: traffic.left(track),
     }
   }
+}
 
-  function whyNot({ track, state, sunset, retiredAt }: TrackStatus): string | undefined {
-    if (state === 'gone') return `${track} is gone since ${retiredAt}`
-    if (sunset === null) return `${track} must be announced first`
-    const reasons: string[] = []
-    if (Date.parse(sunset) > clock()) reasons.push(`its sunset is ${sunset}`)
-    const counters = traffic.of(track, quietDays)
-    if (counters.length > 0) {
-      const numbers = counters.map(({ day, route, requests }) => `${day} ${route}: ${requests}`)
-      reasons.push(
-        `it had ${sum(counters)} requests in the last ${quietDays} days (${numbers.slice(0, 20).join(', ')})`,
-      )
-    }
-    return reasons.length > 0 ? `${track} stays: ${reasons.join('; ')}` : undefined
+/** Why a track is not retired, or undefined. */
+function whyNot(
+  { track, state, sunset, retiredAt }: TrackStatus,
+  counters: readonly RouteTraffic[],
+  now: number,
+): string | undefined {
+  if (state === 'gone') return `${track} is gone since ${retiredAt}`
+  if (sunset === null) return `${track} must be announced first`
+  const reasons: string[] = []
+  if (Date.parse(sunset) > now) reasons.push(`its sunset is ${sunset}`)
+  if (counters.length > 0) {
+    const numbers = counters.map(({ day, route, requests }) => `${day} ${route}: ${requests}`)
+    reasons.push(
+      `it had ${sum(counters)} requests in the last ${quietDays} days (${numbers.slice(0, 20).join(', ')})`,
+    )
   }
+  return reasons.length > 0 ? `${track} stays: ${reasons.join('; ')}` : undefined
 }
 
 function sum(counters: readonly RouteTraffic[]): number {
