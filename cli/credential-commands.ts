@@ -99,6 +99,7 @@ const credentialColumns = [
   ['LAST USED', 'lastUsedAt'],
   ['CREATED', 'createdAt'],
   ['REVOKED AT', 'revokeAt'],
+  ['TEMPORARY FOR', 'user'],
 ] as const
 
 function printIssued(result: unknown, printer: Printer): string {

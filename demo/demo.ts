@@ -128,6 +128,7 @@ function introduce(screen: Screen, node: DemoNode, broadcasters: number, { secon
   screen.line(
     `A node on port ${node.mqttPort}, ${broadcasters} broadcasters and 2 listeners, all over TLS; ${until}.`,
   )
+  screen.line(`What is on air: https://localhost:${node.httpsPort}/ (accept the certificate of this node)`)
   screen.line('app  reads radio/#, everything')
   screen.line('car  reads one livestream')
   screen.line('fb   is the feedback a broadcaster gets')

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sampleFeedPath } from '../config/config.ts'
-import { type Livestream, parseFeed } from '../validator/feed/feed.ts'
+import { type Feed, type Livestream, parseFeed } from '../validator/feed/feed.ts'
 
 /** One element of a running order. */
 export interface Element {
@@ -77,14 +77,18 @@ const lineUp: readonly { livestreams: string[]; playlist: [Element, ...Element[]
   },
 ]
 
+/** All livestreams of the sample feed. */
+export function readLivestreams(): Livestream[] {
+  return [...readFeed().all()]
+}
+
 /** The stations of the demonstration, found in the sample feed. */
 export function readStations(): [Station, Station, ...Station[]] {
-  const feed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
-  if ('problem' in feed) throw new Error(`the sample feed cannot be used: ${feed.problem}`)
+  const feed = readFeed()
   const titles = livestreamsByTitle()
   const stations = lineUp.map(({ livestreams, playlist }): Station => {
     const [first, ...others] = livestreams.map((title) => {
-      const found = feed.feed.byId(titles.get(title) ?? '')
+      const found = feed.byId(titles.get(title) ?? '')
       if (!found) throw new Error(`the sample feed has no livestream ${title}`)
       return found
     })
@@ -94,6 +98,12 @@ export function readStations(): [Station, Station, ...Station[]] {
   const [one, two, ...more] = stations
   if (!one || !two) throw new Error('the demonstration needs two stations')
   return [one, two, ...more]
+}
+
+function readFeed(): Feed {
+  const read = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
+  if ('problem' in read) throw new Error(`the sample feed cannot be used: ${read.problem}`)
+  return read.feed
 }
 
 function livestreamsByTitle(): Map<string, string> {

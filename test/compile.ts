@@ -55,6 +55,7 @@ const apart = [
   'esbuild',
   'ioredis',
   'nodemailer',
+  'axe-core',
   'playwright-core',
   'typescript',
   '@asyncapi/parser',

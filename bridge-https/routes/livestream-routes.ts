@@ -1,8 +1,11 @@
 import type { Feed, Livestream } from '../../validator/feed/feed.ts'
-import { refuse } from '../answer.ts'
+import { refuseUntil } from '../answer.ts'
 import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Route } from './route.ts'
+
+/** The feed is read again and again. */
+const retrySeconds = 30
 
 /** What livestreams are called: events carry only their ids. */
 export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
@@ -18,12 +21,12 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       strangers: parts.isPagePublic,
       answers: {
         200: { description: 'All livestreams', schema: Livestreams },
-        503: { description: 'There is no livestream feed yet', schema: PlainError },
+        503: { description: 'There is no livestream feed yet', schema: PlainError, mayRetry: true },
         ...(parts.isPagePublic && { 429: { description: 'Too many questions', schema: PlainError } }),
       },
       handle() {
         const feed = parts.feed()
-        return feed ? { status: 200, body: listOf([...feed.all()]) } : refuse(503)
+        return feed ? { status: 200, body: listOf([...feed.all()]) } : refuseUntil(503, retrySeconds)
       },
     },
   ]

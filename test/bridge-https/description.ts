@@ -80,9 +80,14 @@ function read(method: string, path: string, operation: Json): Operation {
     path,
     parameters: parameters.map(({ name, schema }) => ({ name: String(name), schema: object(schema) })),
     body: content.schema === undefined ? undefined : object(content.schema),
-    isGuarded: Array.isArray(operation.security) && operation.security.length > 0,
+    isGuarded: Array.isArray(operation.security) && operation.security.length > 0 && !isOpenToAll(operation),
     statuses: Object.keys(object(operation.responses)),
   }
+}
+
+/** One of its ways in asks for nothing. */
+function isOpenToAll({ security }: Json): boolean {
+  return [security].flat().some((way) => Object.keys(object(way)).length === 0)
 }
 
 function absolute(schema: Json): Json {

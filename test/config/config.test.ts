@@ -36,6 +36,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     sessionExpiry: 604800,
     maxSessionsPerCredential: 20000,
     proxyProtocol: false,
+    publicPage: true,
     logLevel: 'info',
     plugins: [],
   })

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import type { Test } from 'tap'
+import { password } from '../bridge-https/api.ts'
 import { patienceMs } from '../patience.ts'
 import type { TestHub } from '../start-hub.ts'
 
@@ -57,4 +58,16 @@ function launch(caPath: string): Promise<Browser> {
     executablePath,
     args: ['--no-sandbox', `--ignore-certificate-errors-spki-list=${fingerprint}`],
   })
+}
+
+/** Logs in on a page that asks for it, or that a stranger looks at. */
+export async function logIn(page: Page, email: string): Promise<void> {
+  const asked = page.getByRole('heading', { name: 'Log in' })
+  const button = page.locator('header').getByRole('button', { name: 'Log in' })
+  await asked.or(button).first().waitFor()
+  if (!(await asked.isVisible())) await button.click()
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.locator('form').getByRole('button', { name: 'Log in' }).click()
+  await page.getByLabel(`Logged in as ${email}`).waitFor()
 }

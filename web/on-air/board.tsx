@@ -16,8 +16,8 @@ export function Board() {
         <section key={institution.id} aria-labelledby={`institution-${institution.id}`}>
           <h2 id={`institution-${institution.id}`}>
             <span dir="auto">{institution.title}</span>
-            {institution.acronym !== '' && <small dir="auto">{institution.acronym}</small>}
-            <small class="count">{own.length}</small>
+            <small dir="auto">{institution.acronym}</small>
+            <small>{own.length === 1 ? '1 livestream' : `${own.length} livestreams`}</small>
           </h2>
           <ul class="cards">
             {own.map((livestream) => (

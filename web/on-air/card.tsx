@@ -44,7 +44,6 @@ export function Card({ livestream }: { livestream: Livestream }) {
           <p class="artist">No title yet</p>
         )}
       </div>
-      {playing && <Progress track={playing} />}
       {(next || text?.text) && (
         <dl>
           {next && (
@@ -61,6 +60,7 @@ export function Card({ livestream }: { livestream: Livestream }) {
           )}
         </dl>
       )}
+      {playing && <Progress track={playing} />}
     </li>
   )
 }

@@ -5,6 +5,7 @@ export function fold(text: string): string {
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
+    .replace(/ß/g, 'ss')
     .trim()
     .replace(/\s+/g, ' ')
 }

@@ -15,7 +15,7 @@ export function linksTo(isOurs: (path: string) => boolean) {
   return (event: MouseEvent): void => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
-    if (!link || !isPlain || link.target !== '') return
+    if (!link || !isPlain || link.target !== '' || link.hash !== '') return
     if (link.origin !== location.origin || !isOurs(link.pathname)) return
     event.preventDefault()
     go(link.pathname)

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+import t from 'tap'
+import { addUser, openApi } from '../bridge-https/api.ts'
+import { connectPublisher } from '../clients.ts'
+import { control, data, institutions, playing, station } from '../events.ts'
+import { startTestHub } from '../start-hub.ts'
+import { createBrowser, logIn, skip } from './browser.ts'
+
+const [own = ''] = institutions
+const browser = createBrowser(t)
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+t.test('axe finds nothing, on narrow and wide screens, light and dark', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const user = await addUser(hub, await openApi(t, hub), own, { permissions: ['subscribe'] })
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  await publisher.publish(playing(station(), { title: 'Earlier', start: '2026-03-01T12:00:00Z' }))
+  await publisher.publish(playing(station()))
+  await publisher.publish({ ...playing(station(), { playlistItemId: 'next' }), event: nextEvent })
+  await publisher.publish(data(station()))
+  await publisher.publish(control(station()))
+  const { page } = await browser.open(t, hub)
+  await page.getByText('Live', { exact: true }).waitFor()
+  await onEachScreen(page, 'the board', async () => page.getByText('Traffic announcement').waitFor())
+
+  await page.getByRole('button', { name: 'Log in' }).click()
+  await onEachScreen(page, 'the form to log in', async () => page.getByLabel('Password').waitFor())
+
+  await logIn(page, user.email)
+  await page.getByRole('link', { name: station().title, exact: true }).click()
+  await onEachScreen(page, 'a livestream', async () => page.getByText('Earlier').waitFor())
+
+  async function onEachScreen(page: Page, what: string, shown: () => Promise<void>): Promise<void> {
+    await shown()
+    await page.evaluate(await readFile(axe, 'utf8'))
+    for (const width of [360, 1920]) {
+      await page.setViewportSize({ width, height: 900 })
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        const violations = await page.evaluate<unknown[]>(
+          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))',
+        )
+        t.same(violations, [], `${what}, ${width} px, ${colorScheme}`)
+        t.equal(
+          await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
+          0,
+          `${what}, ${width} px: no scrolling sideways`,
+        )
+      }
+    }
+  }
+})
+
+t.test('everything can be done with the keyboard', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await browser.open(t, hub)
+  await page.getByRole('heading', { name: station().title, exact: true }).waitFor()
+  await page.keyboard.press('Tab')
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to content')
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  t.equal(await page.evaluate('document.activeElement.textContent'), station().title)
+  await page.keyboard.press('Enter')
+  await page.getByText('All livestreams').waitFor()
+  t.match(page.url(), encodeURIComponent(station().id))
+})
+
+const nextEvent = 'de.org.hub.v1.radio.track.next'

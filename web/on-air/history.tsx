@@ -1,0 +1,115 @@
+import { batch, type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { parseInstant } from '../../event/timestamp.ts'
+import { type Track, trackOf } from '../live/now-playing.ts'
+import { reasonOf } from '../page/ask.ts'
+import { isRecord } from '../page/record.ts'
+import { askAsUser, mustLogIn, user } from '../page/session.ts'
+import type { Livestream } from './livestreams.ts'
+import { clockTime, dayOf, duration } from './times.ts'
+
+/** Titles that were on before: from the journal, and those that came while the page was open. */
+export function History({ livestream }: { livestream: Livestream }) {
+  const { id, now } = livestream
+  const tracks = useSignal<readonly Track[]>([])
+  const next = useSignal<number | null>(null)
+  const problem = useSignal('')
+  const isBusy = useSignal(false)
+  const isStranger = user.value === null
+  const earlier = useComputed(() => tracks.value.filter(({ id: one }) => one !== now.value.playing?.id))
+
+  useSignalEffect(() => {
+    const { playing } = now.value
+    if (playing) add(tracks, [playing])
+  })
+  useEffect(() => {
+    if (!isStranger) void load()
+  }, [isStranger])
+
+  /** Most events of a livestream may be radiotext: asks on until there is something to show. */
+  async function load(): Promise<void> {
+    isBusy.value = true
+    const before = tracks.value.length
+    for (let asked = 0; asked < mostAtOnce && tracks.value.length < before + leastShown; asked++) {
+      const from = next.value === null ? '' : `&before=${next.value}`
+      const path = `/livestreams/${encodeURIComponent(id)}/events?limit=200${from}`
+      const answer = await askAsUser('GET', path)
+      batch(() => {
+        problem.value = answer.status === 200 ? '' : reasonOf(answer)
+        next.value = typeof answer.body.next === 'number' ? answer.body.next : null
+        add(tracks, tracksIn(answer.body.events))
+      })
+      if (next.value === null) break
+    }
+    isBusy.value = false
+  }
+
+  return (
+    <section class="history" aria-labelledby="history">
+      <h2 id="history">Before</h2>
+      {earlier.value.length > 0 && (
+        <ol>
+          {earlier.value.map((track, index) => (
+            <Row key={track.id} track={track} above={earlier.value[index - 1]} />
+          ))}
+        </ol>
+      )}
+      {earlier.value.length === 0 && !isBusy.value && !isStranger && problem.value === '' && (
+        <p class="muted">Nothing that the hub still has.</p>
+      )}
+      {isStranger && (
+        <p class="muted">
+          What was on before this page was opened is for users of the hub.{' '}
+          <button type="button" class="link" onClick={() => (mustLogIn.value = true)}>
+            Log in
+          </button>
+        </p>
+      )}
+      {problem.value !== '' && <p class="problem">{problem.value}</p>}
+      {next.value !== null && (
+        <button type="button" disabled={isBusy.value} onClick={load}>
+          {isBusy.value ? 'Loading…' : 'Show more'}
+        </button>
+      )}
+    </section>
+  )
+}
+
+const mostAtOnce = 5
+const leastShown = 20
+/** Rows of one page that stays open for weeks. */
+const mostKept = 2_000
+
+function Row({ track, above }: { track: Track; above: Track | undefined }) {
+  const { time, title, artist, length } = track
+  const isNewDay = above !== undefined && dayOf(above.time) !== dayOf(time)
+  return (
+    <>
+      {isNewDay && <li class="day">{dayOf(time)}</li>}
+      <li>
+        <time dateTime={new Date(time).toISOString()}>{clockTime(time)}</time>
+        <span class="line">
+          <b dir="auto">{title}</b>
+          {artist !== '' && <span dir="auto">{artist}</span>}
+        </span>
+        <span class="length">{duration(length)}</span>
+      </li>
+    </>
+  )
+}
+
+function add(tracks: Signal<readonly Track[]>, more: readonly Track[]): void {
+  const known = new Set(tracks.peek().map(({ id }) => id))
+  const added = more.filter(({ id }) => !known.has(id))
+  if (added.length === 0) return
+  tracks.value = [...tracks.peek(), ...added].sort((a, b) => b.time - a.time).slice(0, mostKept)
+}
+
+function tracksIn(events: unknown): Track[] {
+  const found = (Array.isArray(events) ? events : []).filter(isRecord).map(({ event }) => event)
+  return found.filter(isRecord).flatMap((event) => {
+    const time = parseInstant(String(event.start))
+    const isPlaying = event.event === 'de.org.hub.v1.radio.track.playing'
+    return isPlaying && time !== undefined ? [trackOf(event, time)] : []
+  })
+}
