@@ -23,7 +23,9 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const paths = [
   'README.md',
   'CONTRIBUTING.md',
-  ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ]
 const pages = new Map(paths.map((path) => [path, read(path)]))
 const readme = read('README.md')

@@ -4,7 +4,7 @@ import { parseInstant } from '../../event/timestamp.ts'
 import { type Track, trackOf } from '../live/now-playing.ts'
 import { reasonOf } from '../page/ask.ts'
 import { isRecord } from '../page/record.ts'
-import { askAsUser, mustLogIn, user } from '../page/session.ts'
+import { askAsUser, offerLogIn, user } from '../page/session.ts'
 import type { Livestream } from './livestreams.ts'
 import { clockTime, dayOf, duration } from './times.ts'
 
@@ -60,7 +60,7 @@ export function History({ livestream }: { livestream: Livestream }) {
       {isStranger && (
         <p class="muted">
           What was on before this page was opened is for users of the hub.{' '}
-          <button type="button" class="link" onClick={() => (mustLogIn.value = true)}>
+          <button type="button" class="link" onClick={offerLogIn}>
             Log in
           </button>
         </p>

@@ -1,7 +1,6 @@
 import { batch, computed, type Signal, signal } from '@preact/signals'
 import { type ConnectionState, connect } from '../live/connection.ts'
 import { after, controlsOn, type NowPlaying, nothing } from '../live/now-playing.ts'
-import { reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsUser } from '../page/session.ts'
@@ -41,6 +40,9 @@ const tickMs = 5_000
 /** Messages of one moment are shown together: a new connection brings thousands. */
 const togetherMs = 50
 const relistMs = 5 * 60 * 1000
+/** After which the list is asked for again where the hub has none, or was away. */
+const retrySeconds = 10
+let listing: ReturnType<typeof setTimeout> | undefined
 
 /** Shows what livestreams play, until the function that it returns is called. */
 export function follow(): () => void {
@@ -65,6 +67,7 @@ export function follow(): () => void {
 
   return () => {
     for (const timer of timers) clearInterval(timer)
+    clearTimeout(listing)
     connected.close()
   }
 
@@ -104,7 +107,11 @@ function unlisted(id: string): Livestream {
 /** Reads the names of the livestreams; what is known of them stays. */
 async function list(): Promise<void> {
   const answer = await askAsUser('GET', '/livestreams')
-  if (answer.status !== 200) return void console.warn(`livestreams: ${reasonOf(answer)}`)
+  if (answer.status !== 200) {
+    clearTimeout(listing)
+    listing = setTimeout(() => void list(), (answer.retryAfter ?? retrySeconds) * 1000)
+    return
+  }
   const listed = [answer.body.livestreams].flat().filter(isRecord)
   const known = livestreams.value
   const next = listed.map(({ id, title, institutionId }): [string, Livestream] => {

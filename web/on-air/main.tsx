@@ -8,6 +8,7 @@ import { Board } from './board.tsx'
 import { Connection, Search } from './head.tsx'
 import { LivestreamPage } from './livestream-page.tsx'
 import { connection, follow } from './livestreams.ts'
+import { moveBars } from './progress.tsx'
 
 /** What is on air: all livestreams, or one. */
 function OnAir() {
@@ -31,6 +32,9 @@ function OnAir() {
         )
       }
     >
+      {connection.value.state === 'lost' && !mustLogIn.value && (
+        <p class="banner">{connection.value.reason} What you see may be out of date. Trying again…</p>
+      )}
       {isRefused ? (
         <p class="nothing">{connection.value.reason}</p>
       ) : id === undefined ? (
@@ -49,5 +53,7 @@ if (root) {
     'click',
     linksTo((path) => path === '/' || path.startsWith('/livestreams/')),
   )
+  moveBars()
+  setInterval(moveBars, 1_000)
   void resume()
 }

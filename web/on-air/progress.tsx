@@ -4,7 +4,19 @@ import { now } from '../page/clock.ts'
 import { ticker } from './livestreams.ts'
 import { clockTime, duration, relative } from './times.ts'
 
-/** How far a title is. CSS moves the bar: nothing is drawn again while it plays. */
+/** Times of bars count from here, in seconds: CSS has no room for those of the epoch. */
+const begin = now()
+
+/** Moves all bars of the page to where they are now. */
+export function moveBars(): void {
+  document.documentElement.style.setProperty('--now', String(seconds(now())))
+}
+
+function seconds(time: number): number {
+  return (time - begin) / 1000
+}
+
+/** How far a title is. CSS computes the bar from one number for the whole page: nothing is drawn again while it plays. */
 export function Progress({ track }: { track: Track }) {
   const { time, length } = track
   const age = useComputed(() => {
@@ -14,10 +26,7 @@ export function Progress({ track }: { track: Track }) {
   return (
     <div class="progress">
       <div class="bar" aria-hidden="true">
-        <i
-          key={`${track.id} ${time}`}
-          style={{ animationDuration: `${length}ms`, animationDelay: `${time - now()}ms` }}
-        />
+        <i style={{ '--start': seconds(time), '--length': length / 1000 }} />
       </div>
       <p>
         <time dateTime={new Date(time).toISOString()}>{clockTime(time)}</time>

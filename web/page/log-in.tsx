@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { logIn } from './session.ts'
+import { isLogInOptional, logIn, mustLogIn } from './session.ts'
 
 /** E-mail address and password. */
 export function LogIn() {
@@ -30,6 +30,16 @@ export function LogIn() {
       <button type="submit" class="strong" disabled={isBusy.value}>
         {isBusy.value ? 'Logging in…' : 'Log in'}
       </button>
+      {isLogInOptional.value && (
+        <button
+          type="button"
+          onClick={() => {
+            mustLogIn.value = false
+          }}
+        >
+          Go on without
+        </button>
+      )}
       <p class="problem" role="alert">
         {problem.value}
       </p>

@@ -12,8 +12,10 @@ export interface User {
 /** Who is logged in; null: nobody, undefined: not known yet. */
 export const user = signal<User | null | undefined>(undefined)
 
-/** The hub wants to know who asks. */
+/** The form to log in is shown: the hub wants to know who asks, or the visitor wants to say it. */
 export const mustLogIn = signal(false)
+/** The visitor may as well go on as a stranger. */
+export const isLogInOptional = signal(false)
 
 /** The token lives here and nowhere else; what renews it is in a cookie that no script can read. */
 let token: string | undefined
@@ -27,6 +29,12 @@ const path = '/auth/session'
 export async function resume(): Promise<void> {
   if (localStorage.getItem(mark) !== null) await renew()
   user.value ??= null
+}
+
+/** Shows the form to a stranger who may also go on without. */
+export function offerLogIn(): void {
+  isLogInOptional.value = true
+  mustLogIn.value = true
 }
 
 /** Logs in; what is wrong, if anything is. */
@@ -51,7 +59,10 @@ export async function askAsUser(method: string, place: string, body?: unknown): 
 }
 
 function told(answer: Answer): Answer {
-  if (answer.status === 401 || codeOf(answer) === 'authorization.invalid') mustLogIn.value = true
+  if (answer.status === 401 || codeOf(answer) === 'authorization.invalid') {
+    isLogInOptional.value = false
+    mustLogIn.value = true
+  }
   return answer
 }
 

@@ -1,7 +1,7 @@
 import './base.css'
 import type { ComponentChildren } from 'preact'
 import { LogIn } from './log-in.tsx'
-import { logOut, mustLogIn, user } from './session.ts'
+import { logOut, mustLogIn, offerLogIn, user } from './session.ts'
 
 /** What every page has: a head with its name, who is logged in, and the form to log in where that is needed. */
 export function Shell(props: {
@@ -45,7 +45,7 @@ function Account() {
   if (who === undefined || (who === null && mustLogIn.value)) return null
   if (who === null) {
     return (
-      <button type="button" class="quiet" onClick={() => (mustLogIn.value = true)}>
+      <button type="button" class="quiet" onClick={offerLogIn}>
         Log in
       </button>
     )
