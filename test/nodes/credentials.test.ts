@@ -113,6 +113,25 @@ t.test('a scheduled revocation happens on all nodes, and one of them notes it', 
   }
 })
 
+t.test('a temporary credential ends on every node, and no audit log has it', async (t) => {
+  const { time, a, b, others } = await openNodes(t, 3)
+  const nodes = [a, b, ...others]
+  const temporary = { user: 'mia@radio.example', revokeAt: new Date(noon + 50).toISOString() }
+  const request = { role: 'subscriber', label: 'page', filters: ['radio/#'] }
+  const { credential, password } = issued(await a.credentials.add(request, undefined, temporary))
+  const { username } = credential
+  await settled(...nodes.map(({ store }) => store))
+  t.match(b.credentials.authenticate(username, password), { temporaryOf: temporary.user })
+  time.now += 50
+  for (const { credentials } of nodes) t.equal(credentials.isValid(username), false)
+  while (nodes.some(({ credentials }) => credentials.get(username)))
+    await settled(...nodes.map(({ store }) => store))
+  for (const { ended, noted } of nodes) {
+    t.ok(ended.includes(username), 'its connections are closed')
+    t.strictSame(noted, [])
+  }
+})
+
 t.test('a revocation that is due takes effect without the store, too', async (t) => {
   const { a, b, time } = await openNodes(t)
   const { username } = issued(await a.credentials.add(publisher)).credential
