@@ -1,9 +1,9 @@
 import t from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connectPublisher } from '../clients.ts'
-import { institutions, playing, station } from '../events.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
-import { createBrowser, logIn, skip } from './browser.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { connectPublisher } from '../clients.ts'
-import { codeBlock, readPage } from '../documentation.ts'
-import { institutions, playing, playingTopic, station } from '../events.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
-import { createBrowser, skip } from './browser.ts'
+import { connectPublisher } from '../../clients.ts'
+import { codeBlock, readPage } from '../../documentation.ts'
+import { institutions, playing, playingTopic, station } from '../../events.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { createBrowser, skip } from '../../web/browser.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)
