@@ -38,6 +38,8 @@ export function welcomeText(node: {
     ...(livestream ? publisherLines(livestream, hubctl, broker) : []),
     ...(livestream ? httpsLines(livestream, hubctl, baseUrl, caPath) : []),
     '',
+    `# What is on air, in a browser that accepts the development certificate: ${baseUrl}/`,
+    '',
     '# What the node did, and what else it can be asked',
     `${hubctl} status`,
     `${hubctl} --help`,

@@ -70,6 +70,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_SESSION_EXPIRY', '60', 'sessionExpiry', 60],
     ['HUB_MAX_SESSIONS_PER_CREDENTIAL', '5', 'maxSessionsPerCredential', 5],
     ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
+    ['HUB_PUBLIC_PAGE', 'false', 'publicPage', false],
     ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
   ]
   for (const [name, value, key, read] of variables)
@@ -98,6 +99,20 @@ t.test('HUB_CONFIG is looked up from the working directory', async (t) => {
   t.match(loadConfig({ HUB_CONFIG: 'hub.json' }, dir), {
     config: { mqttPort: 1, dataDir: join(dir, 'data') },
   })
+})
+
+t.test('a page is public where a node is tried out, and otherwise only when it is said so', async (t) => {
+  const own = { HUB_TLS_CERT: 'cert.pem', HUB_TLS_KEY: 'key.pem' }
+  for (const [env, expected] of [
+    [{}, true],
+    [{ HUB_STAGE: 'prod' }, false],
+    [own, false],
+    [{ ...own, HUB_PUBLIC_PAGE: 'true' }, true],
+    [{ HUB_STAGE: 'prod', HUB_PUBLIC_PAGE: 'true' }, true],
+    [{ HUB_PUBLIC_PAGE: 'false' }, false],
+  ] as const) {
+    t.equal(configOf(env).publicPage, expected, JSON.stringify(env))
+  }
 })
 
 t.test('plugins and smtp have their place in the file', async (t) => {
