@@ -43,8 +43,9 @@ t.test('an older event that comes late is not shown, nor what it says is next', 
 
 t.test('an announcement ends with its state, or when its time is over', { skip }, async (t) => {
   const { page } = await browser.open(t, hub)
-  await publisher.publish(control(station()))
-  await publisher.publish(control(station(0, 1), { validUntil: new Date(Date.now() + 4_000).toISOString() }))
+  const within = (ms: number) => ({ validUntil: new Date(Date.now() + ms).toISOString() })
+  await publisher.publish(control(station(), within(600_000)))
+  await publisher.publish(control(station(0, 1), within(10_000)))
   const filter = page.getByRole('button', { name: /announcement/ })
   await page.getByRole('button', { name: '2 announcements' }).click()
   t.equal(await page.getByRole('listitem').count(), 2, 'only livestreams with one')
