@@ -1,7 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { budgetMs, createBudget } from './budget.ts'
+import { createHistogram } from './histogram.ts'
 import { processMetrics } from './process-metrics.ts'
-import { createStages, stages as stageNames } from './stages.ts'
+import { createStages } from './stages.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -24,20 +25,20 @@ export function createMetrics() {
     },
   })
   const budget = createBudget()
-  const budgetSeconds = new Histogram({
+  const [observeBudget] = createHistogram(registry, {
     name: 'hub_budget_seconds',
     help: 'Time from PUBLISH received to written to the last connected subscriber',
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
-    registers,
   })
-  const stageSeconds = new Histogram({
-    name: 'hub_event_stage_seconds',
-    help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
-    labelNames: ['stage'],
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
-    registers,
-  })
-  const observers = Object.fromEntries(stageNames.map((stage) => [stage, stageSeconds.labels({ stage })]))
+  const [observeDecided, observeStored, observeWritten] = createHistogram(
+    registry,
+    {
+      name: 'hub_event_stage_seconds',
+      help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+    },
+    { name: 'stage', values: ['decided', 'stored', 'written'] },
+  )
   const budgetExceeded = counter('hub_budget_exceeded_total', 'Events that took longer than 220 ms')
 
   return {
@@ -45,7 +46,11 @@ export function createMetrics() {
     gauges,
     budget,
     /** What recent events took, and how many got them. */
-    stages: createStages((stage, seconds) => observers[stage]?.observe(seconds)),
+    stages: createStages((decided, stored, written) => {
+      observeDecided?.(decided)
+      observeStored?.(stored)
+      observeWritten?.(written)
+    }),
     events: counter('hub_events_total', 'Events by outcome', ['outcome']),
     eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
     publishesDenied: counter('hub_publishes_denied_total', 'Publishes and wills dropped by the ACL', [
@@ -78,7 +83,7 @@ export function createMetrics() {
     /** Records one event's way through the hub; true when it broke the budget. */
     recordBudget(ms: number): boolean {
       budget.add(ms)
-      budgetSeconds.observe(ms / 1000)
+      observeBudget?.(ms / 1000)
       if (ms <= budgetMs) return false
       budgetExceeded.inc()
       return true

@@ -21,13 +21,10 @@ export interface Way {
   position: number
 }
 
-export const stages = ['decided', 'stored', 'written'] as const
-type Stage = (typeof stages)[number]
-
 export type Stages = ReturnType<typeof createStages>
 
-/** Events and messages that are remembered at least; twice as many at most. */
-const remembered = 5_000
+/** The newest positions of the journal: so many events and messages are remembered. */
+const remembered = 10_000
 /** The slowest events of the last so many minutes. */
 const slowMinutes = 60
 const slowCount = 20
@@ -37,9 +34,13 @@ const minuteMs = 60_000
  * What recent events took on this node, and how many connected clients of this node got them. In memory, bounded, and
  * gone with the node. `observe` gets what each stage took since the one before, in seconds.
  */
-export function createStages(observe: (stage: Stage, seconds: number) => void) {
-  const events = createRecent<number, EventStages>(remembered)
-  const recipients = createRecent<number, number>(remembered)
+export function createStages(observe: (decided: number, stored: number, written: number) => void) {
+  /**
+   * Each has its place, by its position, and is written over by the one that comes there next: objects that live for a
+   * second cost the garbage collector the most.
+   */
+  const events = new Array<EventStages | undefined>(remembered)
+  const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
   /** The slowest of each minute, by its number; the slowest first. */
   const slow = new Map<number, EventStages[]>()
 
@@ -48,30 +49,42 @@ export function createStages(observe: (stage: Stage, seconds: number) => void) {
     begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
 
     /** An accepted event has been written to everybody. Returns what it took, milliseconds. */
-    finish(
-      { started, decided, stored, position }: Way,
-      of: Pick<EventStages, 'id' | 'event' | 'at'>,
-    ): number {
-      const written = performance.now() - started
-      const took = { ...of, position, decided: decided - started, stored: stored - started, written }
-      observe('decided', took.decided / 1000)
-      observe('stored', (took.stored - took.decided) / 1000)
-      observe('written', (took.written - took.stored) / 1000)
-      events.set(position, took)
+    finish(way: Way, id: string, event: string, at: number): number {
+      const decided = way.decided - way.started
+      const stored = way.stored - way.started
+      const written = performance.now() - way.started
+      observe(decided / 1000, (stored - decided) / 1000, (written - stored) / 1000)
+      const { position } = way
+      const took = placeIn(events, position, emptyStages)
+      took.id = id
+      took.event = event
+      took.position = position
+      took.at = at
+      took.decided = decided
+      took.stored = stored
+      took.written = written
       noteSlow(took)
       return written
     },
 
     /** A message of the journal has been written to so many connected clients. */
     sent(position: number, count: number): void {
-      recipients.set(position, (recipients.get(position) ?? 0) + count)
+      const sent = placeIn(recipients, position, emptyCount)
+      sent.count = sent.position === position ? sent.count + count : count
+      sent.position = position
     },
 
     /** By the position of its first message. Undefined: not accepted by this node, or too long ago. */
-    of: (position: number): EventStages | undefined => events.get(position),
+    of(position: number): EventStages | undefined {
+      const found = events[position % remembered]
+      return found?.position === position ? { ...found } : undefined
+    },
 
     /** How many connected clients of this node got a message; undefined: it is too long ago. */
-    recipientsOf: (position: number): number | undefined => recipients.get(position),
+    recipientsOf(position: number): number | undefined {
+      const found = recipients[position % remembered]
+      return found?.position === position ? found.count : undefined
+    },
 
     /** The slowest events of the last hour, the slowest first. */
     slowest(now: number): EventStages[] {
@@ -86,7 +99,7 @@ export function createStages(observe: (stage: Stage, seconds: number) => void) {
     const before = slow.get(minute) ?? []
     const last = before.at(-1)
     if (last && before.length === slowCount && last.written >= took.written) return
-    slow.set(minute, slowestOf([...before, took]))
+    slow.set(minute, slowestOf([...before, { ...took }]))
     if (slow.size <= slowMinutes) return
     for (const other of slow.keys()) if (Math.abs(minute - other) >= slowMinutes) slow.delete(other)
     // A clock that jumps to and fro must not fill the memory.
@@ -99,17 +112,20 @@ export function slowestOf<Event extends { written: number }>(events: readonly Ev
   return events.toSorted((a, b) => b.written - a.written).slice(0, slowCount)
 }
 
-/** A map that forgets the oldest: they go together, when as many newer ones are there. */
-function createRecent<Key, Value>(count: number) {
-  let current = new Map<Key, Value>()
-  let former = new Map<Key, Value>()
-  return {
-    get: (key: Key): Value | undefined => current.get(key) ?? former.get(key),
-    set(key: Key, value: Value): void {
-      current.set(key, value)
-      if (current.size < count) return
-      former = current
-      current = new Map()
-    },
-  }
+/** What has the place of a position. It may still be about an older one. */
+function placeIn<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
+  const place = position % remembered
+  const known = items[place]
+  if (known) return known
+  const item = empty()
+  items[place] = item
+  return item
+}
+
+function emptyStages(): EventStages {
+  return { id: '', event: '', position: 0, at: 0, decided: 0, stored: 0, written: 0 }
+}
+
+function emptyCount(): { position: number; count: number } {
+  return { position: 0, count: 0 }
 }

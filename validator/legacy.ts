@@ -82,7 +82,7 @@ export function createLegacy(parts: LegacyParts) {
       }
       note(decided, judged)
       if (judged.published.length > 0) {
-        const took = metrics.stages.finish(way, { id, event: kind.name, at: decided.now })
+        const took = metrics.stages.finish(way, id, kind.name, decided.now)
         metrics.recordBudget(took)
       }
       return answer(event, judged, id)

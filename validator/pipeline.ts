@@ -233,7 +233,7 @@ function note(
   for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
   if (report.outcome === 'published') {
     const { id, event } = report
-    const took = metrics.stages.finish(way, { id: id ?? '', event: event ?? '', at: arrival.at })
+    const took = metrics.stages.finish(way, id ?? '', event ?? '', arrival.at)
     const isLate = metrics.recordBudget(took)
     if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
   } else if (institutions.length > 0) {
