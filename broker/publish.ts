@@ -121,8 +121,8 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
   ): Promise<boolean> {
-    const from = { principal, clientId, isWill: false, at: clock(), started, alongside }
-    return accept({ topic, payload, qos, retain, ...from })
+    const [isWill, at] = [false, clock()]
+    return accept({ principal, clientId, topic, payload, qos, retain, isWill, at, started, alongside })
   }
 
   /** From the topic to the report. True: it may be acknowledged; false: nothing was stored. */

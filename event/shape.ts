@@ -60,7 +60,7 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   if (kind === undefined) return { errors: errors.items() }
 
   // The name was judged above; the schema must not judge it again by another measure.
-  const named = { ...value, event: kind.name }
+  const named = value.event === kind.name ? value : { ...value, event: kind.name }
   const event: unknown = named
   const validator = validators[kind.class]
   const fits = validator.quick(event)
@@ -73,7 +73,8 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   if (expired !== undefined) errors.add(() => expired)
 
   if (!fits || time === undefined || errors.count() > 0) return { errors: errors.items() }
-  return { event: withoutTopics(event), kind, time, ...(expires !== undefined && { expires }) }
+  const shaped = { event: withoutTopics(event), kind, time }
+  return expires === undefined ? shaped : { ...shaped, expires }
 }
 
 /** The error of an event that names too many livestreams. */

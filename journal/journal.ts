@@ -51,7 +51,8 @@ export async function openJournal(store: Store) {
     /** What this node has appended is stored, from the position `first` on. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        const entry = { ...message, position: first + nth, at }
+        // In place: a copy of each message would be as long in memory as the message.
+        const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry
       })

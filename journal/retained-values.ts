@@ -8,7 +8,7 @@ export interface RetainedValue {
   slot: string
   /** Event time, milliseconds since the epoch. */
   time: number
-  expires?: number
+  expires?: number | undefined
   qos: 0 | 1 | 2
   payload: Buffer
   /** Where in the journal its message lies. */

@@ -205,12 +205,12 @@ function changes(messages: readonly Message[], now: number, at = now): Change[] 
   const isBehind = at - now > clockToleranceMs
   const behind: Change[] = isBehind ? [{ put: clockBehindKey, value: '', numbered: first }] : []
   const values = messages.flatMap((message, nth) => {
-    const value = toValue(message, 0)
-    if (!value) return []
-    const { payload: _inTheJournal, position: _first, ...header } = value
-    const order = orderAt(value.time, now)
+    const { topic, qos, queue, retained } = message
+    if (!retained) return []
+    const { slot, time, expires } = retained
+    const value = JSON.stringify({ topic, slot, time, expires, qos, queue })
     const numbered = { nth, at: 'value' as const }
-    return [{ put: keyOf(value), value: JSON.stringify(header), numbered, order }]
+    return [{ put: keyOf({ topic, slot }), value, numbered, order: orderAt(time, now) }]
   })
   return [...values, ...behind]
 }
@@ -224,7 +224,9 @@ async function readStored(journal: Journal, stored: Buffer): Promise<RetainedVal
 
 function toValue(message: Message, position: number): RetainedValue | undefined {
   const { topic, payload, qos, queue, retained } = message
-  return retained && { topic, qos, payload, queue, ...retained, position }
+  if (!retained) return undefined
+  const { slot, time, expires } = retained
+  return { topic, slot, time, expires, qos, payload, queue, position }
 }
 
 /** As stored: the position, and what else is to be known. */

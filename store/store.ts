@@ -86,7 +86,13 @@ export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reas
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
 export type StateChange =
-  | { put: string; value: Buffer | string; order?: Order; when?: Condition; numbered?: Numbered }
+  | {
+      put: string
+      value: Buffer | string
+      order?: Order | undefined
+      when?: Condition | undefined
+      numbered?: Numbered
+    }
   | { del: string; order?: Order; when?: Condition }
   /** No change, only a condition. */
   | { check: string; when: Condition }
@@ -184,11 +190,9 @@ export function withNumber(change: Change, first: number): Change {
   if (!('numbered' in change) || !change.numbered) return change
   const { nth, at } = change.numbered
   const number = digitsOf(first + nth)
-  return {
-    ...change,
-    put: at === 'value' ? change.put : change.put + number,
-    value: at === 'key' ? change.value : prefixed(number, change.value),
-  }
+  const put = at === 'value' ? change.put : change.put + number
+  const value = at === 'key' ? change.value : prefixed(number, change.value)
+  return { put, value, order: change.order, when: change.when, numbered: change.numbered }
 }
 
 function prefixed(number: string, value: Buffer | string): Buffer | string {

@@ -87,7 +87,7 @@ export function decide(submission: Submission, feed: Feed | undefined, now: numb
   const ids = ownership.livestreams.map(({ id }) => id)
   errors.push(...checkSpread(payload, ids))
   if (errors.length > 0) return refused(errors, parsed.value)
-  return { outcome: 'published', ...shape, livestreams: ownership.livestreams }
+  return { ...shape, outcome: 'published', livestreams: ownership.livestreams }
 }
 
 function refused(errors: ErrorItem[], value: unknown): Decision {

@@ -166,7 +166,7 @@ function settlementOf(
   return {
     id,
     messages: [
-      ...radioMessages(stored, payload, { kind, time, institutionId, livestreamIds: published, now }),
+      ...radioMessages(stored, payload, { kind, time }, { institutionId, livestreamIds: published, now }),
       answeredMessage(
         institutionId,
         { ...described, statuses },

@@ -11,33 +11,33 @@ export function radioMessages(
   event: HubEvent,
   /** The event as JSON. */
   payload: Buffer,
-  of: {
+  shape: {
     kind: EventKind
     /** Event time, milliseconds since the epoch. */
     time: number
     /** End of a control state, milliseconds since the epoch. */
     expires?: number
+  },
+  of: {
     /** Who publishes it. */
     institutionId: string
     livestreamIds: readonly string[]
     now: number
   },
 ): Message[] {
-  const rules = rulesOf(event, of)
-  return of.livestreamIds.map((id) => ({
-    topic: radioTopic(id, of.kind),
-    stream: id,
-    institutionId: of.institutionId,
-    payload,
-    qos: 1,
-    ...rules,
-  }))
+  const { institutionId, livestreamIds, now } = of
+  const { retained, queue } = rulesOf(event, shape, now)
+  return livestreamIds.map((stream) => {
+    const topic = radioTopic(stream, shape.kind)
+    return { topic, stream, institutionId, payload, qos: 1, retained, queue }
+  })
 }
 
 function rulesOf(
   event: HubEvent,
-  { kind, time, expires, now }: Parameters<typeof radioMessages>[2],
-): Pick<Message, 'retained' | 'queue'> {
+  { kind, time, expires }: Parameters<typeof radioMessages>[2],
+  now: number,
+): Required<Pick<Message, 'retained' | 'queue'>> {
   const until = expires === undefined ? {} : { expires }
   switch (kind.class) {
     case 'track':

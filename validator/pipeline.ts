@@ -162,7 +162,7 @@ interface Completed {
 interface Settled {
   report: Report
   messages: readonly Message[]
-  accepted?: Accepted
+  accepted?: Accepted | undefined
   repetition?: Repetition | undefined
 }
 
@@ -184,7 +184,8 @@ function settlementOf(
       : undefined
   const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
   const feedback = feedbackMessages(institutions, completed.report, completed.source)
-  return { ...completed, messages: [...completed.messages, ...feedback], repetition }
+  const { report, accepted, messages } = completed
+  return { report, accepted, messages: messages.concat(feedback), repetition }
 }
 
 /** The decision as its report and the messages for the radio tree. */
@@ -195,10 +196,10 @@ function complete(
   arrival: Arrival,
   id: string,
 ): Completed {
-  const details = { receivedAt: arrival.at, payload: received }
+  const receivedAt = arrival.at
   if (decision.outcome !== 'published') {
     const { outcome, errors, value } = decision
-    const report = describeOutcome(outcome, value, { ...details, errors })
+    const report = describeOutcome(outcome, value, { errors, receivedAt, payload: received })
     return { report, messages: [], source: { payload: received, value } }
   }
   const event = {
@@ -213,10 +214,10 @@ function complete(
   const payload = Buffer.from(JSON.stringify(event))
   const warnings = work.warnings(event)
   return {
-    report: describeOutcome('published', event, { ...details, id, livestreams: livestreamIds, warnings }),
-    messages: radioMessages(event, payload, {
-      ...{ ...decision, institutionId, livestreamIds, now: arrival.at },
+    report: describeOutcome('published', event, {
+      ...{ id, livestreams: livestreamIds, warnings, receivedAt, payload: received },
     }),
+    messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: receivedAt }),
     source: { payload: received, value: event },
     accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
   }

@@ -93,7 +93,7 @@ export function feedbackMessages(
   source?: Source,
 ): Message[] {
   const kept = keptReport(report, source)
-  return institutions.map((institutionId) => ({ topic: feedbackTopic(institutionId), qos: 1, ...kept }))
+  return institutions.map((institutionId) => ({ ...kept, topic: feedbackTopic(institutionId), qos: 1 }))
 }
 
 /**

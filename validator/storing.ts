@@ -78,7 +78,7 @@ export function createStoring<Prepared extends Batch>(parts: {
     let first: number
     try {
       const planned = accepted && repetition ? work.plan(accepted, repetition) : []
-      const following = [...changes, ...planned, ...(repetition?.marks() ?? []), ...alongside]
+      const following = changes.concat(planned, repetition?.marks() ?? [], alongside)
       batch = fanout.prepare(repetition?.isRepeated ? messages.map(asRepetition) : messages, following)
       first = await store.commit(batch.changes, batch.underway)
     } catch (error) {

@@ -329,7 +329,7 @@ export class MqttConnection extends InnerStream {
   }
 
   #publish(arrived: PublishFrame): void {
-    const publish = { ...arrived, started: this.#arrivedAt }
+    const publish = Object.assign(arrived, { started: this.#arrivedAt })
     this.#take(publish.payload.length)
     this.#events.publish(publish)
     // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.

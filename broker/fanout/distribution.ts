@@ -64,7 +64,7 @@ export function createDistribution(
       const batch: Batch = {
         messages,
         publishes: messages.map(prepared),
-        changes: [...alongside, ...journal.append(messages, at), ...retained.changes(messages, now, at)],
+        changes: alongside.concat(journal.append(messages, at), retained.changes(messages, now, at)),
         now,
         at,
         underway: (first) => deliverEarly(batch, first),
@@ -185,7 +185,7 @@ function createDeliveries(parts: DeliveryParts) {
       function* send() {
         retained.sent(topic, position)
         const recipients = recipientsOf(message, routes, mayReceive)
-        metrics.deliveries.inc(recipients.length)
+        if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
         if (position !== noPosition) metrics.stages.sent(position, recipients.length)
         yield* sendToEach(recipients, publish, qos)
         all.shift()

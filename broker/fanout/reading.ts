@@ -45,7 +45,7 @@ export function createReading(parts: {
         if (isDelivered) count++
         else fallBehind(session, entry.position - 1)
       }
-      metrics.deliveries.inc(count)
+      if (count > 0) metrics.deliveries.inc(count)
       return count
     },
 

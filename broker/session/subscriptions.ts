@@ -31,6 +31,7 @@ export function createSubscriptions<Holder>() {
 
     /** Each holder once, with the highest QoS of its matching filters [MQTT-3.3.5-1]. */
     match(topic: string): ReadonlyMap<Holder, Qos> {
+      if (!root.children?.size) return nobody
       const found: Map<Holder, Qos>[] = []
       // [MQTT-4.7.2-1]: wildcards at the start do not match topics that begin with $.
       collect(root, topic.split('/'), 0, topic.startsWith('$'), found)

@@ -47,11 +47,13 @@ export function queueOf(type: string): string {
 
 /** Warnings about entries without a target: about the first ones, since an event may have thousands. */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
+  const entries = entriesOf(event)
+  if (entries.length === 0) return []
   const known = new Set(targets.map(({ type }) => type))
   const names = [...known].join(', ')
   const expected = names === '' ? 'there are no targets here' : `expected one of ${names}`
   const unknown: ErrorItem[] = []
-  for (const [index, { type, isDeactivated }] of entriesOf(event).entries()) {
+  for (const [index, { type, isDeactivated }] of entries.entries()) {
     if (unknown.length === maxWarnings) break
     if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
     const place = pathOf('plugins', index, 'type')
@@ -69,6 +71,6 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
 
 /** Checked here, because the schemas of control and data events do not check the field. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
-  const { plugins } = { plugins: undefined, ...event }
+  const plugins = 'plugins' in event ? event.plugins : undefined
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []
 }
