@@ -12,7 +12,16 @@ import {
   type Store,
   withNumbers,
 } from './store.ts'
-import { contentOf, counterKey, encode, entryOf, keysBefore, keysBelow, timeOf } from './stored-value.ts'
+import {
+  contentOf,
+  counterKey,
+  createEncoder,
+  encode,
+  entryOf,
+  keysBefore,
+  keysBelow,
+  timeOf,
+} from './stored-value.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -97,7 +106,7 @@ export async function openEmbeddedStore(
       const { operations, failed } = await applicable(db, group, { times, firstNumberOf })
       if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
       if (lastNumber > storedNumber) {
-        operations.push({ type: 'put', key: counterKey, value: encode(NaN, String(lastNumber)) })
+        operations.push({ key: counterKey, time: NaN, value: String(lastNumber) })
       }
       await writeSynced(db, operations)
       storedNumber = lastNumber
@@ -182,12 +191,11 @@ async function applicable(
       if (change.order && time !== undefined && keepsStored(time, change.order)) continue
       if ('put' in change) {
         const written = change.order?.time ?? NaN
-        const value = encode(written, change.value)
-        operations.push({ type: 'put', key, value })
-        if (asked.has(key)) asked.set(key, value)
+        operations.push({ key, time: written, value: change.value })
+        if (asked.has(key)) asked.set(key, encode(written, change.value))
         if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
       } else {
-        operations.push({ type: 'del', key })
+        operations.push({ key })
         if (asked.has(key)) asked.set(key, undefined)
         times.delete(key)
       }
@@ -229,8 +237,10 @@ async function writeSynced(
 ): Promise<void> {
   const batch = db.batch()
   for (const operation of operations) {
-    if (operation.type === 'put') batch.put(operation.key, operation.value)
-    else batch.del(operation.key)
+    const { key } = operation
+    // LevelDB has copied the bytes when it returns.
+    if ('value' in operation) batch.put(key, encodeNext(operation.time, operation.value))
+    else batch.del(key)
   }
   await batch.write({ sync: true })
 }
@@ -240,7 +250,10 @@ interface NumberedPending extends Pending {
   first?: number
 }
 
-type Operation = { type: 'put'; key: string; value: Buffer } | { type: 'del'; key: string }
+const encodeNext = createEncoder()
+
+/** Without a value the key is removed. */
+type Operation = { key: string; time: number; value: Buffer | string } | { key: string }
 
 function isOrdered(change: Change): boolean {
   return 'order' in change && change.order !== undefined
