@@ -43,6 +43,7 @@ import type { Nodes } from './store/nodes/nodes.ts'
 import { openStore } from './store/open.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { startTrend } from './telemetry/trend.ts'
 import { createFeedSource } from './validator/feed/feed-source.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
@@ -92,6 +93,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const clock = Date.now
   const nodeName = `${hostname()}:${process.pid}`
   const metrics = createMetrics()
+  const trend = startTrend({ metrics, clock })
+  open.trend = trend
   await expected('HUB_DATA_DIR', config.dataDir, 'a directory that the node may write to', () =>
     mkdir(config.dataDir, { recursive: true, mode: 0o700 }),
   )
@@ -192,7 +195,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   await opened.join()
   await broker.start()
   return {
-    ...{ config, log, clock, nodeName, metrics, certificates, opened, checkStore, feed },
+    ...{ config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },
     ...{ audit, credentials, calls, lastUses },
     ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, caPath },
   }
@@ -285,6 +288,7 @@ interface Open {
   webFiles?: Closable
   traffic?: Closable
   lastUses?: Closable
+  trend?: Closable
   deliveries?: { stop(): Promise<void> }
   broker?: Closable
   credentials?: Closable
@@ -312,6 +316,7 @@ async function closeAll(open: Open, log: Log): Promise<void> {
   await open.admin?.close()
   await open.traffic?.close()
   await open.lastUses?.close()
+  open.trend?.close()
   await open.nodes?.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
   await open.store?.close()
 }

@@ -46,6 +46,10 @@ export function createIssuing(parts: {
       if (old === undefined || hasEnded(old, clock()))
         return { error: `there is no credential ${JSON.stringify(username)}` }
       if (old.user !== undefined) return { error: 'it is temporary: its page takes another one by itself' }
+      // Another operator came first: two successors of one credential are one too many.
+      if (old.revokeAt !== undefined) {
+        return { error: `it has been rotated already, and ends at ${old.revokeAt}: rotate its successor` }
+      }
       const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
       const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
       if (ending !== old) {

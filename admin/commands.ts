@@ -28,11 +28,12 @@ export interface CommandParts
     EventCommandParts {
   audit: Audit
   status(): Awaitable<unknown>
+  trend(): unknown
   feed: SubscriptionCommandParts['feed'] & {
     status(): Awaitable<unknown>
     refresh(options: { force: boolean }): Awaitable<unknown>
     /** Undefined, null or an empty list: nothing has this id. */
-    lookup(id: string): Awaitable<unknown>
+    lookup(id: string | undefined): Awaitable<unknown>
   }
   clients: {
     list(): Awaitable<readonly object[]>
@@ -62,7 +63,7 @@ export interface CommandParts
 }
 
 /** Commands that ask the node about itself only. */
-const aboutItself: ReadonlySet<string> = new Set(['status', 'config'])
+const aboutItself: ReadonlySet<string> = new Set(['status', 'trend', 'config'])
 
 /** Longest wait for what other nodes have done, milliseconds: `hubctl` answers within two seconds. */
 const catchUpMs = 1_200
@@ -73,6 +74,7 @@ export function createCommands(parts: CommandParts): Commands {
 
   const commands: OperationCommands = {
     status: async () => parts.status(),
+    trend: async () => parts.trend(),
     config: async () => parts.config(),
     audit: async ({ limit, ...wanted }) => {
       const entries = choose(await audit.list(), wanted)

@@ -26,6 +26,8 @@ export interface EventCommandParts {
     trace: ReturnType<typeof createEventTrace>
     /** The livestreams with this id, external id or title, with the institution that they belong to. */
     livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
+    /** All institutions of the livestream feed. */
+    institutions(): readonly string[]
     deliveries(event: AcceptedEvent): Promise<EventDelivery[]>
     /** Whether a message is what new subscribers of its topic get. */
     isRetained(topic: string, position: number): boolean
@@ -46,10 +48,12 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 
   return {
     'events.list': async (args) => {
-      const whose = whoseOf(args)
+      const { institutionId, livestream } = whoseOf(args)
       const { limit = defaultLimit } = args
+      const everybody = livestream ? [] : events.institutions()
       return history.list({
-        ...whose,
+        ...(livestream && { livestream }),
+        institutionIds: institutionId === undefined ? everybody : [institutionId],
         ...{
           limit,
           ...filterOf(args),
@@ -71,7 +75,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     },
 
     'events.tail': async ({ after, ...args }) => {
-      const { institutionId, livestream } = whoseOf(args, false)
+      const { institutionId, livestream } = whoseOf(args)
       const filter = filterOf(args)
       const isMeant = (row: EventRow) =>
         isAsked(row, filter) &&
@@ -86,8 +90,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
   }
 
-  /** Whose events are asked for. */
-  function whoseOf({ livestream: name, institution: institutionId }: Asked, isRequired = true) {
+  /** Whose events are asked for: everybody's, if nobody is named. */
+  function whoseOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
     if (name !== undefined) {
@@ -100,9 +104,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
         )
       return { livestream: found }
     }
-    if (institutionId !== undefined) return { institutionId }
-    if (isRequired) throw refusal('livestream or institution must be given')
-    return {}
+    return institutionId === undefined ? {} : { institutionId }
   }
 
   /** A position, or the place of an instant. */

@@ -25,6 +25,9 @@ export function createKnownEvents(parts: {
     trace: createEventTrace({ stages: metrics.stages, node, calls }),
     deliveries: deliveries.ofEvent,
     isRetained: broker.retained.names,
+    institutions: () => [
+      ...new Set([...(feed.current()?.all() ?? [])].map(({ institution }) => institution.id)),
+    ],
     livestreams(name) {
       const known = [feed.current(), feed.former]
       const direct = known.map((livestreams) => livestreams?.byId(name)).find((one) => one !== undefined)

@@ -13,6 +13,12 @@ import { subscriptionCommands } from './subscription-commands.ts'
 /** All commands, in the order of the help (design.md §4). */
 export const commands: readonly Command[] = [
   statusCommand,
+  {
+    words: 'trend',
+    asks: 'trend',
+    print: (result, printer) =>
+      printer.list(valueAt(result, 'samples'), trendColumns, 'The node has just been started.'),
+  },
   ...credentialCommands,
   ...httpsCommands.filter(({ words }) => words.startsWith('users ')),
   {
@@ -30,9 +36,12 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'feed lookup',
-    parameters: ['<id>'],
+    parameters: ['[id]'],
     asks: 'feed.lookup',
-    args: (input) => ({ id: input.text('id') }),
+    args(input) {
+      const id = input.optional('id')
+      return id === undefined ? {} : { id }
+    },
     print: (result, printer) =>
       Array.isArray(result) && result.length > 1
         ? printer.list(result, livestreamColumns, 'No livestream.')
@@ -143,6 +152,19 @@ export const commands: readonly Command[] = [
     asks: 'config',
     print: (result, printer) => printer.properties(result),
   },
+]
+
+const trendColumns: readonly Column[] = [
+  ['UNTIL', 'at'],
+  ['PUBLISHED', 'events.published'],
+  ['BLOCKED', 'events.blocked'],
+  ['INVALID', 'events.invalid'],
+  ['FAILED', 'events.failed'],
+  ['DELIVERIES', 'deliveries'],
+  ['CONNECTIONS', 'connections'],
+  ['P50 MS', 'p50'],
+  ['P99 MS', 'p99'],
+  ['OVER BUDGET', 'exceeded'],
 ]
 
 const livestreamColumns = [

@@ -39,7 +39,6 @@ export const eventCommands: readonly Command[] = [
     asks: 'events.list',
     args(input) {
       const asked = whoseOf(input)
-      if (Object.keys(asked).length === 0) throw usage('--livestream or --institution must be given')
       const since = input.optional('since')
       const before = input.optional('before')
       const limit = input.optional('limit')

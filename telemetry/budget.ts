@@ -18,9 +18,13 @@ export function createBudget() {
       ring[count % windowSize] = ms
       count++
     },
-    /** `count` of all events since start; `p50` and `p99` in milliseconds over the newest 4,096. */
-    summary(): { count: number; p50: number; p99: number } {
-      const sorted = ring.slice(0, Math.min(count, windowSize)).sort()
+    /** `count` of all events since start; `p50` and `p99` in milliseconds over the newest 4,096, or over fewer. */
+    summary(newest = windowSize): { count: number; p50: number; p99: number } {
+      const length = Math.min(count, windowSize, newest)
+      const sorted = Float64Array.from(
+        { length },
+        (_, back) => ring[(count - 1 - back) % windowSize] ?? 0,
+      ).sort()
       return { count, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
     },
   }

@@ -60,6 +60,7 @@ export function createMetrics() {
     connections: gauge('hub_connections', 'Open MQTT connections'),
     connectionsRefused: counter('hub_connections_refused_total', 'Connections refused', ['reason']),
     connectionsCut: counter('hub_connections_cut_total', 'Connections closed by the hub', ['reason']),
+    budgetExceeded,
     deliveries: counter('hub_deliveries_total', 'Messages written to subscribers'),
     messagesDropped: counter('hub_messages_dropped_total', 'Messages a subscriber did not get', ['reason']),
     httpsRequests: counter('hub_https_requests_total', 'HTTPS requests answered', ['route', 'status']),

@@ -57,6 +57,10 @@ const folders: Record<string, string[]> = {
   'web/page': ['event'],
   'web/live': ['event', 'web/page'],
   'web/on-air': ['event', 'web/page', 'web/live'],
+  'web/console': ['web/page'],
+  'web/console/parts': ['web/console'],
+  'web/console/views': ['web/page', 'web/console'],
+  'web/console/trace': ['web/page', 'web/console'],
   admin: [
     'event',
     'store',
@@ -103,14 +107,17 @@ const packageOwners: [packages: RegExp, owner: string][] = [
   [/^(fastify|@fastify\/.+|ws)$/, 'bridge-https'],
   [/^nodemailer$/, 'bridge-https'],
   [/^ioredis$/, 'store/redis'],
-  [/^(preact|@preact\/.+|esbuild)$/, 'web'],
+  [/^(preact|@preact\/.+|esbuild|uplot)$/, 'web'],
 ]
 
 /** Folders that are not shipped. */
 const development = ['test', 'demo', 'bench']
 
 /** What these folders import is in the files that `npm run build` makes of them. */
-const bundled = ['web', 'web/page', 'web/live', 'web/on-air']
+const bundled = [
+  ...['web', 'web/page', 'web/live', 'web/on-air'],
+  ...['web/console', 'web/console/parts', 'web/console/views', 'web/console/trace'],
+]
 
 const maxLines = 350
 const maxFunctionLines = 120

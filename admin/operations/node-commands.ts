@@ -1,6 +1,7 @@
 import type { Broker } from '../../broker/broker.ts'
 import { type Config, maskedConfig } from '../../config/config.ts'
 import type { Deliveries } from '../../delivery/deliveries.ts'
+import type { Trend } from '../../telemetry/trend.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { type CommandParts, createCommands } from '../commands.ts'
 import { createKnownEvents } from '../known-events.ts'
@@ -18,14 +19,16 @@ export function createNodeCommands(
       config: Config
       broker: Broker
       deliveries: Deliveries
+      trend: Trend
       pipeline: Pick<Pipeline, 'check'>
     },
 ): Commands {
-  const { config, broker, deliveries, pipeline } = parts
+  const { config, broker, deliveries, pipeline, node, trend } = parts
   return createCommands({
     ...parts,
     ...brokerParts(broker),
     status: createStatus(parts),
+    trend: () => ({ node, everySeconds: trend.everySeconds, samples: trend.samples() }),
     config: () => maskedConfig(config),
     check: ({ payload, institution, cls }) =>
       pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),

@@ -57,6 +57,7 @@ const ofEvents = {
  */
 export const operations = {
   status: reads('what the node does at the moment'),
+  trend: reads('how the last hour of this node was, a sample every ten seconds'),
   config: reads('the configuration in effect, secrets masked'),
   audit: reads('who changed what; with a limit, the last changes', {
     who: Type.Optional(text('a user of the operating system, or an e-mail address')),
@@ -125,8 +126,8 @@ export const operations = {
     ),
   }),
   'feed.lookup': reads(
-    'livestreams by their id, external id or publisher, or by part of a name, also of the institution',
-    { id: text('an id, or part of a name') },
+    'livestreams by their id, external id or publisher, or by part of a name, also of the institution; without it, all',
+    { id: Type.Optional(text('an id, or part of a name')) },
     { id: anId },
   ),
 
@@ -215,7 +216,7 @@ export const operations = {
   ),
 
   'events.list': reads(
-    'what became of the events of a livestream or institution, newest first',
+    'what became of events, newest first: of a livestream, an institution or all',
     {
       ...ofEvents,
       since: Type.Optional(instant),

@@ -28,6 +28,18 @@ export function pageRoutes(parts: PageParts): Route[] {
       },
       handle: async ({ header }) => (wantsPage(header) ? pageAnswer('on-air', parts) : refuse(404)),
     },
+    ...consolePaths.map(
+      ({ path, id, params }): Route => ({
+        ...base,
+        ...{ path, id, params },
+        summary: 'The operators’ console, for browsers',
+        answers: {
+          200: { description: 'Page', mediaType: 'text/html' },
+          404: { description: 'For whoever asks for anything but text/html', schema: PlainError },
+        },
+        handle: async ({ header }) => (wantsPage(header) ? pageAnswer('console', parts) : refuse(404)),
+      }),
+    ),
     {
       ...base,
       path: '/web/{file}',
@@ -52,6 +64,17 @@ export function pageRoutes(parts: PageParts): Route[] {
     },
   ]
 }
+
+/** The script of the console tells its views apart. */
+const consolePaths = [
+  { path: '/console', id: 'console', params: {} },
+  { path: '/console/{view}', id: 'consoleView', params: { view: { description: 'A view' } } },
+  {
+    path: '/console/{view}/{name}',
+    id: 'consolePage',
+    params: { view: { description: 'A view' }, name: { description: 'What of it' } },
+  },
+]
 
 /** Whether a client asks for a page: browsers name HTML, clients of the API do not. */
 export function wantsPage(header: Call['header']): boolean {

@@ -23,8 +23,8 @@ export type History = ReturnType<typeof createHistory>
 export interface Query extends RowFilter {
   /** Accepted messages of a livestream; with `owner` also what that institution was refused for it. */
   livestream?: Named & { owner?: string | undefined }
-  /** All that an institution published, whatever became of it. */
-  institutionId?: string
+  /** All that these published, whatever became of it. */
+  institutionIds?: readonly string[]
   /** Decided at this instant or later, milliseconds since the epoch. */
   since?: number | undefined
   /** At an earlier place than this. */
@@ -72,8 +72,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
 
     /** A page of events. It may be short although there are more: `next` says so. */
     async list(query: Query): Promise<Page> {
-      const { livestream, institutionId, since = 0, before = Infinity, limit } = query
-      const streams = [livestream?.id, feedbackOf(institutionId ?? livestream?.owner)]
+      const { livestream, institutionIds = [], since = 0, before = Infinity, limit } = query
+      const streams = [livestream?.id, ...[...institutionIds, livestream?.owner].map(feedbackOf)]
       const named = streams.filter((stream) => stream !== undefined)
       const newest = newestFirst(store, named, Math.min(before, journal.head() + 1))
       const events: EventRow[] = []

@@ -283,6 +283,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
     ...{ credentials, lastUsed: () => undefined },
     audit,
     status: () => ({}),
+    trend: () => ({}),
     config: () => ({}),
     catchUp: async () => undefined,
     feed: {
@@ -324,6 +325,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       history: createHistory({ store, journal: await openJournal(store) }),
       trace: { of: async () => [], slowest: async () => [] },
       livestreams: () => [],
+      institutions: () => [],
       deliveries: async () => [],
       isRetained: () => false,
     },

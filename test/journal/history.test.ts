@@ -33,10 +33,10 @@ t.test('a page ends where its reports and their events are too many bytes', asyn
   const { broker } = await openBroker(t)
   const count = 100
   for (let nth = 0; nth < count; nth++) await broker.distribute([event(400_000), report])
-  const first = await broker.history.list({ institutionId, limit: 1_000 })
+  const first = await broker.history.list({ institutionIds: [institutionId], limit: 1_000 })
   t.ok(first.events.length >= 80 && first.events.length < count, `${first.events.length} of ${count}`)
   const { events, next } = await broker.history.list({
-    ...{ institutionId, limit: 1_000 },
+    ...{ institutionIds: [institutionId], limit: 1_000 },
     before: first.next ?? undefined,
   })
   t.equal(first.events.length + events.length, count)

@@ -232,9 +232,10 @@ async function restore(store: Store, isWanted: (source: string) => boolean): Pro
 function createLookUp(current: () => Feed | undefined) {
   return {
     /** The livestreams an id or external id of a livestream or publisher names; else those with a name that has it. */
-    lookup(text: string): Livestream[] {
+    lookup(text: string | undefined): Livestream[] {
       const feed = current()
       if (!feed) return []
+      if (text === undefined) return [...feed.all()]
       const direct = feed.byId(text)
       if (direct) return [direct]
       const meant = [...feed.byExternalId(text), ...feed.byPublisher(text)]

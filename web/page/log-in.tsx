@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { isLogInOptional, logIn, mustLogIn } from './session.ts'
 
 /** E-mail address and password. */
-export function LogIn() {
+export function LogIn({ need }: { need: string }) {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
 
@@ -18,7 +18,7 @@ export function LogIn() {
   return (
     <form class="log-in" onSubmit={submit} aria-labelledby="log-in-title">
       <h1 id="log-in-title">Log in</h1>
-      <p class="muted">With your user of the hub. It needs the permission to subscribe.</p>
+      <p class="muted">With your user of the hub. It needs the permission to {need}.</p>
       <label>
         E-mail address
         <input type="email" name="email" autocomplete="username" required maxLength={254} />

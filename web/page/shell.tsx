@@ -6,6 +6,10 @@ import { logOut, mustLogIn, offerLogIn, user } from './session.ts'
 /** What every page has: a head with its name, who is logged in, and the form to log in where that is needed. */
 export function Shell(props: {
   title: string
+  /** Where its name leads. */
+  home?: string
+  /** What whoever logs in must be permitted. */
+  need?: string
   /** In the head, beside the title. */
   tools?: ComponentChildren
   children: ComponentChildren
@@ -16,7 +20,7 @@ export function Shell(props: {
         Skip to content
       </a>
       <header class="head">
-        <a class="brand" href="/">
+        <a class="brand" href={props.home ?? '/'}>
           <Mark />
           <span>{props.title}</span>
         </a>
@@ -24,7 +28,7 @@ export function Shell(props: {
         <Account />
       </header>
       <main id="main" tabIndex={-1}>
-        {mustLogIn.value ? <LogIn /> : props.children}
+        {mustLogIn.value ? <LogIn need={props.need ?? 'subscribe'} /> : props.children}
       </main>
     </>
   )

@@ -1,0 +1,92 @@
+import type { Metrics } from './metrics.ts'
+
+/** How a node did in one stretch of time. */
+export interface TrendSample {
+  /** Its end, ISO 8601. */
+  at: string
+  seconds: number
+  /** Events that were decided in it, by outcome. */
+  events: Record<string, number>
+  /** Messages that were written to subscribers in it. */
+  deliveries: number
+  /** Open MQTT connections at its end. */
+  connections: number
+  /** Of the events that were published in it, milliseconds; null: none was. */
+  p50: number | null
+  p99: number | null
+  /** Those of them that took longer than the budget. */
+  exceeded: number
+}
+
+/** What has happened since the node was started. */
+interface Totals {
+  time: number
+  measured: number
+  events: Record<string, number>
+  deliveries: number
+  exceeded: number
+}
+
+export type Trend = ReturnType<typeof startTrend>
+
+const everySeconds = 10
+/** One hour. */
+const keptSamples = 360
+const nothing: Omit<Totals, 'time'> = { measured: 0, events: {}, deliveries: 0, exceeded: 0 }
+
+/**
+ * The last hour of this node, a sample every ten seconds: for pages, which draw it as soon as they are open. In memory, and
+ * gone with the node. `clock` is the wall clock; the length of a sample is measured by a clock that nobody sets.
+ */
+export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => number }) {
+  const samples: TrendSample[] = []
+  let before: Totals = { ...nothing, time: performance.now() }
+  const timer = setInterval(() => void take(), everySeconds * 1000).unref()
+
+  return {
+    everySeconds,
+    /** The oldest first. */
+    samples: (): readonly TrendSample[] => samples,
+    /** Ends the sample that is under way. */
+    take,
+    close: (): void => clearInterval(timer),
+  }
+
+  async function take(): Promise<void> {
+    const after = await totals()
+    const measured = after.measured - before.measured
+    const { p50, p99 } = metrics.budget.summary(measured)
+    samples.push({
+      at: new Date(clock()).toISOString(),
+      seconds: Math.round(after.time - before.time) / 1000,
+      events: Object.fromEntries(
+        Object.entries(after.events).map(([outcome, count]) => [
+          outcome,
+          count - (before.events[outcome] ?? 0),
+        ]),
+      ),
+      deliveries: after.deliveries - before.deliveries,
+      connections: (await metrics.connections.get()).values[0]?.value ?? 0,
+      p50: measured === 0 ? null : p50,
+      p99: measured === 0 ? null : p99,
+      exceeded: after.exceeded - before.exceeded,
+    })
+    if (samples.length > keptSamples) samples.shift()
+    before = after
+  }
+
+  async function totals(): Promise<Totals> {
+    const [events, deliveries, exceeded] = await Promise.all([
+      metrics.events.get(),
+      metrics.deliveries.get(),
+      metrics.budgetExceeded.get(),
+    ])
+    return {
+      time: performance.now(),
+      measured: metrics.budget.summary(0).count,
+      events: Object.fromEntries(events.values.map(({ labels, value }) => [String(labels.outcome), value])),
+      deliveries: deliveries.values[0]?.value ?? 0,
+      exceeded: exceeded.values[0]?.value ?? 0,
+    }
+  }
+}

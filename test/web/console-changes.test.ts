@@ -1,0 +1,143 @@
+import t from 'tap'
+import { addUser, openApi, password } from '../bridge-https/api.ts'
+import { connect } from '../clients.ts'
+import { institutions, playing, station } from '../events.ts'
+import { pushing, startReceiver } from '../receiver.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { createBrowser, skip } from './browser.ts'
+import { openConsole } from './operator.ts'
+
+const [own = ''] = institutions
+const browser = createBrowser(t)
+
+t.test('a credential is rotated, and the new one works over MQTT', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { username } = await hub.publisher([own])
+  const { page, problems, email } = await openConsole(t, hub, browser, '/console/credentials')
+  await page.getByRole('button', { name: `Rotate: ${username}` }).click()
+  await page.getByRole('button', { name: 'Make the successor' }).click()
+  await page.getByText('The password is shown only now').waitFor()
+  const issued = {
+    username: await page.getByLabel('Username', { exact: true }).inputValue(),
+    password: await page.getByLabel('Password', { exact: true }).inputValue(),
+  }
+  t.not(issued.username, username)
+  await connect(t, hub, issued)
+  t.match(await hub.ask('credentials.show', { username }), { revokeAt: String })
+  await page.getByRole('row').filter({ hasText: issued.username }).getByText('1 client').waitFor()
+  t.match((await hub.ask<object[]>('audit')).at(-1), {
+    who: email,
+    action: 'credentials.rotate',
+    target: username,
+  })
+
+  const other = await openConsole(t, hub, browser, '/console/credentials')
+  await other.page.getByRole('button', { name: `Rotate: ${username}` }).click()
+  await other.page.getByText('it has been rotated already').first().waitFor()
+  await other.page.getByLabel('The old one goes on working').selectOption('for 7 days')
+  await other.page.getByRole('button', { name: 'Make the successor' }).click()
+  await other.page.getByRole('alert').filter({ hasText: 'rotate its successor' }).waitFor()
+  t.equal(
+    await other.page.getByLabel('The old one goes on working').inputValue(),
+    '604800',
+    'the choice stays',
+  )
+  t.same(problems, [])
+})
+
+t.test('what takes something away is asked first, and names what is lost', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.subscriber('radio/#')
+  const { client } = await connect(t, hub, login)
+  const { page } = await openConsole(t, hub, browser, '/console/credentials')
+  const row = page.getByRole('row').filter({ hasText: login.username })
+  await row.getByText('1 client').waitFor()
+  await row.getByRole('button', { name: 'Revoke' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('1 connected client will be disconnected').waitFor()
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  t.ok(await hub.ask('credentials.show', { username: login.username }), 'nothing was done')
+
+  const closed = new Promise<void>((resolve) => client.once('close', () => resolve()))
+  await row.getByRole('button', { name: 'Revoke' }).click()
+  await dialog.getByRole('button', { name: 'Revoke' }).click()
+  await closed
+  await row.waitFor({ state: 'detached' })
+})
+
+t.test(
+  'a failing webhook is seen first with its contact, and a dead letter is replayed',
+  { skip },
+  async (t) => {
+    const home = await temporaryDirectory(t)
+    const receiver = await startReceiver(t, home)
+    const hub = await startTestHub(t, pushing(receiver), home)
+    const api = await openApi(t, hub)
+    const { token } = await addUser(hub, api, own)
+    const publish = (title: string) =>
+      api.call('POST', '/events/de.org.hub.v1.radio.track.playing', {
+        token,
+        body: { ...playing(station()), title },
+      })
+    await publish('makes the topic')
+    const body = {
+      type: 'PUBSUB',
+      method: 'PUSH',
+      url: receiver.url(),
+      contact: 'team@player.example',
+      topic: station().id,
+    }
+    await api.call('POST', '/subscriptions', { token, body })
+    // What is refused again and again while others are taken is given up.
+    receiver.behave(({ event }) => (event.title === 'Unzustellbar' ? 400 : 201))
+    await publish('Unzustellbar')
+    await publish('Danach')
+    await hub.until(async () => {
+      const [queue] = await hub.ask<{ deadLetters: number }[]>('queues.list')
+      return (queue?.deadLetters ?? 0) > 0
+    })
+
+    const { page, problems } = await openConsole(t, hub, browser, '/console/webhooks')
+    await page.getByText('1 target of 1 needs attention.').waitFor()
+    const row = page.getByRole('row').filter({ hasText: receiver.url() })
+    t.match(
+      await row.getByRole('link', { name: 'team@player.example' }).getAttribute('href'),
+      /^mailto:team%40player/,
+    )
+    await row.getByRole('link', { name: receiver.url() }).click()
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
+    receiver.behave(() => 201)
+    const seen = receiver.received.length
+    await page.getByRole('button', { name: /^Replay: / }).click()
+    await receiver.until((received) =>
+      received.slice(seen).some(({ event }) => event.title === 'Unzustellbar'),
+    )
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor({ state: 'detached' })
+    t.same(problems, [])
+  },
+)
+
+t.test('what the hub refuses is said in its words, and what was typed stays', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await openConsole(t, hub, browser, '/console/users')
+  await page.getByRole('button', { name: 'Add a user' }).click()
+  const form = page.getByRole('form', { name: 'Add a user' })
+  await form.getByLabel('E-mail address').fill('new@radio.example')
+  await form.getByLabel('Institution').fill('Küstenfunk')
+  await form.getByRole('button', { name: 'Add' }).click()
+  await form.getByRole('alert').filter({ hasText: 'institution' }).waitFor()
+  t.equal(await form.getByLabel('E-mail address').inputValue(), 'new@radio.example')
+  await form.getByLabel('Institution').fill(own)
+  await form.getByLabel('operate').check()
+  await form.getByRole('button', { name: 'Add' }).click()
+  await page.getByText('The link works once').waitFor()
+  const link = new URL(await page.getByLabel('Link', { exact: true }).inputValue())
+  const api = await openApi(t, hub)
+  const resetToken = new URLSearchParams(link.hash.slice(1)).get('token')
+  t.equal((await api.call('POST', '/auth/reset', { body: { token: resetToken, password } })).status, 200)
+  t.match(
+    (await hub.ask<{ email: string }[]>('users.list')).find(({ email }) => email === 'new@radio.example'),
+    { permissions: ['publish', 'subscribe', 'operate'], hasPassword: true },
+  )
+})

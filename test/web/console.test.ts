@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import t from 'tap'
+import { addUser, openApi } from '../bridge-https/api.ts'
+import { connect, connectPublisher } from '../clients.ts'
+import { institutions, playing, station } from '../events.ts'
+import { startTestHub } from '../start-hub.ts'
+import { createBrowser, skip } from './browser.ts'
+import { logIn, openConsole } from './operator.ts'
+
+const [own = ''] = institutions
+const browser = createBrowser(t)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const hostile = '<img src=x onerror="document.title=1"><b>Fett</b> & "so"'
+
+t.test('a user without the permission is told so, and sees nothing', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { email } = await addUser(hub, await openApi(t, hub), own, { permissions: ['publish', 'subscribe'] })
+  const { page } = await browser.open(t, hub, '/console/credentials')
+  const asked: string[] = []
+  page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+  await logIn(page, email)
+  await page.getByRole('heading', { name: 'This is for operators' }).waitFor()
+  t.equal(await page.getByRole('navigation').count(), 0)
+  t.same(
+    asked.filter((path) => path.startsWith('/operate/')),
+    [],
+    'nothing was asked',
+  )
+})
+
+t.test('an event arrives in the tail, and what became of it is told', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  await connect(t, hub, await hub.subscriber('radio/#'))
+  const { page, problems } = await openConsole(t, hub, browser, '/console/trace')
+  await page.getByText('Waiting for events.').waitFor()
+  await publisher.publish(playing(station(), { title: hostile, playlistItemId: 'item-7' }))
+  const row = page.getByRole('row').filter({ hasText: 'item-7' })
+  await row.getByText(hostile).waitFor()
+  t.match(await row.textContent(), /published/)
+
+  await row.getByRole('link', { name: hostile }).click()
+  await page.getByRole('heading', { name: hostile, level: 1 }).waitFor()
+  await page.getByRole('img', { name: /^Decided after .* the budget is 220 ms/ }).waitFor()
+  await page.getByText('new subscribers get it').waitFor()
+  t.equal(await page.locator('main img').count(), 0, 'markup of a title is text')
+  t.notOk((await page.title()) === '1')
+  t.same(problems, [])
+})
+
+t.test(
+  'an event of the past is found by its playlistItemId, with why it was refused',
+  { skip },
+  async (t) => {
+    const hub = await startTestHub(t)
+    const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    await publisher.publish(playing(station(), { title: 'Gut', playlistItemId: 'item-1' }))
+    await publisher.publish(playing(station(), { title: 'Schlecht', playlistItemId: 'item-2', length: -1 }))
+    const { page } = await openConsole(t, hub, browser, '/console/trace')
+    await page.getByLabel('playlistItemId, event id or position').fill('item-2')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByText('1 events, that is all that is kept').waitFor()
+    await page.getByRole('link', { name: /Schlecht/ }).click()
+    await page.getByRole('heading', { name: 'Why' }).waitFor()
+    await page.getByRole('cell', { name: '.length' }).or(page.getByText('length')).first().waitFor()
+
+    await page.goBack()
+    t.equal(
+      await page.getByLabel('playlistItemId, event id or position').inputValue(),
+      'item-2',
+      'what was typed stays',
+    )
+    await page.getByLabel('playlistItemId, event id or position').fill('item-1')
+    await page.getByLabel('Livestream or institution').fill('no such livestream')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.getByText('there is no livestream "no such livestream"').waitFor()
+  },
+)
+
+t.test('it says when the node does not answer, and goes on by itself', { skip }, async (t) => {
+  const first = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' })
+  const { page } = await openConsole(t, first, browser)
+  await page.getByText('Kept').or(page.getByText('No event yet')).waitFor()
+  await first.close()
+  await page.getByText('Does not answer').waitFor()
+  await page.getByText('The hub cannot be reached.').first().waitFor()
+  await startTestHub(
+    t,
+    { HUB_PUBLIC_URL: 'https://hub.example', HUB_HTTPS_PORT: String(first.httpsPort) },
+    first.home,
+  )
+  await page.getByText('Answers', { exact: true }).waitFor()
+  await page.getByText('No event yet').waitFor()
+})
+
+for (const [width, height] of [
+  [360, 740],
+  [1920, 1080],
+] as const) {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    t.test(`every view is usable at ${width} px, ${colorScheme}`, { skip }, async (t) => {
+      const hub = await startTestHub(t)
+      const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+      const { id } = await publisher.publish(playing(station(), { title: hostile }))
+      const { page, problems } = await openConsole(t, hub, browser, '/console', {
+        ...{ viewport: { width, height }, colorScheme, bypassCSP: true },
+      })
+      for (const path of [
+        ...[
+          '',
+          '/trace',
+          `/trace/${id}`,
+          '/livestreams',
+          `/livestreams/${station().id}`,
+          `/institutions/${own}`,
+        ],
+        ...[
+          '/webhooks',
+          '/credentials',
+          '/users',
+          '/clients',
+          '/feed',
+          '/lifecycle',
+          '/audit',
+          '/node',
+          '/nonsense',
+        ],
+      ]) {
+        await page.goto(`https://localhost:${hub.httpsPort}/console${path}`)
+        await page.getByText('Answers', { exact: true }).waitFor()
+        await page.waitForFunction("!document.querySelector('[aria-busy=true], .loading')")
+        await page.evaluate(axe)
+        const found = await page.evaluate(
+          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html.slice(0, 120))]))',
+        )
+        t.same(found, [], `${path || '/'} has no violation`)
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+        t.equal(overflow, 0, `${path || '/'} is not wider than the screen`)
+      }
+      t.same(problems, [])
+    })
+  }
+}

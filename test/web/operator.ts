@@ -1,0 +1,28 @@
+import type { Page } from 'playwright-core'
+import type { Test } from 'tap'
+import { addUser, openApi, password } from '../bridge-https/api.ts'
+import { institutions } from '../events.ts'
+import type { TestHub } from '../start-hub.ts'
+import type { createBrowser, OpenedPage } from './browser.ts'
+
+/** Opens a page of the console as an operator. */
+export async function openConsole(
+  t: Test,
+  hub: TestHub,
+  browser: ReturnType<typeof createBrowser>,
+  path = '/console',
+  options?: Parameters<typeof browser.open>[3],
+): Promise<OpenedPage & { email: string }> {
+  const [own = ''] = institutions
+  const { email } = await addUser(hub, await openApi(t, hub), own, { permissions: ['operate'] })
+  const opened = await browser.open(t, hub, path, options)
+  await logIn(opened.page, email)
+  await opened.page.getByText('Answers', { exact: true }).waitFor()
+  return { ...opened, email }
+}
+
+export async function logIn(page: Page, email: string): Promise<void> {
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Log in' }).click()
+}

@@ -1,0 +1,73 @@
+import './styles/desk.css'
+import './styles/overview.css'
+import './styles/tables.css'
+import './styles/forms.css'
+import './styles/narrow.css'
+import { render } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { linksTo, place } from '../page/place.ts'
+import { mustLogIn, resume, user } from '../page/session.ts'
+import { Shell } from '../page/shell.tsx'
+import { useNames } from './names.ts'
+import { Navigation, NodeState } from './navigation.tsx'
+import { useNodeState } from './node-state.ts'
+import { currentView } from './views.tsx'
+
+/** The operators' console: what `hubctl` asks and does, in a browser. */
+function Console() {
+  const who = user.value
+  useEffect(() => {
+    if (who === null) mustLogIn.value = true
+  }, [who])
+  return (
+    <Shell title="Console" home="/console" need="operate" tools={who && isOperator() ? <NodeState /> : null}>
+      {who ? isOperator() ? <Desk /> : <NoOperator /> : null}
+    </Shell>
+  )
+}
+
+function isOperator(): boolean {
+  return user.value?.permissions.includes('operate') ?? false
+}
+
+function Desk() {
+  useNodeState()
+  useNames()
+  const { title, content } = currentView(place.value)
+  useEffect(() => {
+    document.title = `${title} – Console`
+  }, [title])
+  return (
+    <div class="desk">
+      <Navigation />
+      <div class="view" key={place.value}>
+        {content}
+      </div>
+    </div>
+  )
+}
+
+function NoOperator() {
+  return (
+    <div class="nothing">
+      <h1>This is for operators</h1>
+      <p>
+        {user.value?.email} does not have the permission <code>operate</code>. An operator of the hub can give
+        it.
+      </p>
+      <p>
+        <a href="/">What is on air</a>
+      </p>
+    </div>
+  )
+}
+
+const root = document.getElementById('page')
+if (root) {
+  render(<Console />, root)
+  root.addEventListener(
+    'click',
+    linksTo((path) => path === '/console' || path.startsWith('/console/')),
+  )
+  void resume()
+}

@@ -1,0 +1,52 @@
+import { computed, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Livestream } from './answers.ts'
+import { operate } from './operate.ts'
+import { repeat } from './poll.ts'
+import { shortId } from './words.ts'
+
+/** All livestreams of the feed; undefined: not known yet. */
+export const livestreams = signal<readonly Livestream[] | undefined>(undefined)
+/** Why they are not known. */
+export const livestreamsProblem = signal<string | undefined>(undefined)
+
+const livestreamNames = computed(
+  () =>
+    new Map(
+      (livestreams.value ?? []).flatMap((one) => [
+        [one.id, one.title],
+        [one.externalId, one.title],
+      ]),
+    ),
+)
+const institutionNames = computed(
+  () => new Map((livestreams.value ?? []).map(({ institution }) => [institution.id, institution.title])),
+)
+
+const everyMs = 10 * 60 * 1000
+const againMs = 5_000
+
+/** Reads what livestreams and institutions are called, as long as the console is open. */
+export function useNames(): void {
+  useEffect(
+    () =>
+      repeat(async () => {
+        const answer = await operate('feed.lookup')
+        return () => {
+          livestreamsProblem.value = 'problem' in answer ? answer.problem : undefined
+          if ('result' in answer) livestreams.value = answer.result
+          return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
+        }
+      }),
+    [],
+  )
+}
+
+/** What a livestream is called, by its id or external id. */
+export function livestreamName(id: string): string {
+  return livestreamNames.value.get(id) ?? shortId(id)
+}
+
+export function institutionName(id: string): string {
+  return institutionNames.value.get(id) ?? shortId(id)
+}

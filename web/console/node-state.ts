@@ -1,0 +1,47 @@
+import { batch, signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Status } from './answers.ts'
+import { operate } from './operate.ts'
+import { repeat } from './poll.ts'
+
+/** What the node said of itself last, and the time before: what happened in between is the rate. */
+export const nodeState = signal<Status | undefined>(undefined)
+export const formerState = signal<Status | undefined>(undefined)
+/** Why it said nothing the last time. */
+export const stateProblem = signal<string | undefined>(undefined)
+
+const everyMs = 3_000
+const againMs = 2_000
+
+/** Asks the node how it is, as long as the console is open and somebody looks. */
+export function useNodeState(): void {
+  useEffect(
+    () =>
+      repeat(async () => {
+        const answer = await operate('status')
+        return () => {
+          if ('problem' in answer) {
+            stateProblem.value = answer.problem
+            return answer.retryAfter === undefined ? againMs : answer.retryAfter * 1000
+          }
+          batch(() => {
+            formerState.value = nodeState.value
+            nodeState.value = answer.result
+            stateProblem.value = undefined
+          })
+          return everyMs
+        }
+      }),
+    [],
+  )
+}
+
+/** How fast a counter grew between the last two answers, per second; undefined: not known. */
+export function rateOf(counter: string): number | undefined {
+  const after = nodeState.value
+  const before = formerState.value
+  // Behind a load balancer the next answer may be that of another node.
+  if (!after || !before || after.node !== before.node || after.uptime <= before.uptime) return undefined
+  const grown = (after.counters[counter] ?? 0) - (before.counters[counter] ?? 0)
+  return grown / (after.uptime - before.uptime)
+}

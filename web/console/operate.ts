@@ -1,0 +1,23 @@
+import { signal } from '@preact/signals'
+import { reasonOf } from '../page/ask.ts'
+import { askAsUser } from '../page/session.ts'
+import type { Results } from './answers.ts'
+import type { OperationName } from './operations.ts'
+
+/** What came of a command, or why nothing did, in the words of the hub. */
+export type Operated<Result> = { result: Result } | { problem: string; retryAfter: number | undefined }
+
+/** Whether the node answers; undefined: nothing was asked yet. */
+export const isReached = signal<boolean | undefined>(undefined)
+
+/** Asks the node to carry out a command. Never rejects. */
+export async function operate<Name extends OperationName>(
+  name: Name,
+  args: Record<string, unknown> = {},
+): Promise<Operated<Results[Name]>> {
+  const answer = await askAsUser('POST', `/operate/${name}`, args)
+  // Also what stands between answers where the node does not.
+  isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
+  if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Results[Name] }
+  return { problem: reasonOf(answer), retryAfter: answer.retryAfter }
+}

@@ -1,0 +1,80 @@
+/** Views of the console, by their paths below `/console`. */
+export type View =
+  | ''
+  | 'trace'
+  | 'livestreams'
+  | 'webhooks'
+  | 'credentials'
+  | 'users'
+  | 'clients'
+  | 'feed'
+  | 'lifecycle'
+  | 'audit'
+  | 'node'
+
+/**
+ * Where an operator finds each command of `hubctl`. `loses`: what it takes away does not come back, so that the console
+ * asks first. A test holds that this is the table of `admin/operations/operations.ts`, and that each view uses its rows.
+ */
+export const operations = {
+  status: { view: '' },
+  trend: { view: '' },
+  'events.slow': { view: '' },
+
+  'events.tail': { view: 'trace' },
+  'events.list': { view: 'trace' },
+  'events.show': { view: 'trace' },
+  check: { view: 'trace' },
+
+  'feed.lookup': { view: 'livestreams' },
+  'retained.list': { view: 'livestreams' },
+  'retained.clear': { view: 'livestreams', loses: true },
+
+  'queues.list': { view: 'webhooks' },
+  'queues.attempts': { view: 'webhooks' },
+  'queues.dead-letters': { view: 'webhooks' },
+  'queues.replay': { view: 'webhooks' },
+  'subscriptions.list': { view: 'webhooks' },
+  'subscriptions.show': { view: 'webhooks' },
+  'subscriptions.pause': { view: 'webhooks' },
+  'subscriptions.resume': { view: 'webhooks' },
+  'subscriptions.remove': { view: 'webhooks', loses: true },
+
+  'credentials.list': { view: 'credentials' },
+  'credentials.show': { view: 'credentials' },
+  'credentials.add': { view: 'credentials' },
+  'credentials.rotate': { view: 'credentials' },
+  'credentials.revoke': { view: 'credentials', loses: true },
+
+  'users.list': { view: 'users' },
+  'users.add': { view: 'users' },
+  'users.remove': { view: 'users', loses: true },
+  'users.reset-password': { view: 'users' },
+
+  'clients.list': { view: 'clients' },
+  'clients.disconnect': { view: 'clients' },
+  'sessions.list': { view: 'clients' },
+  'sessions.show': { view: 'clients' },
+  'sessions.drop': { view: 'clients', loses: true },
+
+  'feed.status': { view: 'feed' },
+  'feed.refresh': { view: 'feed' },
+
+  'lifecycle.status': { view: 'lifecycle' },
+  'lifecycle.announce': { view: 'lifecycle' },
+  'lifecycle.retire': { view: 'lifecycle', loses: true },
+
+  audit: { view: 'audit' },
+
+  config: { view: 'node' },
+  'keys.list': { view: 'node' },
+  'keys.rotate': { view: 'node', loses: true },
+  'store.accept': { view: 'node', loses: true },
+} as const satisfies Record<string, { view: View; loses?: true }>
+
+export type OperationName = keyof typeof operations
+
+/** Whether what a command takes away does not come back. */
+export function loses(name: OperationName): boolean {
+  return 'loses' in operations[name]
+}

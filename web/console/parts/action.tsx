@@ -1,0 +1,116 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Results } from '../answers.ts'
+import { operate } from '../operate.ts'
+import { loses, type OperationName } from '../operations.ts'
+
+/** A command behind a button. What the hub says to it stands beside it. */
+export function Action<Name extends OperationName>(props: {
+  name: Name
+  args?: Record<string, unknown>
+  label: string
+  /** What the button is about, where its label does not say. */
+  about?: string
+  /** What is lost, in a sentence or two: the person confirms it. Commands that lose something must have it. */
+  loss?: ComponentChildren
+  /** What is said when it is done. */
+  said?: (result: Results[Name]) => string
+  done?: (result: Results[Name]) => void
+  isStrong?: boolean
+}) {
+  const { name, args = {}, label, about, loss, said, done } = props
+  const isBusy = useSignal(false)
+  const isAsking = useSignal(false)
+  const answer = useSignal<{ text: string; isProblem: boolean } | undefined>(undefined)
+  if (loses(name) && loss === undefined) throw new Error(`${name} must say what is lost`)
+
+  async function perform(): Promise<void> {
+    isAsking.value = false
+    isBusy.value = true
+    answer.value = undefined
+    const operated = await operate(name, args)
+    isBusy.value = false
+    if ('problem' in operated) {
+      answer.value = { text: operated.problem, isProblem: true }
+      return
+    }
+    if (said) answer.value = { text: said(operated.result), isProblem: false }
+    done?.(operated.result)
+  }
+
+  return (
+    <span class="action">
+      <button
+        type="button"
+        class={props.isStrong ? 'strong' : loss === undefined ? '' : 'danger'}
+        aria-label={about === undefined ? undefined : `${label}: ${about}`}
+        disabled={isBusy.value}
+        onClick={() => {
+          if (loss === undefined) void perform()
+          else isAsking.value = true
+        }}
+      >
+        {label}
+      </button>
+      {isAsking.value && (
+        <Confirm
+          title={about === undefined ? `${label}?` : `${label} ${about}?`}
+          label={label}
+          confirmed={() => void perform()}
+          cancelled={() => {
+            isAsking.value = false
+          }}
+        >
+          {loss}
+        </Confirm>
+      )}
+      <Said answer={answer.value} />
+    </span>
+  )
+}
+
+/** What came of something that was asked, told to screen readers as well. */
+export function Said({ answer }: { answer: { text: string; isProblem: boolean } | undefined }) {
+  return (
+    <span class={answer?.isProblem ? 'said problem' : 'said'} role={answer?.isProblem ? 'alert' : 'status'}>
+      {answer?.text}
+    </span>
+  )
+}
+
+/** Asks once more, and names what is lost. */
+function Confirm(props: {
+  title: string
+  label: string
+  confirmed: () => void
+  cancelled: () => void
+  children: ComponentChildren
+}) {
+  return (
+    <Dialog title={props.title} closed={props.cancelled}>
+      <div class="loss">{props.children}</div>
+      <p class="muted">This cannot be undone.</p>
+      <div class="buttons">
+        <button type="button" onClick={props.cancelled}>
+          Cancel
+        </button>
+        <button type="button" class="danger strong" onClick={props.confirmed}>
+          {props.label}
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+/** A dialog that is open as long as it is there. */
+export function Dialog(props: { title: string; closed: () => void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} aria-label={props.title} onClose={props.closed}>
+      <h2>{props.title}</h2>
+      {props.children}
+    </dialog>
+  )
+}

@@ -1,0 +1,178 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import type { Results } from '../answers.ts'
+import { operate } from '../operate.ts'
+import type { OperationName } from '../operations.ts'
+import { Said } from './action.tsx'
+
+/** What is typed, by the names of the fields. It lives outside of the form, so that nothing of it is lost. */
+export type Typed = Signal<Readonly<Record<string, string>>>
+
+/** A command with arguments that are typed. What is wrong stands beside the button, and what was typed stays. */
+export function CommandForm<Name extends OperationName>(props: {
+  name: Name
+  title: string
+  label: string
+  typed: Typed
+  args: (typed: Readonly<Record<string, string>>) => Record<string, unknown>
+  done: (result: Results[Name]) => void
+  cancelled?: () => void
+  children: ComponentChildren
+}) {
+  const { name, typed, args, done } = props
+  const isBusy = useSignal(false)
+  const problem = useSignal<string | undefined>(undefined)
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    isBusy.value = true
+    problem.value = undefined
+    const operated = await operate(name, args(typed.value))
+    isBusy.value = false
+    if ('problem' in operated) {
+      problem.value = operated.problem
+      return
+    }
+    done(operated.result)
+  }
+
+  return (
+    <form class="panel command" onSubmit={submit} aria-label={props.title}>
+      <h2>{props.title}</h2>
+      <div class="fields">{props.children}</div>
+      <div class="buttons">
+        <button type="submit" class="strong" disabled={isBusy.value}>
+          {props.label}
+        </button>
+        {props.cancelled && (
+          <button type="button" onClick={props.cancelled}>
+            Cancel
+          </button>
+        )}
+        <Said answer={problem.value === undefined ? undefined : { text: problem.value, isProblem: true }} />
+      </div>
+    </form>
+  )
+}
+
+interface FieldParts {
+  typed: Typed
+  name: string
+  label: string
+  hint?: string
+}
+
+/** A field for a line of text. */
+export function Field(
+  props: FieldParts & {
+    isRequired?: boolean
+    placeholder?: string
+    maxLength?: number
+  },
+) {
+  const { typed, name } = props
+  return (
+    <label class="field">
+      <span>{props.label}</span>
+      <input
+        name={name}
+        type="text"
+        value={typed.value[name] ?? ''}
+        required={props.isRequired ?? false}
+        placeholder={props.placeholder ?? ''}
+        maxLength={props.maxLength ?? 2_000}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
+      />
+      {props.hint && <small>{props.hint}</small>}
+    </label>
+  )
+}
+
+/** A field for a point in time, by the visitor's clock. */
+export function Moment({ typed, name, label, hint }: FieldParts) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        type="datetime-local"
+        value={typed.value[name] ?? ''}
+        required
+        onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
+      />
+      {hint && <small>{hint}</small>}
+    </label>
+  )
+}
+
+/** A field for several lines. */
+export function Lines(props: FieldParts & { rows?: number }) {
+  const { typed, name } = props
+  return (
+    <label class="field wide">
+      <span>{props.label}</span>
+      <textarea
+        name={name}
+        rows={props.rows ?? 3}
+        value={typed.value[name] ?? ''}
+        spellcheck={false}
+        onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
+      />
+      {props.hint && <small>{props.hint}</small>}
+    </label>
+  )
+}
+
+/** A field with choices: value and words. */
+export function Choice(
+  props: FieldParts & { choices: readonly (readonly [value: string, words: string])[] },
+) {
+  const { typed, name } = props
+  return (
+    <label class="field">
+      <span>{props.label}</span>
+      <select
+        name={name}
+        value={typed.value[name] ?? props.choices[0]?.[0] ?? ''}
+        onChange={({ currentTarget }) => set(typed, name, currentTarget.value)}
+      >
+        {props.choices.map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+      {props.hint && <small>{props.hint}</small>}
+    </label>
+  )
+}
+
+/** A field that is ticked or not. */
+export function Tick({ typed, name, label, hint }: FieldParts) {
+  return (
+    <label class="tick">
+      <input
+        type="checkbox"
+        checked={typed.value[name] === 'yes'}
+        onChange={({ currentTarget }) => set(typed, name, currentTarget.checked ? 'yes' : '')}
+      />
+      <span>
+        {label}
+        {hint && <small>{hint}</small>}
+      </span>
+    </label>
+  )
+}
+
+function set(typed: Typed, name: string, value: string): void {
+  typed.value = { ...typed.value, [name]: value }
+}
+
+/** The lines of a field, or what its commas part, without empty ones. */
+export function listOf(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(/[\n,]/)
+    .map((one) => one.trim())
+    .filter(Boolean)
+}

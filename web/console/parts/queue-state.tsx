@@ -1,0 +1,26 @@
+import type { Queue } from '../answers.ts'
+import { Badge, type Tone } from './shown.tsx'
+
+const tones: Readonly<Record<string, Tone>> = {
+  idle: 'good',
+  delivering: 'good',
+  beginning: 'plain',
+  retrying: 'bad',
+  paused: 'warn',
+  disabled: 'bad',
+  closed: 'plain',
+  'no target': 'warn',
+}
+
+export function QueueState({ state }: Pick<Queue, 'state'>) {
+  return <Badge tone={tones[state] ?? 'plain'}>{state}</Badge>
+}
+
+/** Whether somebody has to do something about it. */
+export function needsAttention({
+  state,
+  deadLetters,
+  dropped,
+}: Pick<Queue, 'state' | 'deadLetters' | 'dropped'>): boolean {
+  return ['retrying', 'disabled', 'no target'].includes(state) || deadLetters > 0 || dropped > 0
+}

@@ -1,0 +1,91 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { dateAndTime, relative } from '../words.ts'
+
+/** What a state means for the eye. */
+export type Tone = 'good' | 'warn' | 'bad' | 'plain'
+
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>
+}
+
+/** When something was, by how long ago; the date for whoever points at it. */
+export function When({ at }: { at: string | null | undefined }) {
+  if (!at) return <span class="muted">–</span>
+  return (
+    <time dateTime={at} title={dateAndTime(at)}>
+      {relative(at)}
+    </time>
+  )
+}
+
+/** Names and values below each other; values that are missing are left out. */
+export function Facts({ of }: { of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {of
+        .filter(([, value]) => value !== null && value !== undefined && value !== '')
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+/** Why something is not there, in the hub's words. */
+export function Problem({ text }: { text: string | undefined }) {
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  )
+}
+
+/** A text that is shown this once, with a button that copies it. */
+export function Secret({ label, value }: { label: string; value: string }) {
+  const said = useSignal('')
+  return (
+    <div class="secret">
+      <label class="field">
+        <span>{label}</span>
+        <input readOnly value={value} onFocus={({ currentTarget }) => currentTarget.select()} />
+      </label>
+      <button
+        type="button"
+        aria-label={`Copy: ${label}`}
+        onClick={async () => {
+          said.value = await navigator.clipboard.writeText(value).then(
+            () => 'Copied',
+            () => 'Select it and copy it by hand',
+          )
+        }}
+      >
+        Copy
+      </button>
+      <span class="said" role="status">
+        {said.value}
+      </span>
+    </div>
+  )
+}
+
+/** Whom to write to: a link where it is an address. */
+export function Contact({ address, subject }: { address: string | null; subject: string }) {
+  if (!address) return <span class="muted">no contact</span>
+  return (
+    <a href={`mailto:${encodeURIComponent(address)}?subject=${encodeURIComponent(subject)}`}>{address}</a>
+  )
+}
+
+/** The head of a view. */
+export function Head(props: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="view-head">
+      <h1>{props.title}</h1>
+      {props.children}
+    </div>
+  )
+}

@@ -1,0 +1,117 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { count, fold } from '../words.ts'
+
+/** A column: its title, and what stands in it. */
+export interface Column<Row> {
+  title: string
+  cell: (row: Row) => ComponentChildren
+  /** Numbers stand below each other. */
+  isNumber?: boolean
+  /** Its title is for screen readers only. */
+  isUntitled?: boolean
+}
+
+/** Rows that are shown at first, and more each time. */
+const rowsAtOnce = 100
+/** Fewer rows are seen at a glance. */
+const worthFilter = 8
+
+/** A table of any length: so many rows are in the page, and a filter finds the others. */
+export function Table<Row>(props: {
+  /** What it lists, for screen readers. */
+  caption: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[] | undefined
+  keyOf: (row: Row) => string
+  /** What the filter looks through; without it there is none. */
+  textOf?: (row: Row) => string
+  /** What stands there when there are no rows. */
+  empty: string
+  toneOf?: (row: Row) => string | undefined
+  /** Beside the filter. */
+  tools?: ComponentChildren
+}) {
+  const { caption, columns, rows, keyOf, textOf, empty, toneOf } = props
+  const sought = useSignal('')
+  const limit = useSignal(rowsAtOnce)
+  if (!rows)
+    return (
+      <p class="loading" aria-busy="true">
+        Loading…
+      </p>
+    )
+  const words = fold(sought.value).split(/\s+/).filter(Boolean)
+  const found =
+    textOf && words.length > 0
+      ? rows.filter((row) => {
+          const text = fold(textOf(row))
+          return words.every((word) => text.includes(word))
+        })
+      : rows
+  const hasFilter = textOf !== undefined && (rows.length > worthFilter || sought.value !== '')
+  return (
+    <div class="listing">
+      {(hasFilter || props.tools) && (
+        <div class="bar">
+          {hasFilter && (
+            <input
+              type="search"
+              aria-label={`Filter: ${caption}`}
+              placeholder="Filter"
+              value={sought.value}
+              onInput={({ currentTarget }) => {
+                sought.value = currentTarget.value
+                limit.value = rowsAtOnce
+              }}
+            />
+          )}
+          {props.tools}
+          <span class="muted count" role="status">
+            {found.length === rows.length
+              ? count(rows.length)
+              : `${count(found.length)} of ${count(rows.length)}`}
+          </span>
+        </div>
+      )}
+      {found.length === 0 ? (
+        <p class="empty">{rows.length === 0 ? empty : 'Nothing matches the filter.'}</p>
+      ) : (
+        <table>
+          <caption class="unseen">{caption}</caption>
+          <thead>
+            <tr>
+              {columns.map(({ title, isNumber, isUntitled }) => (
+                <th key={title} scope="col" class={isNumber ? 'number' : ''}>
+                  {isUntitled ? <span class="unseen">{title}</span> : title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {found.slice(0, limit.value).map((row) => (
+              <tr key={keyOf(row)} class={toneOf?.(row) ?? ''}>
+                {columns.map(({ title, cell, isNumber, isUntitled }) => (
+                  <td key={title} class={isNumber ? 'number' : ''} data-title={isUntitled ? '' : title}>
+                    {cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {found.length > limit.value && (
+        <button
+          type="button"
+          class="more"
+          onClick={() => {
+            limit.value += rowsAtOnce
+          }}
+        >
+          Show more ({count(found.length - limit.value)} left)
+        </button>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,63 @@
+import { signal, useSignal } from '@preact/signals'
+import type { Checked } from '../answers.ts'
+import { Choice, CommandForm, Field, Lines, type Typed } from '../parts/form.tsx'
+import { Errors } from './errors.tsx'
+import { Outcome } from './outcome.tsx'
+
+const typed: Typed = signal({})
+
+/** What would become of an event, and why; nothing is published. */
+export function DryRun() {
+  const checked = useSignal<Checked | undefined>(undefined)
+  return (
+    <details class="more-of">
+      <summary>Try an event without publishing it</summary>
+      <CommandForm
+        name="check"
+        title="Dry run"
+        label="Check"
+        typed={typed}
+        args={({ institution = '', payload = '', class: cls = '' }) => ({
+          ...{ institution: institution.trim(), payload: base64(payload) },
+          ...(cls !== '' && { class: cls }),
+        })}
+        done={(result) => {
+          checked.value = result
+        }}
+      >
+        <Field
+          typed={typed}
+          name="institution"
+          label="Institution"
+          placeholder="urn:org:institution:…"
+          isRequired
+        />
+        <Choice
+          typed={typed}
+          name="class"
+          label="Sent to"
+          choices={[
+            ['', 'the inbox of all classes'],
+            ['track', 'the inbox of track'],
+            ['control', 'the inbox of control'],
+            ['data', 'the inbox of data'],
+          ]}
+        />
+        <Lines typed={typed} name="payload" label="Event (JSON)" rows={8} />
+      </CommandForm>
+      {checked.value && (
+        <div class="panel" role="status">
+          <Outcome
+            row={{ outcome: checked.value.outcome, errors: checked.value.errors ?? [], dryRun: true }}
+          />
+          <Errors errors={checked.value.errors ?? []} />
+        </div>
+      )}
+    </details>
+  )
+}
+
+function base64(text: string): string {
+  const bytes = new TextEncoder().encode(text)
+  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+}

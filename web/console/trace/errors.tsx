@@ -1,0 +1,20 @@
+import type { EventError } from '../answers.ts'
+import { Table } from '../parts/table.tsx'
+
+/** Why an event was not published, or not for all of its livestreams. */
+export function Errors({ errors }: { errors: readonly EventError[] }) {
+  if (errors.length === 0) return null
+  return (
+    <Table
+      caption="Errors of the event"
+      rows={errors}
+      keyOf={({ path, errorCode, message }) => `${path} ${errorCode} ${message}`}
+      empty=""
+      columns={[
+        { title: 'What is wrong', cell: ({ message }) => message },
+        { title: 'Where', cell: ({ path }) => <code>{path}</code> },
+        { title: 'Code', cell: ({ errorCode }) => <code>{errorCode}</code> },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,60 @@
+import type { EventRow } from '../answers.ts'
+import { livestreamName } from '../names.ts'
+import { type Column, Table } from '../parts/table.tsx'
+import { clockTime, dateAndTime, kindOf } from '../words.ts'
+import { Outcome } from './outcome.tsx'
+
+/** Where the whole of an event is shown: by its id, or its position where it was refused. */
+export function pathOfEvent({ id, position, outcome, dryRun }: EventRow): string {
+  const name = id !== null && outcome === 'published' && !dryRun ? id : String(position)
+  return `/console/trace/${encodeURIComponent(name)}`
+}
+
+const columns: readonly Column<EventRow>[] = [
+  {
+    title: 'Decided',
+    cell: ({ at }) => (
+      <time dateTime={at} title={dateAndTime(at)}>
+        {clockTime(at)}
+      </time>
+    ),
+  },
+  { title: 'Outcome', cell: (row) => <Outcome row={row} /> },
+  {
+    title: 'Event',
+    cell: (row) => (
+      <a href={pathOfEvent(row)} class="what" dir="auto">
+        {[row.title ?? row.name ?? kindOf(row.event), row.artist].filter(Boolean).join(' – ')}
+      </a>
+    ),
+  },
+  { title: 'Kind', cell: ({ event }) => kindOf(event) },
+  {
+    title: 'Livestream',
+    cell: ({ services, refusedServices = [] }) => {
+      const [first = refusedServices[0]] = services
+      const others = services.length + refusedServices.length - 1
+      if (first === undefined) return '–'
+      return (
+        <>
+          <a href={`/console/livestreams/${encodeURIComponent(first)}`} title={first} dir="auto">
+            {livestreamName(first)}
+          </a>
+          {others > 0 && <span class="muted"> and {others} more</span>}
+        </>
+      )
+    },
+  },
+  { title: 'Item', cell: ({ playlistItemId }) => <span class="id">{playlistItemId ?? '–'}</span> },
+  {
+    title: 'Why',
+    cell: ({ errors }) => (
+      <span class="id">{[...new Set(errors.map(({ errorCode }) => errorCode))].join(', ') || '–'}</span>
+    ),
+  },
+]
+
+/** Events, one in a row. */
+export function EventTable(props: { caption: string; rows: readonly EventRow[] | undefined; empty: string }) {
+  return <Table {...props} columns={columns} keyOf={({ position }) => String(position)} />
+}

@@ -1,0 +1,84 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { EventRow } from '../answers.ts'
+import { operate } from '../operate.ts'
+import { Problem } from '../parts/shown.tsx'
+import { clockTime, count } from '../words.ts'
+import { EventTable } from './event-table.tsx'
+
+/** Events that one search brings, before it is told to go on. */
+const wanted = 50
+/** Pages that are read for them: a page may hold none of the events that are looked for. */
+const mostPages = 40
+
+/** Events of the past, the newest first: it reads backwards until it has found enough. */
+export function Search({ args }: { args: Record<string, unknown> }) {
+  const rows = useSignal<readonly EventRow[]>([])
+  const next = useSignal<number | null | undefined>(undefined)
+  const isBusy = useSignal(false)
+  const problem = useSignal<string | undefined>(undefined)
+  const reached = useSignal<string | undefined>(undefined)
+  const key = JSON.stringify(args)
+
+  useEffect(() => {
+    rows.value = []
+    next.value = undefined
+    reached.value = undefined
+    let isOver = false
+    void read(() => isOver)
+    return () => {
+      isOver = true
+    }
+  }, [key])
+
+  async function read(isOver: () => boolean): Promise<void> {
+    isBusy.value = true
+    problem.value = undefined
+    const goal = rows.value.length + wanted
+    for (let pages = 0; pages < mostPages && rows.value.length < goal && next.value !== null; pages++) {
+      const before = next.value
+      const answer = await operate('events.list', {
+        ...args,
+        limit: wanted,
+        ...(before !== undefined && { before }),
+      })
+      if (isOver()) return
+      if ('problem' in answer && answer.retryAfter !== undefined) {
+        await new Promise((resolve) => setTimeout(resolve, Number(answer.retryAfter) * 1000))
+        continue
+      }
+      if ('problem' in answer) {
+        problem.value = answer.problem
+        break
+      }
+      rows.value = [...rows.value, ...answer.result.events]
+      next.value = answer.result.next
+      reached.value = answer.result.events.at(-1)?.at ?? reached.value
+    }
+    isBusy.value = false
+  }
+
+  return (
+    <section class="panel" aria-labelledby="search-title">
+      <div class="section-head">
+        <h2 id="search-title">Found</h2>
+        <p class="muted" role="status">
+          {isBusy.value
+            ? 'Searching…'
+            : `${count(rows.value.length)} events${next.value === null ? ', that is all that is kept' : ''}`}
+        </p>
+      </div>
+      <Problem text={problem.value} />
+      <EventTable
+        caption="Events that were found, the newest first"
+        rows={isBusy.value && rows.value.length === 0 ? undefined : rows.value}
+        empty="Nothing was found."
+      />
+      {next.value !== null && next.value !== undefined && !isBusy.value && (
+        <button type="button" class="more" onClick={() => void read(() => false)}>
+          Search further back{reached.value === undefined ? '' : ` than ${clockTime(reached.value)}`}
+        </button>
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,77 @@
+import { signal, useSignal } from '@preact/signals'
+import { go } from '../../page/place.ts'
+import { operate } from '../operate.ts'
+import { Choice, Field } from '../parts/form.tsx'
+import { Head } from '../parts/shown.tsx'
+import { argsOf, looked } from './asked.ts'
+import { DryRun } from './dry-run.tsx'
+import { Search } from './search.tsx'
+import { Tail } from './tail.tsx'
+
+/** Looked for; undefined: the tail is shown. */
+const searched = signal<Record<string, unknown> | undefined>(undefined)
+
+const outcomes = [
+  ['', 'any outcome'],
+  ['refused', 'not published as meant'],
+  ['published', 'published'],
+  ['blocked', 'blocked'],
+  ['invalid', 'invalid'],
+  ['failed', 'failed'],
+  ['dry-run', 'dry run'],
+] as const
+
+/** What becomes of events now, and what became of those of the past. */
+export function Trace() {
+  const isBusy = useSignal(false)
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    const name = (looked.value.item ?? '').trim()
+    isBusy.value = true
+    // It may be the id of an event as well as of an item.
+    const shown = name === '' || name.length > 500 ? undefined : await operate('events.show', { id: name })
+    isBusy.value = false
+    if (shown && 'result' in shown) return go(`/console/trace/${encodeURIComponent(name)}`)
+    searched.value = argsOf(looked.value)
+  }
+
+  return (
+    <>
+      <Head title="Trace" />
+      <form class="panel search-form" onSubmit={submit} aria-label="Search events">
+        <div class="fields">
+          <Field
+            typed={looked}
+            name="item"
+            label="playlistItemId, event id or position"
+            placeholder="What became of …"
+          />
+          <Field
+            typed={looked}
+            name="whose"
+            label="Livestream or institution"
+            hint="Title, id or external id; an institution by its URN"
+          />
+          <Choice typed={looked} name="outcome" label="Outcome" choices={outcomes} />
+        </div>
+        <div class="buttons">
+          <button type="submit" class="strong" disabled={isBusy.value}>
+            Search
+          </button>
+          <button
+            type="button"
+            aria-pressed={searched.value === undefined}
+            onClick={() => {
+              searched.value = undefined
+            }}
+          >
+            Live tail
+          </button>
+        </div>
+      </form>
+      {searched.value ? <Search args={searched.value} /> : <Tail args={argsOf(looked.value)} />}
+      <DryRun />
+    </>
+  )
+}

@@ -1,0 +1,65 @@
+import { signal } from '@preact/signals'
+import type { IssuedCredential } from '../answers.ts'
+import { Choice, CommandForm, Field, Lines, listOf, type Typed } from '../parts/form.tsx'
+
+const typed: Typed = signal({})
+
+/** Makes a credential. */
+export function AddCredential(props: { done: (issued: IssuedCredential) => void; cancelled: () => void }) {
+  const isPublisher = (typed.value.role ?? 'publisher') === 'publisher'
+  return (
+    <CommandForm
+      name="credentials.add"
+      title="Add a credential"
+      label="Add"
+      typed={typed}
+      args={({ role = 'publisher', label = '', institutions, classes, filters }) => ({
+        ...{ role, label },
+        ...(role === 'publisher'
+          ? { institutions: listOf(institutions), classes: listOf(classes) }
+          : { filters: listOf(filters) }),
+      })}
+      done={(result) => {
+        typed.value = {}
+        props.done(result)
+      }}
+      cancelled={props.cancelled}
+    >
+      <Choice
+        typed={typed}
+        name="role"
+        label="Role"
+        choices={[
+          ['publisher', 'Publisher: sends events'],
+          ['subscriber', 'Subscriber: reads events'],
+        ]}
+      />
+      <Field
+        typed={typed}
+        name="label"
+        label="Label"
+        isRequired
+        maxLength={32}
+        hint="Part of the username: a-z, 0-9 and -"
+      />
+      {isPublisher ? (
+        <>
+          <Lines
+            typed={typed}
+            name="institutions"
+            label="Institutions"
+            hint="One URN per line: urn:org:institution:…"
+          />
+          <Field
+            typed={typed}
+            name="classes"
+            label="Only these classes"
+            hint="track, control, data; empty: all"
+          />
+        </>
+      ) : (
+        <Lines typed={typed} name="filters" label="Topic filters" hint="One per line, within radio/#" />
+      )}
+    </CommandForm>
+  )
+}

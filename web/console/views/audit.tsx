@@ -1,0 +1,46 @@
+import { Head, Problem, When } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAsked } from '../poll.ts'
+
+/** Who changed what, the newest first. */
+export function Audit() {
+  const { value, problem } = useAsked('audit', {}, 10_000)
+  return (
+    <>
+      <Head title="Audit log" />
+      <Problem text={problem.value} />
+      <section class="panel">
+        <Table
+          caption="Who changed what, the newest first"
+          rows={value.value?.toReversed()}
+          keyOf={({ at, action, target }) => `${at} ${action} ${target}`}
+          textOf={({ who, action, target, detail }) =>
+            [who, action, target, JSON.stringify(detail)].join(' ')
+          }
+          empty="Nothing was changed yet."
+          columns={[
+            { title: 'When', cell: ({ at }) => <When at={at} /> },
+            { title: 'Who', cell: ({ who }) => who },
+            { title: 'What', cell: ({ action }) => <span class="id">{action}</span> },
+            { title: 'Of', cell: ({ target }) => <span class="id">{target}</span> },
+            { title: 'Detail', cell: ({ detail }) => <Detail of={detail} /> },
+          ]}
+        />
+      </section>
+    </>
+  )
+}
+
+/** What is there of it: names with their values. */
+function Detail({ of }: { of: unknown }) {
+  if (typeof of !== 'object' || of === null) return <span class="muted">–</span>
+  const parts = Object.entries(of).filter(([, value]) => value !== null && String(value) !== '')
+  return (
+    <small>
+      {parts
+        .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+        .join(' · ')
+        .slice(0, 400)}
+    </small>
+  )
+}

@@ -1,0 +1,210 @@
+import { useSignal } from '@preact/signals'
+import type { Client, Credential, IssuedCredential } from '../answers.ts'
+import { institutionName } from '../names.ts'
+import { Action } from '../parts/action.tsx'
+import { Badge, Head, Problem, Secret, When } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAsked } from '../poll.ts'
+import { amount, count } from '../words.ts'
+import { AddCredential } from './add-credential.tsx'
+import { RotateCredential } from './rotate-credential.tsx'
+
+const everyMs = 5_000
+
+/** Who may log in to MQTT, and who is connected with what. */
+export function Credentials() {
+  const credentials = useAsked('credentials.list', {}, everyMs)
+  const clients = useAsked('clients.list', {}, everyMs)
+  const open = useSignal<'add' | Credential | undefined>(undefined)
+  const issued = useSignal<(IssuedCredential & { replaces?: string; revokeAt?: string | null }) | undefined>(
+    undefined,
+  )
+  const connected = byUsername(clients.value.value ?? [])
+  const done = (result: IssuedCredential) => {
+    issued.value = result
+    open.value = undefined
+    credentials.refresh()
+  }
+  const cancelled = () => {
+    open.value = undefined
+  }
+  return (
+    <>
+      <Head title="Credentials">
+        <button
+          type="button"
+          class="strong"
+          onClick={() => {
+            open.value = 'add'
+          }}
+        >
+          Add a credential
+        </button>
+      </Head>
+      {issued.value && <Issued issued={issued.value} />}
+      {open.value === 'add' && <AddCredential done={done} cancelled={cancelled} />}
+      {typeof open.value === 'object' && (
+        <RotateCredential
+          key={open.value.username}
+          credential={open.value}
+          done={done}
+          cancelled={cancelled}
+        />
+      )}
+      <Problem text={credentials.problem.value ?? clients.problem.value} />
+      <section class="panel">
+        <Table
+          caption="Credentials"
+          rows={credentials.value.value}
+          keyOf={({ username }) => username}
+          textOf={(one) =>
+            [one.username, one.role, one.label, one.user, ...one.institutions, ...one.filters].join(' ')
+          }
+          empty="There is no credential yet."
+          columns={[
+            {
+              title: 'Username',
+              cell: ({ username, user, revokeAt }) => (
+                <>
+                  <span class="id">{username}</span>
+                  {user && <small class="below">a page of {user}</small>}
+                  {revokeAt && (
+                    <small class="below">
+                      ends <When at={revokeAt} />
+                    </small>
+                  )}
+                </>
+              ),
+            },
+            { title: 'Role', cell: ({ role }) => <Badge tone="plain">{role}</Badge> },
+            { title: 'May', cell: mayDo },
+            {
+              title: 'Connected',
+              cell: ({ username }) => <Connected clients={connected.get(username) ?? []} />,
+            },
+            {
+              title: 'Last used',
+              cell: (one) => <LastUsed credential={one} clients={connected.get(one.username) ?? []} />,
+            },
+            { title: 'Made', cell: ({ createdAt }) => <When at={createdAt} /> },
+            {
+              title: 'Actions',
+              isUntitled: true,
+              cell: (one) => (
+                <span class="buttons">
+                  {one.user === undefined && (
+                    <button
+                      type="button"
+                      aria-label={`Rotate: ${one.username}`}
+                      onClick={() => {
+                        open.value = one
+                      }}
+                    >
+                      Rotate
+                    </button>
+                  )}
+                  <Revoke
+                    credential={one}
+                    clients={connected.get(one.username) ?? []}
+                    done={credentials.refresh}
+                  />
+                </span>
+              ),
+            },
+          ]}
+        />
+      </section>
+    </>
+  )
+}
+
+function byUsername(clients: readonly Client[]): ReadonlyMap<string, readonly Client[]> {
+  const found = new Map<string, Client[]>()
+  for (const client of clients) {
+    const others = found.get(client.username)
+    if (others) others.push(client)
+    else found.set(client.username, [client])
+  }
+  return found
+}
+
+function mayDo({ role, institutions, filters, classes }: Credential) {
+  const what = role === 'publisher' ? institutions.map(institutionName) : filters
+  return (
+    <span class="id">
+      {what.slice(0, 3).join(', ')}
+      {what.length > 3 && ` and ${what.length - 3} more`}
+      {classes.length > 0 && ` (${classes.join(', ')})`}
+    </span>
+  )
+}
+
+function Connected({ clients }: { clients: readonly Client[] }) {
+  if (clients.length === 0) return <span class="muted">no</span>
+  return (
+    <details class="inline">
+      <summary>{amount(clients.length, 'client')}</summary>
+      <ul>
+        {clients.slice(0, 20).map(({ clientId, address, connectedAt }) => (
+          <li key={clientId}>
+            <span class="id">{clientId}</span>{' '}
+            <small class="muted">
+              {address}, <When at={connectedAt} />
+            </small>
+          </li>
+        ))}
+        {clients.length > 20 && <li class="muted">and {count(clients.length - 20)} more</li>}
+      </ul>
+    </details>
+  )
+}
+
+function LastUsed({ credential, clients }: { credential: Credential; clients: readonly Client[] }) {
+  if (clients.length > 0) return <>now</>
+  return <When at={credential.lastUsed} />
+}
+
+function Revoke(props: { credential: Credential; clients: readonly Client[]; done: () => void }) {
+  const { username, sessions } = props.credential
+  return (
+    <Action
+      name="credentials.revoke"
+      args={{ username }}
+      label="Revoke"
+      about={username}
+      loss={
+        <p>
+          Whoever logs in as {username} is refused from now on.{' '}
+          {amount(props.clients.length, 'connected client')} will be disconnected, and{' '}
+          {amount(sessions, 'session')} with what they have not got yet will be lost.
+        </p>
+      }
+      done={props.done}
+    />
+  )
+}
+
+/** The password, this once. */
+function Issued({ issued }: { issued: IssuedCredential & { replaces?: string; revokeAt?: string | null } }) {
+  const { username, password, warning, replaces, revokeAt } = issued
+  return (
+    <section class="panel issued" role="status" aria-label="The new credential">
+      <h2>The password is shown only now</h2>
+      <Secret label="Username" value={username} />
+      <Secret label="Password" value={password} />
+      {replaces && (
+        <p>
+          {replaces}{' '}
+          {revokeAt ? (
+            <>
+              ends <When at={revokeAt} />.
+            </>
+          ) : (
+            'goes on working until it is revoked.'
+          )}
+        </p>
+      )}
+      {warning && <p class="notice">{warning}</p>}
+    </section>
+  )
+}

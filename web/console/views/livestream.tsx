@@ -1,0 +1,242 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import type { EventRow } from '../answers.ts'
+import { institutionName, livestreamName, livestreams } from '../names.ts'
+import { Action } from '../parts/action.tsx'
+import { QueueState } from '../parts/queue-state.tsx'
+import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAsked } from '../poll.ts'
+import { EventTable } from '../trace/event-table.tsx'
+import { bytes, count } from '../words.ts'
+import { LivestreamTable } from './livestreams.tsx'
+
+const everyMs = 5_000
+/** Events by which it is judged how it goes. */
+const recent = 200
+
+/** One livestream: what is on air, what came last, who gets it. */
+export function LivestreamPage({ id }: { id: string }) {
+  const livestream = livestreams.value?.find((one) => one.id === id || one.externalId === id)
+  const key = livestream?.id ?? id
+  return (
+    <>
+      <p class="back">
+        <a href="/console/livestreams">Livestreams</a>
+      </p>
+      <Head title={livestreamName(id)} />
+      <Recent args={{ livestream: key }}>
+        {livestream ? (
+          <Facts
+            of={[
+              [
+                'Institution',
+                <a
+                  key="institution"
+                  href={`/console/institutions/${encodeURIComponent(livestream.institution.id)}`}
+                  dir="auto"
+                >
+                  {livestream.institution.title}
+                </a>,
+              ],
+              ['Publisher', livestream.publisher.title],
+              [
+                'External id',
+                <span key="external" class="id">
+                  {livestream.externalId}
+                </span>,
+              ],
+              [
+                'Id',
+                <span key="id" class="id">
+                  {livestream.id}
+                </span>,
+              ],
+            ]}
+          />
+        ) : (
+          <p class="muted">The livestream feed does not list it.</p>
+        )}
+      </Recent>
+      <Retained id={key} />
+      <Subscriptions id={key} />
+    </>
+  )
+}
+
+/** One institution: how it goes with its events, and its livestreams. */
+export function InstitutionPage({ id }: { id: string }) {
+  const own = livestreams.value?.filter(({ institution }) => institution.id === id)
+  return (
+    <>
+      <p class="back">
+        <a href="/console/livestreams">Livestreams</a>
+      </p>
+      <Head title={institutionName(id)} />
+      <Recent args={{ institution: id }}>
+        <Facts
+          of={[
+            [
+              'Id',
+              <span key="id" class="id">
+                {id}
+              </span>,
+            ],
+          ]}
+        />
+      </Recent>
+      <section class="panel">
+        <h2>Its livestreams</h2>
+        <LivestreamTable rows={own} />
+      </section>
+    </>
+  )
+}
+
+/** The last events, and what was wrong with them by its codes. */
+function Recent({ args, children }: { args: Record<string, unknown>; children: ComponentChildren }) {
+  const { value, problem } = useAsked('events.list', { ...args, limit: recent }, everyMs)
+  const isRefusedOnly = useSignal(false)
+  const events = value.value?.events
+  const [last] = events ?? []
+  const codes = codesOf(events ?? [])
+  const refused = events?.filter(({ errors }) => errors.length > 0)
+  return (
+    <>
+      <section class="panel">
+        {children}
+        {events && (
+          <Facts
+            of={[
+              ['Last event', last ? <When at={last.at} /> : 'none that is kept'],
+              [
+                `Wrong with the last ${count(events.length)} events`,
+                codes.length === 0 ? (
+                  <Badge tone="good">nothing</Badge>
+                ) : (
+                  <ul key="codes">
+                    {codes.map(([code, number]) => (
+                      <li key={code}>
+                        {count(number)} × <code>{code}</code>
+                      </li>
+                    ))}
+                  </ul>
+                ),
+              ],
+            ]}
+          />
+        )}
+      </section>
+      <Problem text={problem.value} />
+      <section class="panel">
+        <div class="section-head">
+          <h2>Last events</h2>
+          <button
+            type="button"
+            aria-pressed={isRefusedOnly.value}
+            onClick={() => {
+              isRefusedOnly.value = !isRefusedOnly.value
+            }}
+          >
+            Only what was wrong ({count(refused?.length ?? 0)})
+          </button>
+        </div>
+        <EventTable
+          caption="Last events, the newest first"
+          rows={(isRefusedOnly.value ? refused : events)?.slice(0, isRefusedOnly.value ? recent : 25)}
+          empty="None."
+        />
+      </section>
+    </>
+  )
+}
+
+function codesOf(events: readonly EventRow[]): [code: string, count: number][] {
+  const counts = new Map<string, number>()
+  for (const { errorCode } of events.flatMap(({ errors }) => errors)) {
+    counts.set(errorCode, (counts.get(errorCode) ?? 0) + 1)
+  }
+  return [...counts].toSorted(([, a], [, b]) => b - a)
+}
+
+/** What new subscribers get. */
+function Retained({ id }: { id: string }) {
+  const { value, problem, refresh } = useAsked('retained.list', { filter: `radio/${id}/#` }, everyMs)
+  return (
+    <section class="panel">
+      <h2>On air</h2>
+      <Problem text={problem.value} />
+      <Table
+        caption="Retained messages"
+        rows={value.value}
+        keyOf={({ topic }) => topic}
+        empty="Nothing is retained."
+        columns={[
+          {
+            title: 'Topic',
+            cell: ({ topic }) => <span class="id">{topic.replace(/^radio\/[^/]+\//, '')}</span>,
+          },
+          { title: 'Event time', cell: ({ eventTime }) => <When at={eventTime} /> },
+          { title: 'Ends', cell: ({ expires }) => <When at={expires} /> },
+          { title: 'Size', isNumber: true, cell: (row) => bytes(row.bytes) },
+          {
+            title: 'Payload',
+            cell: ({ payload }) => (
+              <details class="inline">
+                <summary>show</summary>
+                <pre>{payload.slice(0, 20_000)}</pre>
+              </details>
+            ),
+          },
+          {
+            title: 'Actions',
+            isUntitled: true,
+            cell: ({ topic }) => (
+              <Action
+                name="retained.clear"
+                args={{ topic }}
+                label="Clear"
+                about={topic}
+                loss={
+                  <p>
+                    What is retained on {topic} is lost: new subscribers get nothing until the next event.
+                  </p>
+                }
+                done={refresh}
+              />
+            ),
+          },
+        ]}
+      />
+    </section>
+  )
+}
+
+function Subscriptions({ id }: { id: string }) {
+  const { value } = useAsked('subscriptions.list', { livestream: id }, everyMs)
+  if ((value.value ?? []).length === 0) return null
+  return (
+    <section class="panel">
+      <h2>Webhooks</h2>
+      <Table
+        caption="Webhooks"
+        rows={value.value}
+        keyOf={({ name }) => name}
+        empty="None."
+        columns={[
+          { title: 'State', cell: (one) => <QueueState {...one} /> },
+          {
+            title: 'Target',
+            cell: ({ name, url }) => <a href={`/console/webhooks/${encodeURIComponent(name)}`}>{url}</a>,
+          },
+          {
+            title: 'Whom to write to',
+            cell: ({ contact, url }) => <Contact address={contact} subject={`Webhook ${url}`} />,
+          },
+          { title: 'Waiting', isNumber: true, cell: ({ pending }) => count(pending) },
+          { title: 'Dead letters', isNumber: true, cell: ({ deadLetters }) => count(deadLetters) },
+        ]}
+      />
+    </section>
+  )
+}

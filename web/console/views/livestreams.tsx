@@ -1,0 +1,70 @@
+import type { Livestream } from '../answers.ts'
+import { livestreams, livestreamsProblem } from '../names.ts'
+import { Head, Problem } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { amount } from '../words.ts'
+
+/** All livestreams and institutions of the feed. */
+export function Livestreams() {
+  const all = livestreams.value
+  const institutions = new Set(all?.map(({ institution }) => institution.id))
+  return (
+    <>
+      <Head title="Livestreams">
+        {all && (
+          <p class="muted">
+            {amount(all.length, 'livestream')} of {amount(institutions.size, 'institution')}
+          </p>
+        )}
+      </Head>
+      <Problem text={livestreamsProblem.value} />
+      <section class="panel">
+        <LivestreamTable rows={all} />
+      </section>
+    </>
+  )
+}
+
+/** Livestreams, found by whatever they are called. */
+export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefined }) {
+  return (
+    <Table
+      caption="Livestreams"
+      rows={rows}
+      keyOf={({ id }) => id}
+      textOf={({ id, externalId, title, publisher, institution }) =>
+        [
+          id,
+          externalId,
+          title,
+          publisher.title,
+          publisher.id,
+          institution.id,
+          institution.title,
+          institution.acronym,
+        ].join(' ')
+      }
+      empty="The livestream feed is empty."
+      columns={[
+        {
+          title: 'Livestream',
+          cell: ({ id, title }) => (
+            <a href={`/console/livestreams/${encodeURIComponent(id)}`} class="what" dir="auto">
+              {title}
+            </a>
+          ),
+        },
+        {
+          title: 'Institution',
+          cell: ({ institution }) => (
+            <a href={`/console/institutions/${encodeURIComponent(institution.id)}`} dir="auto">
+              {institution.title}
+            </a>
+          ),
+        },
+        { title: 'External id', cell: ({ externalId }) => <span class="id">{externalId}</span> },
+        { title: 'Id', cell: ({ id }) => <span class="id">{id}</span> },
+      ]}
+    />
+  )
+}

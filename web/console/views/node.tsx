@@ -1,0 +1,144 @@
+import { useSignal } from '@preact/signals'
+import { nodeState } from '../node-state.ts'
+import { Action } from '../parts/action.tsx'
+import { Tick } from '../parts/form.tsx'
+import { Badge, Head, Problem, When } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAsked } from '../poll.ts'
+import { count } from '../words.ts'
+
+/** The node itself: its store, the keys that sign tokens, its settings and counters. */
+export function NodePage() {
+  return (
+    <>
+      <Head title="Node">{nodeState.value && <p class="muted">{nodeState.value.node}</p>}</Head>
+      <Store />
+      <Keys />
+      <Settings />
+      <Counters />
+    </>
+  )
+}
+
+function Store() {
+  const store = nodeState.value?.store
+  if (!store) return null
+  return (
+    <section class="panel">
+      <h2>
+        Store <Badge tone={store.ok ? 'good' : 'bad'}>{store.ok ? 'well' : 'not well'}</Badge>
+      </h2>
+      <p>{store.problem ?? `The ${store.driver} store takes what it is given.`}</p>
+      {!store.ok && (
+        <Action
+          name="store.accept"
+          label="Go on with the empty store"
+          loss={
+            <p>
+              A damaged store was replaced by an empty one. Credentials, users, sessions and webhooks that are
+              not in the empty one are given up; the damaged files stay where they were moved to.
+            </p>
+          }
+          said={({ movedTo }) => `The hub goes on. The damaged store is in ${movedTo}.`}
+        />
+      )}
+    </section>
+  )
+}
+
+function Keys() {
+  const { value, problem, refresh } = useAsked('keys.list', {}, 30_000)
+  const typed = useSignal<Readonly<Record<string, string>>>({})
+  const dropOld = typed.value.dropOld === 'yes'
+  return (
+    <section class="panel">
+      <h2>Keys that sign tokens</h2>
+      <Problem text={problem.value} />
+      <Table
+        caption="Signing keys"
+        rows={value.value}
+        keyOf={({ kid }) => kid}
+        empty="There is no key."
+        columns={[
+          { title: 'Key', cell: ({ kid }) => <span class="id">{kid}</span> },
+          { title: 'Made', cell: ({ createdAt }) => <When at={createdAt} /> },
+          {
+            title: 'State',
+            cell: ({ replacedAt }) =>
+              replacedAt ? (
+                <>
+                  replaced <When at={replacedAt} />
+                </>
+              ) : (
+                <Badge tone="good">signs</Badge>
+              ),
+          },
+        ]}
+      />
+      <div class="buttons">
+        <Action
+          name="keys.rotate"
+          args={{ dropOld }}
+          label="Sign with a new key"
+          loss={
+            <p>
+              {dropOld
+                ? 'Everything that the old keys signed is refused at once: all users log in again, you as well, and receivers of webhooks must read the new key.'
+                : 'From now on a new key signs. The old one is not used for signing again; what it signed stays valid until it expires.'}
+            </p>
+          }
+          said={({ kid }) => `${kid} signs from now on.`}
+          done={refresh}
+        />
+        <Tick typed={typed} name="dropOld" label="Refuse at once what the old ones signed" />
+      </div>
+    </section>
+  )
+}
+
+function Settings() {
+  const { value, problem } = useAsked('config')
+  const rows = value.value && Object.entries(value.value)
+  return (
+    <section class="panel">
+      <h2>Settings</h2>
+      <Problem text={problem.value} />
+      <Table
+        caption="Settings in effect, secrets masked"
+        rows={rows}
+        keyOf={([name]) => name}
+        textOf={([name, value]) => `${name} ${JSON.stringify(value)}`}
+        empty="None."
+        columns={[
+          { title: 'Name', cell: ([name]) => <span class="id">{name}</span> },
+          {
+            title: 'Value',
+            cell: ([, value]) => (
+              <span class="id">{typeof value === 'string' ? value : JSON.stringify(value)}</span>
+            ),
+          },
+        ]}
+      />
+    </section>
+  )
+}
+
+function Counters() {
+  const rows = nodeState.value && Object.entries(nodeState.value.counters)
+  return (
+    <section class="panel">
+      <h2>Counters since the start</h2>
+      <Table
+        caption="Counters since the start"
+        rows={rows}
+        keyOf={([name]) => name}
+        textOf={([name]) => name}
+        empty="None."
+        columns={[
+          { title: 'Name', cell: ([name]) => <span class="id">{name}</span> },
+          { title: 'Value', isNumber: true, cell: ([, value]) => count(Math.round(value * 100) / 100) },
+        ]}
+      />
+    </section>
+  )
+}

@@ -1,0 +1,197 @@
+import type { ComponentChildren } from 'preact'
+import type { Status, TrendSample } from '../answers.ts'
+import { nodeState, rateOf, stateProblem } from '../node-state.ts'
+import { Chart } from '../parts/chart.tsx'
+import { Badge, Head, Problem, type Tone, When } from '../parts/shown.tsx'
+import { useAsked } from '../poll.ts'
+import { SlowEvents } from '../trace/slow-events.tsx'
+import { amount, budgetMs, bytes, count, durationOf, ms, rate, relative } from '../words.ts'
+
+const trendEveryMs = 10_000
+const outcomes = [
+  ['published', 'Published', '--good'],
+  ['blocked', 'Blocked', '--warn'],
+  ['invalid', 'Invalid', '--accent'],
+  ['failed', 'Failed', '--bad'],
+] as const
+
+/** Whether all is well, and how the last hour was. */
+export function Overview() {
+  const trend = useAsked('trend', {}, trendEveryMs)
+  const status = nodeState.value
+  const samples = trend.value.value?.samples ?? []
+  return (
+    <>
+      <Head title="Overview">
+        {status && (
+          <p class="muted">
+            {status.node} · up {durationOf(status.uptime)} · {bytes(status.memory.rss)}
+          </p>
+        )}
+      </Head>
+      <Problem text={stateProblem.value} />
+      {status ? <Tiles status={status} samples={samples} /> : <p class="loading">Loading…</p>}
+      <Problem text={trend.problem.value} />
+      {samples.length > 0 ? (
+        <Charts samples={samples} />
+      ) : (
+        trend.value.value && (
+          <p class="panel muted">Charts appear as soon as the node has run for 10 seconds.</p>
+        )
+      )}
+      <SlowEvents />
+    </>
+  )
+}
+
+function Tiles({ status, samples }: { status: Status; samples: readonly TrendSample[] }) {
+  const { budget, store, feed, certificate, connections } = status
+  const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
+  const total = samples.reduce((sum, { events }) => sum + (events.published ?? 0), 0)
+  const isKept = budget.p99 <= budgetMs
+  const published = rateOf('hub_events_total{outcome=published}')
+  const refused = outcomes
+    .slice(1)
+    .map(([outcome]) => rateOf(`hub_events_total{outcome=${outcome}}`) ?? 0)
+    .reduce((sum, one) => sum + one)
+  const deliveries = rateOf('hub_deliveries_total')
+  return (
+    <ul class="tiles">
+      <Tile
+        title={`Budget ${budgetMs} ms`}
+        tone={budget.count === 0 ? 'plain' : isKept ? 'good' : 'bad'}
+        state={budget.count === 0 ? 'No event yet' : isKept ? 'Kept' : 'Exceeded'}
+        value={budget.count === 0 ? '–' : ms(budget.p99)}
+        unit="p99"
+      >
+        p50 {ms(budget.p50)} · {exceeded === 0 ? 'none' : count(exceeded)} of {amount(total, 'event')} over it
+        in the last hour
+      </Tile>
+      <Tile title="Events" value={published === undefined ? '–' : rate(published)} unit="published/s">
+        {refused > 0 ? `${rate(refused)}/s refused` : 'none refused'} · {count(eventsOf(status))} since the
+        start
+      </Tile>
+      <Tile title="Deliveries" value={deliveries === undefined ? '–' : rate(deliveries)} unit="written/s">
+        {count(status.counters.hub_deliveries_total ?? 0)} since the start
+      </Tile>
+      <Tile title="Connections" value={count(connections)} unit="MQTT">
+        <a href="/console/clients">who is connected</a>
+      </Tile>
+      <Tile
+        title="Store"
+        tone={store.ok ? 'good' : 'bad'}
+        state={store.ok ? 'Well' : 'Not well'}
+        value={store.driver}
+      >
+        {store.problem ?? 'takes what it is given'}
+      </Tile>
+      <Tile
+        title="Feed"
+        tone={feed.ok ? 'good' : 'bad'}
+        state={feed.ok ? 'Well' : 'Not well'}
+        value={count(feed.items)}
+        unit="livestreams"
+      >
+        {feed.problem ?? (
+          <>
+            checked <When at={feed.checkedAt} />
+          </>
+        )}
+      </Tile>
+      <Tile
+        title="Certificate"
+        tone={certificate.expiryDays > 21 ? 'good' : certificate.expiryDays > 7 ? 'warn' : 'bad'}
+        state={certificate.expiryDays > 21 ? 'Valid' : 'Renew it'}
+        value={count(certificate.expiryDays)}
+        unit="days left"
+      >
+        ends {relative(certificate.notAfter)}
+      </Tile>
+    </ul>
+  )
+}
+
+function Tile(props: {
+  title: string
+  value: string
+  unit?: string
+  tone?: Tone
+  state?: string
+  children: ComponentChildren
+}) {
+  return (
+    <li class={`tile ${props.tone ?? 'plain'}`}>
+      <h2>
+        {props.title}
+        {props.state && <Badge tone={props.tone ?? 'plain'}>{props.state}</Badge>}
+      </h2>
+      <p class="figure">
+        <strong>{props.value}</strong>
+        {props.unit && <span>{props.unit}</span>}
+      </p>
+      <p class="note">{props.children}</p>
+    </li>
+  )
+}
+
+function Charts({ samples }: { samples: readonly TrendSample[] }) {
+  const times = samples.map(({ at }) => Date.parse(at) / 1000)
+  const perSecond = (of: (sample: TrendSample) => number) =>
+    samples.map((sample) => of(sample) / Math.max(sample.seconds, 1))
+  const events = perSecond(({ events }) => Object.values(events).reduce((sum, one) => sum + one, 0))
+  const deliveries = perSecond((sample) => sample.deliveries)
+  const worst = Math.max(0, ...samples.map(({ p99 }) => p99 ?? 0))
+  const span = durationOf(samples.reduce((sum, { seconds }) => sum + seconds, 0))
+  return (
+    <div class="charts">
+      <Chart
+        title="Time to the last subscriber"
+        summary={`Worst p99 of 10 seconds: ${ms(worst)}, the line is the budget of ${budgetMs} ms.`}
+        times={times}
+        series={[
+          { name: 'p99', color: '--accent', values: samples.map(({ p99 }) => p99) },
+          { name: 'p50', color: '--good', values: samples.map(({ p50 }) => p50) },
+        ]}
+        words={ms}
+        limit={budgetMs}
+      />
+      <Chart
+        title="Events per second"
+        summary={`At most ${rate(Math.max(...events))}/s in the last ${span}.`}
+        times={times}
+        series={outcomes.map(([outcome, name, color]) => ({
+          ...{ name, color, isFilled: outcome === 'published' },
+          values: perSecond(({ events }) => events[outcome] ?? 0),
+        }))}
+        words={rate}
+      />
+      <Chart
+        title="Deliveries per second"
+        summary={`At most ${rate(Math.max(...deliveries))}/s in the last ${span}.`}
+        times={times}
+        series={[{ name: 'written', color: '--accent', values: deliveries, isFilled: true }]}
+        words={rate}
+      />
+      <Chart
+        title="Connections"
+        summary={`Now ${count(samples.at(-1)?.connections ?? 0)}, at most ${count(Math.max(...samples.map(({ connections }) => connections)))}.`}
+        times={times}
+        series={[
+          {
+            name: 'MQTT',
+            color: '--accent',
+            values: samples.map(({ connections }) => connections),
+            isFilled: true,
+          },
+        ]}
+        words={rate}
+      />
+    </div>
+  )
+}
+
+function eventsOf({ counters }: Status): number {
+  return Object.entries(counters)
+    .filter(([name]) => name.startsWith('hub_events_total'))
+    .reduce((sum, [, value]) => sum + value, 0)
+}

@@ -1,0 +1,50 @@
+import { useSignal } from '@preact/signals'
+import type { Credential, IssuedCredential } from '../answers.ts'
+import { Choice, CommandForm } from '../parts/form.tsx'
+import { Problem, When } from '../parts/shown.tsx'
+import { useAsked } from '../poll.ts'
+
+/** For how long both work, in seconds. */
+const overlaps = [
+  ['86400', 'for 1 day'],
+  ['3600', 'for 1 hour'],
+  ['604800', 'for 7 days'],
+  ['2592000', 'for 30 days'],
+  ['60', 'for 1 minute'],
+  ['', 'until somebody revokes it'],
+] as const
+
+/** Makes a successor with the same permissions. */
+export function RotateCredential(props: {
+  credential: Credential
+  done: (issued: IssuedCredential) => void
+  cancelled: () => void
+}) {
+  const { username } = props.credential
+  // Another operator may have rotated it while the list was looked at.
+  const { value, problem } = useAsked('credentials.show', { username })
+  const revokeAt = value.value?.revokeAt
+  const typed = useSignal<Readonly<Record<string, string>>>({})
+  return (
+    <CommandForm
+      name="credentials.rotate"
+      title={`Rotate ${username}`}
+      label="Make the successor"
+      typed={typed}
+      args={({ overlap = '86400' }) => ({
+        username,
+        ...(overlap !== '' && { revokeAfter: Number(overlap) }),
+      })}
+      done={props.done}
+      cancelled={props.cancelled}
+    >
+      <Problem text={problem.value} />
+      {revokeAt && (
+        <p class="notice">
+          It ends <When at={revokeAt} />: it has been rotated already.
+        </p>
+      )}
+      <Choice typed={typed} name="overlap" label="The old one goes on working" choices={overlaps} />
+    </CommandForm>
+  )
+}

@@ -1,0 +1,242 @@
+import { signal } from '@preact/signals'
+import { go } from '../../page/place.ts'
+import type { Queue, Subscription } from '../answers.ts'
+import { institutionName } from '../names.ts'
+import { Action } from '../parts/action.tsx'
+import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
+import { QueueState } from '../parts/queue-state.tsx'
+import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { type Asked, useAsked } from '../poll.ts'
+import { amount, count, dateAndTime, ms } from '../words.ts'
+
+const everyMs = 4_000
+const since: Typed = signal({})
+
+/** One webhook or plugin target, with what became of its deliveries. */
+export function WebhookPage({ name }: { name: string }) {
+  const queues = useAsked('queues.list', {}, everyMs)
+  const subscriptions = useAsked('subscriptions.list', {}, everyMs)
+  const queue = queues.value.value?.find((one) => one.name === name)
+  const subscription = subscriptions.value.value?.find((one) => one.name === name)
+  const changed = () => {
+    queues.refresh()
+    subscriptions.refresh()
+  }
+  return (
+    <>
+      <p class="back">
+        <a href="/console/webhooks">Webhooks</a>
+      </p>
+      <Head title={queue?.target ?? name}>{queue && <QueueState {...queue} />}</Head>
+      <Problem text={queues.problem.value} />
+      {queues.value.value && !queue && (
+        <p class="nothing">There is no webhook or plugin target of this name.</p>
+      )}
+      {queue && subscriptions.value.value && (
+        <Shown key={name} queue={queue} subscription={subscription} changed={changed} />
+      )}
+    </>
+  )
+}
+
+function Shown(props: { queue: Queue; subscription: Subscription | undefined; changed: () => void }) {
+  const { queue, subscription } = props
+  const { name, pending, deadLetters } = queue
+  const shown = useAsked('subscriptions.show', subscription ? { name } : null, everyMs)
+  const letters = useAsked('queues.dead-letters', { name }, everyMs)
+  const attempts = useAsked('queues.attempts', { name }, everyMs)
+  const changed = () => {
+    props.changed()
+    for (const asked of [shown, letters, attempts]) asked.refresh()
+  }
+  const { paused = null, disabled = null, createdBy } = shown.value.value ?? {}
+  return (
+    <>
+      <section class="panel">
+        <Facts
+          of={[
+            ['Name', <span class="id">{name}</span>],
+            [
+              'Whom to write to',
+              subscription && <Contact address={queue.contact} subject={`Webhook ${queue.target}`} />,
+            ],
+            ['Livestream', subscription && livestreamOf(subscription)],
+            ['Institution', subscription && institutionOf(subscription)],
+            [
+              'Waiting',
+              `${amount(pending, 'message')}${queue.aside > 0 ? `, ${count(queue.aside)} of them aside` : ''}`,
+            ],
+            ['Oldest', queue.oldest && <When at={queue.oldest} />],
+            ['Dead letters', count(deadLetters)],
+            ['Dropped', queue.dropped > 0 && amount(queue.dropped, 'message')],
+            ['Failures in a row', queue.failures > 0 && count(queue.failures)],
+            ['Next try', queue.nextTry && <When at={queue.nextTry} />],
+            ['Last reason', queue.lastReason],
+            ['Paused', paused && `by ${paused.by}, ${dateAndTime(paused.at)}`],
+            ['Disabled', disabled && `by ${disabled.by}: ${disabled.reason}, ${dateAndTime(disabled.at)}`],
+            [
+              'Made',
+              subscription &&
+                `${createdBy === undefined ? '' : `by ${createdBy}, `}${dateAndTime(subscription.createdAt)}`,
+            ],
+          ]}
+        />
+        <Problem text={shown.problem.value} />
+        <div class="buttons">
+          {deadLetters > 0 && (
+            <Action
+              name="queues.replay"
+              args={{ name }}
+              label="Replay all dead letters"
+              said={({ replayed }) => `Sending ${amount(replayed, 'message')} once more.`}
+              done={changed}
+              isStrong
+            />
+          )}
+          {subscription && paused === null && (
+            <Action
+              name="subscriptions.pause"
+              args={{ name }}
+              label="Pause"
+              said={() => 'Paused: its events are collected.'}
+              done={changed}
+            />
+          )}
+          {subscription && paused !== null && (
+            <Action
+              name="subscriptions.resume"
+              args={{ name }}
+              label="Resume"
+              said={() => 'Resumed.'}
+              done={changed}
+            />
+          )}
+          {subscription && (
+            <Action
+              name="subscriptions.remove"
+              args={{ name }}
+              label="Remove"
+              about={queue.target ?? name}
+              loss={
+                <p>
+                  The subscription of {subscription.institutionId} is lost, with {amount(pending, 'message')}{' '}
+                  that wait and {amount(deadLetters, 'dead letter')}. Its webhook gets nothing more.
+                </p>
+              }
+              done={() => go('/console/webhooks')}
+            />
+          )}
+        </div>
+      </section>
+      {subscription && <ReplaySince name={name} changed={changed} />}
+      <DeadLetters name={name} letters={letters} changed={changed} />
+      <section class="panel">
+        <h2>Last deliveries</h2>
+        <Problem text={attempts.problem.value} />
+        <Table
+          caption="Last deliveries, newest first"
+          rows={attempts.value.value}
+          keyOf={({ messageId, time }) => `${messageId} ${time}`}
+          empty="Nothing was tried yet."
+          columns={[
+            { title: 'Time', cell: ({ time }) => <When at={time} /> },
+            {
+              title: 'Answer',
+              cell: ({ status, reason }) => (
+                <>
+                  <Badge tone={reason === null ? 'good' : 'bad'}>{status ?? 'none'}</Badge> {reason}
+                </>
+              ),
+            },
+            { title: 'Took', isNumber: true, cell: ({ duration }) => ms(duration) },
+            { title: 'Message', cell: ({ messageId }) => <span class="id">{messageId}</span> },
+          ]}
+        />
+      </section>
+    </>
+  )
+}
+
+function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
+  return (
+    <details class="more-of">
+      <summary>Replay all events since a time</summary>
+      <CommandForm
+        name="queues.replay"
+        title="Replay since"
+        label="Replay"
+        typed={since}
+        args={({ since: time = '' }) => ({
+          name,
+          since: isLocal(time) ? new Date(time).toISOString() : time,
+        })}
+        done={changed}
+      >
+        <Moment typed={since} name="since" label="Since" hint="Your local time" />
+      </CommandForm>
+    </details>
+  )
+}
+
+function isLocal(time: string): boolean {
+  return !Number.isNaN(Date.parse(time))
+}
+
+function DeadLetters(props: {
+  name: string
+  letters: Asked<{ messageId: string; givenUpAt: string; tries: number; reason: string | null }[]>
+  changed: () => void
+}) {
+  const { name, letters, changed } = props
+  const rows = letters.value.value
+  if (rows?.length === 0) return null
+  return (
+    <section class="panel">
+      <h2>Dead letters</h2>
+      <Problem text={letters.problem.value} />
+      <Table
+        caption="Dead letters"
+        rows={rows}
+        keyOf={({ messageId }) => messageId}
+        textOf={({ messageId, reason }) => `${messageId} ${reason}`}
+        empty=""
+        columns={[
+          { title: 'Given up', cell: ({ givenUpAt }) => <When at={givenUpAt} /> },
+          { title: 'Why', cell: ({ reason }) => reason ?? '–' },
+          { title: 'Tries', isNumber: true, cell: ({ tries }) => tries },
+          { title: 'Message', cell: ({ messageId }) => <span class="id">{messageId}</span> },
+          {
+            title: 'Actions',
+            isUntitled: true,
+            cell: ({ messageId }) => (
+              <Action
+                name="queues.replay"
+                args={{ name, messageId }}
+                label="Replay"
+                about={messageId}
+                done={changed}
+              />
+            ),
+          },
+        ]}
+      />
+    </section>
+  )
+}
+
+function livestreamOf({ livestream }: Subscription) {
+  return (
+    <a href={`/console/livestreams/${encodeURIComponent(livestream.id)}`} dir="auto">
+      {livestream.title ?? livestream.id}
+    </a>
+  )
+}
+
+function institutionOf({ institutionId }: Subscription) {
+  return (
+    <a href={`/console/institutions/${encodeURIComponent(institutionId)}`} dir="auto">
+      {institutionName(institutionId)}
+    </a>
+  )
+}

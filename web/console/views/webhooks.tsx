@@ -1,0 +1,121 @@
+import { useSignal } from '@preact/signals'
+import type { Queue, Subscription } from '../answers.ts'
+import { livestreamName } from '../names.ts'
+import { needsAttention, QueueState } from '../parts/queue-state.tsx'
+import { Contact, Head, Problem, When } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { useAsked } from '../poll.ts'
+import { amount, count } from '../words.ts'
+
+/** A queue, with the subscription whose webhook it feeds; without one it is that of a plugin target. */
+export type Target = Queue & { subscription: Subscription | undefined }
+
+const everyMs = 5_000
+
+/** Webhooks and plugin targets: the ones that fail first. */
+export function Webhooks() {
+  const queues = useAsked('queues.list', {}, everyMs)
+  const subscriptions = useAsked('subscriptions.list', {}, everyMs)
+  const isAll = useSignal(false)
+  const byName = new Map((subscriptions.value.value ?? []).map((one) => [one.name, one]))
+  const all = queues.value.value?.map((queue): Target => ({ ...queue, subscription: byName.get(queue.name) }))
+  const failing = all?.filter(needsAttention)
+  const isShownAll = isAll.value || failing?.length === 0
+  return (
+    <>
+      <Head title="Webhooks">
+        {failing && (
+          <p class={failing.length > 0 ? 'summary bad' : 'summary good'} role="status">
+            {failing.length === 0
+              ? 'All are well.'
+              : `${amount(failing.length, 'target')} of ${all?.length} ${failing.length === 1 ? 'needs' : 'need'} attention.`}
+          </p>
+        )}
+      </Head>
+      <Problem text={queues.problem.value ?? subscriptions.problem.value} />
+      <section class="panel">
+        <Table
+          caption="Webhooks and plugin targets"
+          rows={sorted(isShownAll ? all : failing)}
+          keyOf={({ name }) => name}
+          textOf={textOf}
+          empty="No webhook is subscribed, and no plugin target is configured."
+          toneOf={(target) => (needsAttention(target) ? 'attention' : undefined)}
+          tools={
+            all &&
+            failing &&
+            failing.length > 0 && (
+              <fieldset class="switch" aria-label="Which are listed">
+                <button
+                  type="button"
+                  aria-pressed={!isAll.value}
+                  onClick={() => {
+                    isAll.value = false
+                  }}
+                >
+                  Needs attention ({count(failing.length)})
+                </button>
+                <button
+                  type="button"
+                  aria-pressed={isAll.value}
+                  onClick={() => {
+                    isAll.value = true
+                  }}
+                >
+                  All ({count(all.length)})
+                </button>
+              </fieldset>
+            )
+          }
+          columns={[
+            { title: 'State', cell: (target) => <QueueState {...target} /> },
+            {
+              title: 'Target',
+              cell: ({ name, target, subscription }) => (
+                <>
+                  <a href={`/console/webhooks/${encodeURIComponent(name)}`} class="what">
+                    {target ?? name}
+                  </a>
+                  <small class="below" dir="auto">
+                    {subscription
+                      ? (subscription.livestream.title ?? livestreamName(subscription.livestream.id))
+                      : 'plugin target'}
+                  </small>
+                </>
+              ),
+            },
+            {
+              title: 'Whom to write to',
+              cell: ({ contact, target, subscription }) =>
+                subscription ? (
+                  <Contact address={contact} subject={`Webhook ${target}`} />
+                ) : (
+                  <span class="muted">–</span>
+                ),
+            },
+            { title: 'Waiting', isNumber: true, cell: ({ pending }) => count(pending) },
+            { title: 'Oldest', cell: ({ oldest }) => <When at={oldest} /> },
+            { title: 'Dead letters', isNumber: true, cell: ({ deadLetters }) => count(deadLetters) },
+            { title: 'Last reason', cell: ({ lastReason }) => lastReason ?? '–' },
+          ]}
+        />
+      </section>
+    </>
+  )
+}
+
+function sorted(targets: readonly Target[] | undefined): Target[] | undefined {
+  return targets?.toSorted(
+    (a, b) =>
+      Number(needsAttention(b)) - Number(needsAttention(a)) ||
+      b.deadLetters - a.deadLetters ||
+      b.pending - a.pending,
+  )
+}
+
+function textOf({ name, target, contact, state, lastReason, subscription }: Target): string {
+  const { livestream, institutionId } = subscription ?? {}
+  return [name, target, contact, state, lastReason, livestream?.title, livestream?.id, institutionId].join(
+    ' ',
+  )
+}

@@ -1,0 +1,77 @@
+import { now } from '../page/clock.ts'
+
+/** Of one event, milliseconds (service.md §8). */
+export const budgetMs = 220
+
+const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+const number = new Intl.NumberFormat('en-GB')
+
+/** `31 Jan 2026, 18:02:00` */
+export function dateAndTime(at: string): string {
+  return dateTime.format(Date.parse(at))
+}
+
+/** `18:02:00`; of another day with the date. */
+export function clockTime(at: string): string {
+  const time = Date.parse(at)
+  const isToday = new Date(time).toDateString() === new Date(now()).toDateString()
+  return (isToday ? clock : dateTime).format(time)
+}
+
+/** How long ago something was, or how soon it is: `12 s ago`, `in 3 days`. */
+export function relative(at: string): string {
+  const difference = Date.parse(at) - now()
+  const amount = durationOf(Math.abs(difference) / 1000)
+  return difference > 0 ? `in ${amount}` : `${amount} ago`
+}
+
+/** `12 s`, `4 min`, `3 h`, `2 days` */
+export function durationOf(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`
+  if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`
+  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`
+  return `${number.format(Math.round(seconds / 86_400))} days`
+}
+
+/** `12,345` */
+export function count(value: number): string {
+  return number.format(value)
+}
+
+/** Per second: `0.3`, `12`, `4,500`. */
+export function rate(value: number): string {
+  return number.format(value < 10 ? Math.round(value * 10) / 10 : Math.round(value))
+}
+
+/** `0.42 ms`, `12 ms` */
+export function ms(value: number): string {
+  return `${number.format(value < 10 ? Math.round(value * 100) / 100 : Math.round(value))} ms`
+}
+
+/** `12 MB` */
+export function bytes(value: number): string {
+  const units = ['B', 'kB', 'MB', 'GB']
+  const nth = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(value, 1)) / 3))
+  return `${number.format(Math.round(value / 1000 ** nth))} ${units[nth]}`
+}
+
+/** `1 message`, `2 messages` */
+export function amount(value: number, noun: string): string {
+  return `${number.format(value)} ${noun}${value === 1 ? '' : 's'}`
+}
+
+/** The end of an identifier, which tells it from others: `urn:org:institution:75b657fb` is `75b657fb`. */
+export function shortId(id: string): string {
+  return id.replace(/^.*[:.](?=[^:.]*$)/, '')
+}
+
+/** A kind of event by its short name: `track.playing`. */
+export function kindOf(event: string | null): string {
+  return event?.replace(/^.*\.radio\./, '') ?? '–'
+}
+
+/** A text as it is searched. */
+export function fold(text: string): string {
+  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase().trim()
+}
