@@ -15,6 +15,7 @@ import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
 import { createContactMail } from './bridge-https/users/contact-mail.ts'
+import { createFirstOperator } from './bridge-https/users/first-operator.ts'
 import { createLogIn } from './bridge-https/users/log-in.ts'
 import { createPasswords, type Passwords } from './bridge-https/users/passwords.ts'
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
@@ -216,6 +217,9 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
   })
+  // Whoever has certificates of its own is past trying it out.
+  const isTrial = config.tlsCert === undefined
+  const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = createWebFiles()
   open.webFiles = webFiles
   const httpsAt = { host: config.host, port: config.httpsPort }
@@ -226,13 +230,14 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
       history: broker.history,
       ...{ credentials: parts.credentials, clock: parts.clock, store, webFiles },
       isPagePublic: config.publicPage,
+      firstOperator,
       ...{ stage: config.stage, project: config.project },
       ...{ operations, perform: createPerform({ commands, log }) },
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
       // A browser that learned it for localhost would refuse every other server there.
-      strictTransport: config.tlsCert !== undefined,
+      strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
       publicUrl: () => reached.publicUrl,
       mqttPort: () => reached.mqttPort,
@@ -275,6 +280,8 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
     adminSocket: admin.path,
     /** The CA users are told to trust, PEM path; undefined where they trust it already. */
     caPath: parts.caPath,
+    /** The token of the link for the first operator; undefined: there is an operator. */
+    firstOperatorToken: firstOperator?.token(),
     /** One livestream of the feed, for examples. */
     livestream: feed.current()?.sample,
   }

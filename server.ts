@@ -60,7 +60,7 @@ async function main(argv: readonly string[]): Promise<void> {
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
   // For whoever tries it out; a node with certificates of its own, or behind a load balancer, is past that.
   if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
-    const { caPath, livestream } = hub
+    const { caPath, livestream, firstOperatorToken } = hub
     process.stderr.write(
       welcomeText({
         host: config.host,
@@ -70,6 +70,7 @@ async function main(argv: readonly string[]): Promise<void> {
         defaultSocket: resolve('data/admin.sock'),
         caPath,
         livestream,
+        firstOperatorToken,
       }),
     )
   }

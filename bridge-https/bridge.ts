@@ -27,6 +27,7 @@ import type { Route } from './routes/route.ts'
 import { sessionRoutes } from './routes/session-routes.ts'
 import { subscriptionRoutes } from './routes/subscription-routes.ts'
 import { topicRoutes } from './routes/topic-routes.ts'
+import type { FirstOperator } from './users/first-operator.ts'
 import type { LogIn } from './users/log-in.ts'
 import type { ResetMail } from './users/reset-mail.ts'
 import type { Tokens } from './users/tokens.ts'
@@ -56,6 +57,7 @@ export async function startBridge(
       webFiles: WebFiles
       /** Whoever asks may look at the on-air page (`HUB_PUBLIC_PAGE`). */
       isPagePublic: boolean
+      firstOperator: FirstOperator | undefined
       publicUrl: () => string
       mqttPort: () => number
       pipeline: Pick<Pipeline, 'decideLegacy' | 'settleLegacy'>

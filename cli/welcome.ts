@@ -14,6 +14,8 @@ export function welcomeText(node: {
   defaultSocket: string
   caPath: string
   livestream: Livestream | undefined
+  /** Of the one-time link for the first operator; absent: there is one. */
+  firstOperatorToken?: string | undefined
   /** It runs from the package, not from a checkout. */
   isInstalled?: boolean
 }): string {
@@ -39,6 +41,7 @@ export function welcomeText(node: {
     ...(livestream ? httpsLines(livestream, hubctl, baseUrl, caPath) : []),
     '',
     `# What is on air, in a browser that accepts the development certificate: ${baseUrl}/`,
+    ...consoleLines(baseUrl, node.firstOperatorToken),
     '',
     '# What the node did, and what else it can be asked',
     `${hubctl} status`,
@@ -46,6 +49,15 @@ export function welcomeText(node: {
     '',
     '',
   ].join('\n')
+}
+
+/** Comments: they are not for a terminal. */
+function consoleLines(baseUrl: string, token: string | undefined): string[] {
+  if (token === undefined) return [`# The console of operators: ${baseUrl}/console`]
+  return [
+    '# The console of operators. This link makes the first one; it works once, within an hour, and ends with the node:',
+    `# ${baseUrl}/console/first#token=${token}`,
+  ]
 }
 
 const everyAddress = new Set(['127.0.0.1', '0.0.0.0', '::', '::1'])

@@ -25,6 +25,8 @@ export const useReset = {
   password: 'correct horse battery',
 }
 
+export const firstOperator = { ...useReset, email: 'operator@hub.example' }
+
 export const logIn = {
   token,
   refreshToken,

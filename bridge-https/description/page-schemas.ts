@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { Type } from '../../event/type.ts'
+import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
 
 /* What pages ask for: a log-in that a cookie keeps, a credential for MQTT, the names of livestreams (design.md §9). */
@@ -21,6 +22,20 @@ export const Session = Type.Object(
     trace,
   },
   { $id: 'Session', title: 'Session', examples: [examples.session] },
+)
+
+export type FirstOperatorBody = Static<typeof FirstOperatorBody>
+export const FirstOperatorBody = Type.Object(
+  {
+    token: Type.String({ maxLength: 200, description: 'the token of the link that the node printed' }),
+    email: Type.String({ format: 'email', maxLength: 254, description: 'an e-mail address' }),
+    password: Type.String({
+      minLength: passwordLength.min,
+      maxLength: passwordLength.max,
+      description: `a password of ${passwordLength.min} to ${passwordLength.max} characters`,
+    }),
+  },
+  { title: 'FirstOperatorRequest', additionalProperties: false, examples: [examples.firstOperator] },
 )
 
 export type MqttCredentialBody = Static<typeof MqttCredentialBody>

@@ -1,18 +1,32 @@
 import type { TemporaryCredentials } from '../../acl/temporary.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
-import { MqttCredential, MqttCredentialBody, Session } from '../description/page-schemas.ts'
+import {
+  FirstOperatorBody,
+  MqttCredential,
+  MqttCredentialBody,
+  Session,
+} from '../description/page-schemas.ts'
 import { ErrorWithItems, LogInBody, PlainError, TraceAnswer } from '../description/schemas.ts'
+import type { FirstOperator } from '../users/first-operator.ts'
 import { isStranger } from '../users/strangers.ts'
 import { lifetimes } from '../users/tokens.ts'
 import type { KnownUser } from '../users/users.ts'
 import { websocketPath } from '../websocket.ts'
 import { type AuthParts, judge, throttled, wrongPassword } from './auth-routes.ts'
+import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
 
 const path = '/auth/session'
 /** `__Secure-`: browsers take it over TLS only. */
 const cookieName = '__Secure-hub-session'
 const everything = ['radio/#']
+/** An operator belongs to no broadcaster. It looks at the on-air page as well. */
+const ofFirstOperator = {
+  institution: 'urn:org:institution:operators',
+  permissions: ['operate', 'subscribe'],
+}
+/** As the audit log names who came by the link. */
+const firstOperatorName = 'first operator'
 
 /**
  * How pages log in. The token that lasts is in a cookie that no script can read and that goes to this one path; the
@@ -23,9 +37,12 @@ export function sessionRoutes(
     temporary: TemporaryCredentials
     publicUrl: () => string
     isPagePublic: boolean
+    /** Undefined on a node that is past being tried out. */
+    firstOperator: FirstOperator | undefined
+    perform: OperateParts['perform']
   },
 ): Route[] {
-  const { logIn, tokens, counted, temporary, publicUrl, isPagePublic } = parts
+  const { logIn, tokens, counted, temporary, publicUrl, isPagePublic, firstOperator, perform } = parts
   const base = { tag: 'Pages', path } as const
   const loggedIn = { description: 'Logged in; the cookie is set', schema: Session }
   const foreign = { description: 'Not asked by a page of the hub', schema: ErrorWithItems }
@@ -78,6 +95,42 @@ export function sessionRoutes(
       handle({ header }) {
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
         return withCookie({ status: 200, body: { trace: null } }, '', 0)
+      },
+    },
+    {
+      method: 'POST',
+      path: '/auth/first-operator',
+      id: 'firstOperator',
+      summary: 'Make the account of the first operator, by the link that the node printed, and log in',
+      tag: 'Pages',
+      body: [FirstOperatorBody],
+      answers: {
+        200: loggedIn,
+        403: foreign,
+        409: { description: 'There is no such account: `message` says why', schema: PlainError },
+        ...throttled,
+      },
+      async handle({ body, address, header }) {
+        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        const { token, email, password } = body as FirstOperatorBody
+        const wrong = refuse(400, [httpsError('reset.invalid')])
+        // No token is empty: this one is counted as a wrong one.
+        if (!firstOperator?.take(token)) {
+          const result = await judge(logIn.useReset('', password, address), wrong, counted)
+          return 'refused' in result ? result.refused : wrong
+        }
+        const made = await perform('users.add', { email, ...ofFirstOperator }, firstOperatorName)
+        if ('error' in made) {
+          firstOperator.giveBack()
+          const { code, message } = made.error
+          return refuse(code === 'refused' ? 409 : 500, undefined, message)
+        }
+        const { resetToken } = Object(made.result)
+        const result = await judge(logIn.useReset(String(resetToken), password, address), wrong, counted)
+        if ('user' in result) return session(result.user)
+        await perform('users.remove', { email }, firstOperatorName)
+        firstOperator.giveBack()
+        return result.refused
       },
     },
     {

@@ -94,51 +94,49 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   await page.getByText('No event yet').waitFor()
 })
 
-for (const [width, height] of [
-  [360, 740],
-  [1920, 1080],
+for (const [width, height, colorScheme] of [
+  [360, 740, 'dark'],
+  [1920, 1080, 'light'],
 ] as const) {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    t.test(`every view is usable at ${width} px, ${colorScheme}`, { skip }, async (t) => {
-      const hub = await startTestHub(t)
-      const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
-      const { id } = await publisher.publish(playing(station(), { title: hostile }))
-      const { page, problems } = await openConsole(t, hub, browser, '/console', {
-        ...{ viewport: { width, height }, colorScheme, bypassCSP: true },
-      })
-      for (const path of [
-        ...[
-          '',
-          '/trace',
-          `/trace/${id}`,
-          '/livestreams',
-          `/livestreams/${station().id}`,
-          `/institutions/${own}`,
-        ],
-        ...[
-          '/webhooks',
-          '/credentials',
-          '/users',
-          '/clients',
-          '/feed',
-          '/lifecycle',
-          '/audit',
-          '/node',
-          '/nonsense',
-        ],
-      ]) {
-        await page.goto(`https://localhost:${hub.httpsPort}/console${path}`)
-        await page.getByText('Answers', { exact: true }).waitFor()
-        await page.waitForFunction("!document.querySelector('[aria-busy=true], .loading')")
-        await page.evaluate(axe)
-        const found = await page.evaluate(
-          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html.slice(0, 120))]))',
-        )
-        t.same(found, [], `${path || '/'} has no violation`)
-        const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
-        t.equal(overflow, 0, `${path || '/'} is not wider than the screen`)
-      }
-      t.same(problems, [])
+  t.test(`every view is usable at ${width} px, ${colorScheme}`, { skip }, async (t) => {
+    const hub = await startTestHub(t)
+    const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    const { id } = await publisher.publish(playing(station(), { title: hostile }))
+    const { page, problems } = await openConsole(t, hub, browser, '/console', {
+      ...{ viewport: { width, height }, colorScheme, bypassCSP: true },
     })
-  }
+    for (const path of [
+      ...[
+        '',
+        '/trace',
+        `/trace/${id}`,
+        '/livestreams',
+        `/livestreams/${station().id}`,
+        `/institutions/${own}`,
+      ],
+      ...[
+        '/webhooks',
+        '/credentials',
+        '/users',
+        '/clients',
+        '/feed',
+        '/lifecycle',
+        '/audit',
+        '/node',
+        '/nonsense',
+      ],
+    ]) {
+      await page.goto(`https://localhost:${hub.httpsPort}/console${path}`)
+      await page.getByText('Answers', { exact: true }).waitFor()
+      await page.waitForFunction("!document.querySelector('[aria-busy=true], .loading')")
+      await page.evaluate(axe)
+      const found = await page.evaluate(
+        'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html.slice(0, 120))]))',
+      )
+      t.same(found, [], `${path || '/'} has no violation`)
+      const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+      t.equal(overflow, 0, `${path || '/'} is not wider than the screen`)
+    }
+    t.same(problems, [])
+  })
 }

@@ -8,6 +8,7 @@ import { useEffect } from 'preact/hooks'
 import { linksTo, place } from '../page/place.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
+import { FirstOperator, firstOperatorPath } from './first-operator.tsx'
 import { useNames } from './names.ts'
 import { Navigation, NodeState } from './navigation.tsx'
 import { useNodeState } from './node-state.ts'
@@ -16,12 +17,13 @@ import { currentView } from './views.tsx'
 /** The operators' console: what `hubctl` asks and does, in a browser. */
 function Console() {
   const who = user.value
+  const isFirst = place.value === firstOperatorPath
   useEffect(() => {
-    if (who === null) mustLogIn.value = true
-  }, [who])
+    if (who === null && !isFirst) mustLogIn.value = true
+  }, [who, isFirst])
   return (
     <Shell title="Console" home="/console" need="operate" tools={who && isOperator() ? <NodeState /> : null}>
-      {who ? isOperator() ? <Desk /> : <NoOperator /> : null}
+      {isFirst ? <FirstOperator /> : who ? isOperator() ? <Desk /> : <NoOperator /> : null}
     </Shell>
   )
 }

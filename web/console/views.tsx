@@ -24,9 +24,7 @@ export function currentView(path: string): Shown {
   const [, , view = '', ...rest] = path.split('/')
   const name = rest.length > 0 ? decoded(rest.join('/')) : undefined
   const shown = Object.hasOwn(views, view) ? views[view]?.(name) : undefined
-  return (
-    shown ?? { title: 'Not found', content: <p class="nothing">There is no such page in the console.</p> }
-  )
+  return shown ?? { title: 'Not found', content: <NotFound /> }
 }
 
 const views: Readonly<Record<string, (name: string | undefined) => Shown | undefined>> = {
@@ -55,6 +53,15 @@ const views: Readonly<Record<string, (name: string | undefined) => Shown | undef
   lifecycle: () => ({ title: 'Life cycle', content: <Lifecycle /> }),
   audit: () => ({ title: 'Audit log', content: <Audit /> }),
   node: () => ({ title: 'Node', content: <NodePage /> }),
+}
+
+function NotFound() {
+  return (
+    <div class="nothing">
+      <h1>Not found</h1>
+      <p>There is no such page in the console.</p>
+    </div>
+  )
 }
 
 /** A path that cannot be decoded names nothing. */

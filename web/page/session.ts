@@ -38,8 +38,13 @@ export function offerLogIn(): void {
 }
 
 /** Logs in; what is wrong, if anything is. */
-export async function logIn(email: string, password: string): Promise<string | undefined> {
-  const answer = await ask('POST', path, { body: { email, password } })
+export function logIn(email: string, password: string): Promise<string | undefined> {
+  return logInAt(path, { email, password })
+}
+
+/** Logs in by something that the hub is asked at another place; what is wrong, if anything is. */
+export async function logInAt(place: string, body: unknown): Promise<string | undefined> {
+  const answer = await ask('POST', place, { body })
   return begin(answer) ? undefined : reasonOf(answer)
 }
 

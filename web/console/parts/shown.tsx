@@ -11,7 +11,7 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
 
 /** When something was, by how long ago; the date for whoever points at it. */
 export function When({ at }: { at: string | null | undefined }) {
-  if (!at) return <span class="muted">–</span>
+  if (!at) return <None />
   return (
     <time dateTime={at} title={dateAndTime(at)}>
       {relative(at)}
@@ -19,12 +19,17 @@ export function When({ at }: { at: string | null | undefined }) {
   )
 }
 
+/** Where nothing is to be said. Narrow screens leave it out. */
+export function None() {
+  return <span class="muted none">–</span>
+}
+
 /** Names and values below each other; values that are missing are left out. */
 export function Facts({ of }: { of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="facts">
       {of
-        .filter(([, value]) => value !== null && value !== undefined && value !== '')
+        .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '')
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

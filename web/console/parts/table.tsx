@@ -29,12 +29,15 @@ export function Table<Row>(props: {
   /** What stands there when there are no rows. */
   empty: string
   toneOf?: (row: Row) => string | undefined
+  /** How many rows are in the page at first. */
+  atOnce?: number
   /** Beside the filter. */
   tools?: ComponentChildren
 }) {
   const { caption, columns, rows, keyOf, textOf, empty, toneOf } = props
   const sought = useSignal('')
-  const limit = useSignal(rowsAtOnce)
+  const { atOnce = rowsAtOnce } = props
+  const limit = useSignal(atOnce)
   if (!rows)
     return (
       <p class="loading" aria-busy="true">
@@ -62,12 +65,12 @@ export function Table<Row>(props: {
               value={sought.value}
               onInput={({ currentTarget }) => {
                 sought.value = currentTarget.value
-                limit.value = rowsAtOnce
+                limit.value = atOnce
               }}
             />
           )}
           {props.tools}
-          <span class="muted count" role="status">
+          <span class={hasFilter ? 'muted count' : 'unseen'} role="status">
             {found.length === rows.length
               ? count(rows.length)
               : `${count(found.length)} of ${count(rows.length)}`}

@@ -1,5 +1,6 @@
 import type { EventRow } from '../answers.ts'
 import { livestreamName } from '../names.ts'
+import { None } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { clockTime, dateAndTime, kindOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
@@ -34,7 +35,7 @@ const columns: readonly Column<EventRow>[] = [
     cell: ({ services, refusedServices = [] }) => {
       const [first = refusedServices[0]] = services
       const others = services.length + refusedServices.length - 1
-      if (first === undefined) return '–'
+      if (first === undefined) return <None />
       return (
         <>
           <a href={`/console/livestreams/${encodeURIComponent(first)}`} title={first} dir="auto">
@@ -45,12 +46,18 @@ const columns: readonly Column<EventRow>[] = [
       )
     },
   },
-  { title: 'Item', cell: ({ playlistItemId }) => <span class="id">{playlistItemId ?? '–'}</span> },
+  {
+    title: 'Item',
+    cell: ({ playlistItemId }) => (playlistItemId ? <span class="id">{playlistItemId}</span> : <None />),
+  },
   {
     title: 'Why',
-    cell: ({ errors }) => (
-      <span class="id">{[...new Set(errors.map(({ errorCode }) => errorCode))].join(', ') || '–'}</span>
-    ),
+    cell: ({ errors }) =>
+      errors.length > 0 ? (
+        <span class="id">{[...new Set(errors.map(({ errorCode }) => errorCode))].join(', ')}</span>
+      ) : (
+        <None />
+      ),
   },
 ]
 

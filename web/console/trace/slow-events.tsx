@@ -14,6 +14,7 @@ export function SlowEvents() {
       <Table
         caption="Slowest events of the last hour"
         rows={value.value}
+        atOnce={5}
         keyOf={({ id, node }) => `${id} ${node}`}
         empty="No event was published in the last hour, or since the node was started."
         columns={[

@@ -129,9 +129,10 @@ function byUsername(clients: readonly Client[]): ReadonlyMap<string, readonly Cl
 }
 
 function mayDo({ role, institutions, filters, classes }: Credential) {
-  const what = role === 'publisher' ? institutions.map(institutionName) : filters
+  const isPublisher = role === 'publisher'
+  const what = isPublisher ? institutions.map(institutionName) : filters
   return (
-    <span class="id">
+    <span class={isPublisher ? '' : 'id'} dir="auto">
       {what.slice(0, 3).join(', ')}
       {what.length > 3 && ` and ${what.length - 3} more`}
       {classes.length > 0 && ` (${classes.join(', ')})`}

@@ -144,9 +144,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
             {
               title: 'Answer',
               cell: ({ status, reason }) => (
-                <>
-                  <Badge tone={reason === null ? 'good' : 'bad'}>{status ?? 'none'}</Badge> {reason}
-                </>
+                <Badge tone={reason === null ? 'good' : 'bad'}>{reason ?? `answered ${status}`}</Badge>
               ),
             },
             { title: 'Took', isNumber: true, cell: ({ duration }) => ms(duration) },

@@ -1,0 +1,43 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { Users } from './users.ts'
+
+export type FirstOperator = ReturnType<typeof createFirstOperator>
+
+const lifetimeMs = 3600 * 1000
+
+/**
+ * The one-time link by which whoever has just started a node makes the account of the first operator. Its token lives in
+ * memory: it ends with the node, after an hour, when it was used, and as soon as there is an operator.
+ */
+export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: () => number }) {
+  const { users, clock } = parts
+  const token = randomBytes(32).toString('base64url')
+  const endsAt = clock() + lifetimeMs
+  let isTaken = false
+
+  return {
+    /** What the link carries; undefined: it would not work. */
+    token: (): string | undefined => (isOpen() ? token : undefined),
+
+    /** Uses the link up. False: it is not this one, or it does not work any more. */
+    take(given: string): boolean {
+      if (!isOpen() || !timingSafeEqual(digest(given), digest(token))) return false
+      isTaken = true
+      return true
+    },
+
+    /** There is no account after all: the link works again. */
+    giveBack(): void {
+      isTaken = false
+    },
+  }
+
+  function isOpen(): boolean {
+    const hasOperator = users.list().some(({ permissions }) => permissions.includes('operate'))
+    return !isTaken && clock() < endsAt && !hasOperator
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

@@ -1,0 +1,61 @@
+import { useSignal } from '@preact/signals'
+import { go } from '../page/place.ts'
+import { logInAt } from '../page/session.ts'
+
+/** Where the link leads that a node prints. */
+export const firstOperatorPath = '/console/first'
+
+/** The token of the link. It stands behind `#`: it reaches no server and no log on the way. */
+const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
+
+/** Makes the account of the first operator, by the link that the node printed. */
+export function FirstOperator() {
+  const isBusy = useSignal(false)
+  const problem = useSignal<string | undefined>(undefined)
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    if (!(event.target instanceof HTMLFormElement)) return
+    const fields = new FormData(event.target)
+    isBusy.value = true
+    problem.value = await logInAt('/auth/first-operator', {
+      token,
+      email: String(fields.get('email')).trim(),
+      password: String(fields.get('password')),
+    })
+    isBusy.value = false
+    if (problem.value === undefined) go('/console')
+  }
+
+  if (token === '')
+    return <p class="nothing">This link is not complete. Copy all of what the node printed.</p>
+  return (
+    <form class="log-in" onSubmit={submit} aria-labelledby="first-title">
+      <h1 id="first-title">The first operator</h1>
+      <p class="muted">
+        Your account for this console. The link works once; more operators are added in the console.
+      </p>
+      <label>
+        E-mail address
+        <input type="email" name="email" autocomplete="username" required maxLength={254} />
+      </label>
+      <label>
+        New password, at least 10 characters
+        <input
+          type="password"
+          name="password"
+          autocomplete="new-password"
+          required
+          minLength={10}
+          maxLength={1024}
+        />
+      </label>
+      <button type="submit" class="strong" disabled={isBusy.value}>
+        {isBusy.value ? 'Making it…' : 'Make the account'}
+      </button>
+      <p class="problem" role="alert">
+        {problem.value}
+      </p>
+    </form>
+  )
+}
