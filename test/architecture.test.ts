@@ -58,7 +58,7 @@ const folders: Record<string, string[]> = {
   'web/live': ['event', 'web/page'],
   'web/on-air': ['event', 'web/page', 'web/live'],
   'web/console': ['web/page'],
-  'web/console/parts': ['web/console'],
+  'web/console/parts': ['web/page', 'web/console'],
   'web/console/views': ['web/page', 'web/console'],
   'web/console/trace': ['web/page', 'web/console'],
   admin: [

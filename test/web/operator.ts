@@ -1,9 +1,8 @@
-import type { Page } from 'playwright-core'
 import type { Test } from 'tap'
-import { addUser, openApi, password } from '../bridge-https/api.ts'
+import { addUser, openApi } from '../bridge-https/api.ts'
 import { institutions } from '../events.ts'
 import type { TestHub } from '../start-hub.ts'
-import type { createBrowser, OpenedPage } from './browser.ts'
+import { type createBrowser, logIn, type OpenedPage } from './browser.ts'
 
 /** Opens a page of the console as an operator. */
 export async function openConsole(
@@ -19,10 +18,4 @@ export async function openConsole(
   await logIn(opened.page, email)
   await opened.page.getByText('Answers', { exact: true }).waitFor()
   return { ...opened, email }
-}
-
-export async function logIn(page: Page, email: string): Promise<void> {
-  await page.getByLabel('E-mail address').fill(email)
-  await page.getByLabel('Password').fill(password)
-  await page.getByRole('button', { name: 'Log in' }).click()
 }

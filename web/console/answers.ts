@@ -43,6 +43,7 @@ export interface Results {
   'feed.refresh': FeedStatus & { itemsBefore: number }
   'lifecycle.status': Track[]
   'lifecycle.announce': Track
+  'lifecycle.brownout': Track
   'lifecycle.retire': Track
   audit: { at: string; who: string; action: string; target: string; detail: unknown; node?: string }[]
   config: Record<string, unknown>
@@ -235,7 +236,8 @@ export interface Credential {
   revokeAt?: string
   user?: string
   sessions: number
-  lastUsed?: string | null
+  /** Null: not within the last weeks, or never. */
+  lastUsedAt: string | null
 }
 
 export interface IssuedCredential {
@@ -298,5 +300,9 @@ export interface Track {
   link: string | null
   retiredAt: string | null
   requests: number
+  /** Until then its routes answer 503. */
+  brownoutUntil: string | null
   traffic: { day: string; route: string; requests: number }[]
+  /** Users with their last request, the newest first. */
+  left: { institutionId: string; email: string; userId: string; lastAt: string; route: string }[]
 }

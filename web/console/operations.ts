@@ -62,6 +62,7 @@ export const operations = {
 
   'lifecycle.status': { view: 'lifecycle' },
   'lifecycle.announce': { view: 'lifecycle' },
+  'lifecycle.brownout': { view: 'lifecycle' },
   'lifecycle.retire': { view: 'lifecycle', loses: true },
 
   audit: { view: 'audit' },

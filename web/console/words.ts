@@ -70,8 +70,3 @@ export function shortId(id: string): string {
 export function kindOf(event: string | null): string {
   return event?.replace(/^.*\.radio\./, '') ?? '–'
 }
-
-/** A text as it is searched. */
-export function fold(text: string): string {
-  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase().trim()
-}

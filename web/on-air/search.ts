@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import { fold } from './fold.ts'
+import { fold } from '../page/fold.ts'
 import { announcing, type Institution, institutions, type Livestream, livestreams } from './livestreams.ts'
 
 /** What the visitor looks for. */

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { count, fold } from '../words.ts'
+import { fold } from '../../page/fold.ts'
+import { count } from '../words.ts'
 
 /** A column: its title, and what stands in it. */
 export interface Column<Row> {

@@ -162,7 +162,7 @@ function Connected({ clients }: { clients: readonly Client[] }) {
 
 function LastUsed({ credential, clients }: { credential: Credential; clients: readonly Client[] }) {
   if (clients.length > 0) return <>now</>
-  return <When at={credential.lastUsed} />
+  return <When at={credential.lastUsedAt} />
 }
 
 function Revoke(props: { credential: Credential; clients: readonly Client[]; done: () => void }) {

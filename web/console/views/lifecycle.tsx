@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals'
+import { now } from '../../page/clock.ts'
 import type { Track } from '../answers.ts'
+import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
-import { CommandForm, Field } from '../parts/form.tsx'
-import { Badge, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
+import { Choice, CommandForm, Field } from '../parts/form.tsx'
+import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
 import { amount, count, dateAndTime } from '../words.ts'
@@ -28,8 +30,16 @@ export function Lifecycle() {
 }
 
 function TrackPanel({ track, changed }: { track: Track; changed: () => void }) {
-  const { track: name, state, sunset, link, requests, traffic } = track
-  const isAnnouncing = useSignal(false)
+  const { track: name, state, sunset, link, requests, traffic, left, brownoutUntil } = track
+  const open = useSignal<'announcement' | 'brown-out' | undefined>(undefined)
+  const isOff = brownoutUntil !== null && Date.parse(brownoutUntil) > now()
+  const closed = () => {
+    open.value = undefined
+  }
+  const done = () => {
+    closed()
+    changed()
+  }
   return (
     <section class="panel">
       <h2>
@@ -37,7 +47,6 @@ function TrackPanel({ track, changed }: { track: Track; changed: () => void }) {
       </h2>
       <Facts
         of={[
-          ['Requests of the last 7 days and today', count(requests)],
           ['Announced', track.announcedAt && dateAndTime(track.announcedAt)],
           [
             'Sunset',
@@ -48,31 +57,86 @@ function TrackPanel({ track, changed }: { track: Track; changed: () => void }) {
             ),
           ],
           ['What users read', link && <a href={link}>{link}</a>],
+          [
+            'Brown-out',
+            isOff && (
+              <>
+                its routes answer 503, ends <When at={brownoutUntil} />
+              </>
+            ),
+          ],
           ['Retired', track.retiredAt && dateAndTime(track.retiredAt)],
         ]}
       />
       <h3>Who still uses it</h3>
       <Table
-        caption={`Requests of ${name}`}
-        rows={traffic.toReversed()}
-        keyOf={({ day, route }) => `${day} ${route}`}
-        empty="Nobody, for 7 days."
+        caption={`Who still uses ${name}`}
+        rows={left}
+        keyOf={({ userId }) => userId}
+        textOf={({ institutionId, email, route }) =>
+          [institutionName(institutionId), institutionId, email, route].join(' ')
+        }
+        empty="Nobody, for 90 days."
         columns={[
-          { title: 'Day', cell: ({ day }) => day },
+          {
+            title: 'Institution',
+            cell: ({ institutionId }) => (
+              <a href={`/console/institutions/${encodeURIComponent(institutionId)}`} dir="auto">
+                {institutionName(institutionId)}
+              </a>
+            ),
+          },
+          {
+            title: 'User',
+            cell: ({ email }) => <Contact address={email} subject="HTTPS API of the now-playing hub" />,
+          },
+          { title: 'Last request', cell: ({ lastAt }) => <When at={lastAt} /> },
           { title: 'Route', cell: ({ route }) => <span class="id">{route}</span> },
-          { title: 'Requests', isNumber: true, cell: (row) => count(row.requests) },
         ]}
       />
+      <details class="more-of">
+        <summary>Requests of the last 7 days and today: {count(requests)}</summary>
+        <Table
+          caption={`Requests of ${name}`}
+          rows={traffic.toReversed()}
+          keyOf={({ day, route }) => `${day} ${route}`}
+          empty="None."
+          columns={[
+            { title: 'Day', cell: ({ day }) => day },
+            { title: 'Route', cell: ({ route }) => <span class="id">{route}</span> },
+            { title: 'Requests', isNumber: true, cell: (row) => count(row.requests) },
+          ]}
+        />
+      </details>
       {state !== 'gone' && (
         <div class="buttons">
           <button
             type="button"
             onClick={() => {
-              isAnnouncing.value = !isAnnouncing.value
+              open.value = 'announcement'
             }}
           >
             {state === 'live' ? 'Announce its end' : 'Change the announcement'}
           </button>
+          {state === 'deprecated' && !isOff && (
+            <button
+              type="button"
+              onClick={() => {
+                open.value = 'brown-out'
+              }}
+            >
+              Switch it off for a while
+            </button>
+          )}
+          {isOff && (
+            <Action
+              name="lifecycle.brownout"
+              args={{ track: name, for: 0 }}
+              label="Switch it on again"
+              done={changed}
+              isStrong
+            />
+          )}
           {state === 'deprecated' && (
             <Action
               name="lifecycle.retire"
@@ -91,18 +155,8 @@ function TrackPanel({ track, changed }: { track: Track; changed: () => void }) {
           )}
         </div>
       )}
-      {isAnnouncing.value && (
-        <Announce
-          track={track}
-          done={() => {
-            isAnnouncing.value = false
-            changed()
-          }}
-          cancelled={() => {
-            isAnnouncing.value = false
-          }}
-        />
-      )}
+      {open.value === 'announcement' && <Announce track={track} done={done} cancelled={closed} />}
+      {open.value === 'brown-out' && <BrownOut track={track} done={done} cancelled={closed} />}
     </section>
   )
 }
@@ -141,6 +195,38 @@ function Announce({ track, done, cancelled }: { track: Track; done: () => void; 
         isRequired
         placeholder="https://…"
         hint="Where users read what to do"
+      />
+    </CommandForm>
+  )
+}
+
+/** Seconds that a track may be off. */
+const brownOuts = [
+  ['600', '10 minutes'],
+  ['60', '1 minute'],
+  ['3600', '1 hour'],
+  ['14400', '4 hours'],
+  ['86400', '1 day'],
+] as const
+
+function BrownOut({ track, done, cancelled }: { track: Track; done: () => void; cancelled: () => void }) {
+  const typed = useSignal<Readonly<Record<string, string>>>({})
+  return (
+    <CommandForm
+      name="lifecycle.brownout"
+      title={`Brown-out of ${track.track}`}
+      label="Switch it off"
+      typed={typed}
+      args={({ length = '600' }) => ({ track: track.track, for: Number(length) })}
+      done={done}
+      cancelled={cancelled}
+    >
+      <Choice
+        typed={typed}
+        name="length"
+        label="Its routes answer 503 for"
+        choices={brownOuts}
+        hint="So that its last users notice. It can be switched on again at any time."
       />
     </CommandForm>
   )
