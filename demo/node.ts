@@ -53,6 +53,16 @@ export async function startNode() {
       ask('credentials.add', { role: 'publisher', label, institutions: [institution] }),
     subscriber: (label: string, filter: string): Promise<Login> =>
       ask('credentials.add', { role: 'subscriber', label, filters: [filter] }),
+    /** Makes a user who may operate; the link to choose a password. */
+    operator: async (email: string): Promise<string> => {
+      const institution = 'urn:org:institution:operators'
+      const made = await ask<{ resetUrl: string }>('users.add', {
+        email,
+        institution,
+        permissions: ['operate'],
+      })
+      return made.resetUrl
+    },
     /** The node's own measure: from PUBLISH received to written to the last subscriber. */
     async budget(): Promise<{ count: number; p50: number; p99: number }> {
       const status = await ask<{ budget: { count: number; p50: number; p99: number } }>('status', {})

@@ -18,6 +18,8 @@ import { type Element, readLivestreams, readStations, type Station } from './pro
 interface Picture {
   name: string
   path: string
+  /** It is for operators. */
+  mustLogIn?: true
   ready: (page: Page) => Promise<unknown>
 }
 
@@ -27,10 +29,18 @@ const pictures: readonly Picture[] = [
     path: '/',
     ready: (page) => page.locator('.card .title').nth(20).waitFor({ state: 'attached' }),
   },
+  {
+    name: 'console',
+    path: '/console',
+    mustLogIn: true,
+    // Charts of a minute say little, but an empty one says nothing.
+    ready: (page) => page.getByText('At most').first().waitFor({ timeout: 60_000 }),
+  },
 ]
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
+const password = 'correct horse battery'
 const viewport = { width: 1440, height: 900 }
 
 const node = await startNode()
@@ -42,8 +52,9 @@ try {
   await page.route('https://covers.example/**', (route) =>
     route.fulfill({ contentType: 'image/svg+xml', body: cover(new URL(route.request().url()).pathname) }),
   )
-  for (const { name, path, ready } of pictures) {
+  for (const { name, path, mustLogIn, ready } of pictures) {
     await page.goto(`https://localhost:${node.httpsPort}${path}`)
+    if (mustLogIn) await logIn(page, node)
     await ready(page)
     await page.waitForLoadState('networkidle')
     await page.screenshot({ path: join(images, `${name}.png`) })
@@ -52,6 +63,18 @@ try {
   await browser.close()
 } finally {
   await node.stop()
+}
+
+async function logIn(page: Page, { operator }: DemoNode): Promise<void> {
+  const link = await operator('operator@hub.example')
+  await page.goto(link)
+  await page.getByLabel('New password').fill(password)
+  await page.getByRole('button').click()
+  await page.getByText('You can log in now').waitFor()
+  await page.goto(new URL('/console', link).href)
+  await page.getByLabel('E-mail address').fill('operator@hub.example')
+  await page.getByLabel('Password').fill(password)
+  await page.locator('form').getByRole('button').click()
 }
 
 /** Something on each livestream of the sample feed: titles under way, some with a next one, a text, an announcement. */
