@@ -33,8 +33,7 @@ const pictures: readonly Picture[] = [
     name: 'console',
     path: '/console',
     mustLogIn: true,
-    // Charts of a minute say little, but an empty one says nothing.
-    ready: (page) => page.getByText('At most').first().waitFor({ timeout: 60_000 }),
+    ready: (page) => page.getByText('At most').first().waitFor(),
   },
 ]
 
@@ -52,6 +51,7 @@ try {
   await page.route('https://covers.example/**', (route) =>
     route.fulfill({ contentType: 'image/svg+xml', body: cover(new URL(route.request().url()).pathname) }),
   )
+  await page.route('**/operate/trend', (route) => route.fulfill({ json: { result: anHour() } }))
   for (const { name, path, mustLogIn, ready } of pictures) {
     await page.goto(`https://localhost:${node.httpsPort}${path}`)
     if (mustLogIn) await logIn(page, node)
@@ -75,6 +75,25 @@ async function logIn(page: Page, { operator }: DemoNode): Promise<void> {
   await page.getByLabel('E-mail address').fill('operator@hub.example')
   await page.getByLabel('Password').fill(password)
   await page.locator('form').getByRole('button').click()
+}
+
+/** What a node answers to `trend` that has run for an hour: this one was started a moment ago. */
+function anHour() {
+  const samples = Array.from({ length: 360 }, (_, index) => {
+    const wave = Math.sin(index / 60) + Math.sin(index / 7) / 4 + Math.sin(index * 12.9) / 3
+    const published = Math.round(240 + 50 * wave)
+    return {
+      ...{ at: new Date(Date.now() - (360 - index) * 10_000).toISOString(), seconds: 10 },
+      events: { published, blocked: index % 41 === 0 ? 4 : 0, invalid: index % 17 === 0 ? 9 : 1, failed: 0 },
+      ...{
+        deliveries: published * 31,
+        connections: Math.round(310 + 12 * Math.sin(index / 50)),
+        exceeded: 0,
+      },
+      ...{ p50: 3 + wave / 2, p99: 24 + 9 * wave + (index === 143 ? 90 : 0) },
+    }
+  })
+  return { node: 'hub', everySeconds: 10, samples }
 }
 
 /** Something on each livestream of the sample feed: titles under way, some with a next one, a text, an announcement. */

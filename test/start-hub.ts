@@ -67,6 +67,7 @@ export async function startTestHub(
     httpsPort: hub.httpsPort,
     adminSocket: hub.adminSocket,
     caPath: hub.caPath ?? '',
+    firstOperatorToken: hub.firstOperatorToken,
     /** Lines of the log so far. */
     lines,
     ask,

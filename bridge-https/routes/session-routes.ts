@@ -28,24 +28,25 @@ const ofFirstOperator = {
 /** As the audit log names who came by the link. */
 const firstOperatorName = 'first operator'
 
+const loggedIn = { description: 'Logged in; the cookie is set', schema: Session }
+const foreign = { description: 'Not asked by a page of the hub', schema: ErrorWithItems }
+
+type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
+  temporary: TemporaryCredentials
+  publicUrl: () => string
+  isPagePublic: boolean
+  /** Undefined on a node that is past being tried out. */
+  firstOperator: FirstOperator | undefined
+  perform: OperateParts['perform']
+}
+
 /**
  * How pages log in. The token that lasts is in a cookie that no script can read and that goes to this one path; the
  * page holds the token of an hour.
  */
-export function sessionRoutes(
-  parts: Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
-    temporary: TemporaryCredentials
-    publicUrl: () => string
-    isPagePublic: boolean
-    /** Undefined on a node that is past being tried out. */
-    firstOperator: FirstOperator | undefined
-    perform: OperateParts['perform']
-  },
-): Route[] {
-  const { logIn, tokens, counted, temporary, publicUrl, isPagePublic, firstOperator, perform } = parts
+export function sessionRoutes(parts: SessionParts): Route[] {
+  const { logIn, tokens, counted, temporary, publicUrl, isPagePublic } = parts
   const base = { tag: 'Pages', path } as const
-  const loggedIn = { description: 'Logged in; the cookie is set', schema: Session }
-  const foreign = { description: 'Not asked by a page of the hub', schema: ErrorWithItems }
 
   return [
     {
@@ -68,7 +69,7 @@ export function sessionRoutes(
         const result = await judge(logIn.logIn(email, password, address), wrongPassword(), counted)
         if ('refused' in result) return result.refused
         counted('ok')
-        return session(result.user)
+        return session(tokens, result.user)
       },
     },
     {
@@ -83,7 +84,7 @@ export function sessionRoutes(
       async handle({ header }) {
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
         const user = await tokens.userOfRefresh(cookieOf(header) ?? '')
-        return user ? session(user) : withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
+        return user ? session(tokens, user) : withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
       },
     },
     {
@@ -97,42 +98,7 @@ export function sessionRoutes(
         return withCookie({ status: 200, body: { trace: null } }, '', 0)
       },
     },
-    {
-      method: 'POST',
-      path: '/auth/first-operator',
-      id: 'firstOperator',
-      summary: 'Make the account of the first operator, by the link that the node printed, and log in',
-      tag: 'Pages',
-      body: [FirstOperatorBody],
-      answers: {
-        200: loggedIn,
-        403: foreign,
-        409: { description: 'There is no such account: `message` says why', schema: PlainError },
-        ...throttled,
-      },
-      async handle({ body, address, header }) {
-        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
-        const { token, email, password } = body as FirstOperatorBody
-        const wrong = refuse(400, [httpsError('reset.invalid')])
-        // No token is empty: this one is counted as a wrong one.
-        if (!firstOperator?.take(token)) {
-          const result = await judge(logIn.useReset('', password, address), wrong, counted)
-          return 'refused' in result ? result.refused : wrong
-        }
-        const made = await perform('users.add', { email, ...ofFirstOperator }, firstOperatorName)
-        if ('error' in made) {
-          firstOperator.giveBack()
-          const { code, message } = made.error
-          return refuse(code === 'refused' ? 409 : 500, undefined, message)
-        }
-        const { resetToken } = Object(made.result)
-        const result = await judge(logIn.useReset(String(resetToken), password, address), wrong, counted)
-        if ('user' in result) return session(result.user)
-        await perform('users.remove', { email }, firstOperatorName)
-        firstOperator.giveBack()
-        return result.refused
-      },
-    },
+    firstOperatorRoute(parts),
     {
       method: 'POST',
       path: '/auth/mqtt',
@@ -165,20 +131,61 @@ export function sessionRoutes(
       },
     },
   ]
+}
 
-  async function session(user: KnownUser): Promise<Answer> {
-    const { refreshToken, ...issued } = await tokens.issue(user)
-    const { userId, email, emailVerified, institutionId, permissions } = user
-    const shown = {
-      user_id: userId,
-      email,
-      email_verified: emailVerified,
-      institution: institutionId,
-      permissions,
-    }
-    const answer = { status: 200, body: { ...issued, user: shown, trace: null } }
-    return withCookie(answer, refreshToken, lifetimes.refresh)
+/** By the link that `npm start` prints; the account is made as by `hubctl users add`. */
+function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: SessionParts): Route {
+  return {
+    method: 'POST',
+    path: '/auth/first-operator',
+    id: 'firstOperator',
+    summary: 'Make the account of the first operator, by the link that the node printed, and log in',
+    tag: 'Pages',
+    body: [FirstOperatorBody],
+    answers: {
+      200: loggedIn,
+      403: foreign,
+      409: { description: 'There is no such account: `message` says why', schema: PlainError },
+      ...throttled,
+    },
+    async handle({ body, address, header }) {
+      if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+      const { token, email, password } = body as FirstOperatorBody
+      const wrong = refuse(400, [httpsError('reset.invalid')])
+      // No token is empty: this one is counted as a wrong one.
+      if (!firstOperator?.take(token)) {
+        const result = await judge(logIn.useReset('', password, address), wrong, counted)
+        return 'refused' in result ? result.refused : wrong
+      }
+      const made = await perform('users.add', { email, ...ofFirstOperator }, firstOperatorName)
+      if ('error' in made) {
+        firstOperator.giveBack()
+        const { code, message } = made.error
+        return refuse(code === 'refused' ? 409 : 500, undefined, message)
+      }
+      const { resetToken } = Object(made.result)
+      const result = await judge(logIn.useReset(String(resetToken), password, address), wrong, counted)
+      if ('user' in result) return session(tokens, result.user)
+      await perform('users.remove', { email }, firstOperatorName)
+      firstOperator.giveBack()
+      return result.refused
+    },
   }
+}
+
+/** The log-in of a page, with the cookie that renews it. */
+async function session(tokens: AuthParts['tokens'], user: KnownUser): Promise<Answer> {
+  const { refreshToken, ...issued } = await tokens.issue(user)
+  const { userId, email, emailVerified, institutionId, permissions } = user
+  const shown = {
+    user_id: userId,
+    email,
+    email_verified: emailVerified,
+    institution: institutionId,
+    permissions,
+  }
+  const answer = { status: 200, body: { ...issued, user: shown, trace: null } }
+  return withCookie(answer, refreshToken, lifetimes.refresh)
 }
 
 const unstored = { headers: { 'cache-control': 'no-store' } }

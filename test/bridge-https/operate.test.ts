@@ -161,7 +161,11 @@ t.test('a refusal is a 409 with its words, an unknown command a 404', async (t) 
     ['credentials.revoke', { username: 'pub-x-1' }, 'there is no credential "pub-x-1"'],
     ['sessions.drop', { clientId: 'ghost' }, 'there is no session "ghost"'],
     ['credentials.add', { role: 'subscriber', label: 'x', filters: ['#'] }, /within radio/],
-    ['events.list', {}, 'livestream or institution must be given'],
+    [
+      'events.list',
+      { livestream: 'x', institution: own },
+      'livestream and institution cannot be given together',
+    ],
     ['store.accept', {}, /was not replaced/],
   ] as const) {
     const { status, json } = await ask(name, args)

@@ -29,6 +29,21 @@ t.test('whoever follows gets the same row, which is made once', async (t) => {
   t.same([rows.one?.length, rows.two?.length], [1, 2])
 })
 
+t.test('events of several institutions are one list, the newest first', async (t) => {
+  const { broker } = await openBroker(t)
+  const other = 'urn:org:institution:other'
+  for (let nth = 0; nth < 3; nth++) {
+    await broker.distribute([event(10), report])
+    await broker.distribute([{ ...report, topic: `feedback/${other}` }])
+  }
+  const { events, next } = await broker.history.list({ institutionIds: [institutionId, other], limit: 10 })
+  t.same(
+    events.map((row) => row.institutionId),
+    [other, institutionId, other, institutionId, other, institutionId],
+  )
+  t.equal(next, null)
+})
+
 t.test('a page ends where its reports and their events are too many bytes', async (t) => {
   const { broker } = await openBroker(t)
   const count = 100

@@ -133,6 +133,25 @@ t.test('what the hub refuses is said in its words, and what was typed stays', { 
   )
 })
 
+t.test('the link that a node prints makes the first operator', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page, problems } = await browser.open(t, hub, `/console/first#token=${hub.firstOperatorToken}`)
+  await page.getByLabel('E-mail address').fill('first@hub.example')
+  await page.getByLabel(/^New password/).fill(password)
+  await page.getByRole('button', { name: 'Make the account' }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.reload()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  t.same(problems, [])
+
+  const { page: late } = await browser.open(t, hub, `/console/first#token=${hub.firstOperatorToken}`)
+  await late.getByLabel('E-mail address').fill('second@hub.example')
+  await late.getByLabel(/^New password/).fill(password)
+  await late.getByRole('button', { name: 'Make the account' }).click()
+  await late.getByText('The link is not valid, has expired, or was used already').waitFor()
+  t.equal(await late.getByLabel('E-mail address').inputValue(), 'second@hub.example')
+})
+
 /** Gives up everything that waits in a store, as after seven days. */
 async function giveUpAll(dataDir: string): Promise<void> {
   const store = await openStoreOf({}, dataDir)

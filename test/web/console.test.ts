@@ -60,7 +60,7 @@ t.test(
     const { page } = await openConsole(t, hub, browser, '/console/trace')
     await page.getByLabel('playlistItemId, event id or position').fill('item-2')
     await page.getByRole('button', { name: 'Search' }).click()
-    await page.getByText('1 events, that is all that is kept').waitFor()
+    await page.getByText('1 event, that is all that is kept').waitFor()
     await page.getByRole('link', { name: /Schlecht/ }).click()
     await page.getByRole('heading', { name: 'Why' }).waitFor()
     await page.getByRole('cell', { name: '.length' }).or(page.getByText('length')).first().waitFor()
@@ -77,6 +77,40 @@ t.test(
     await page.getByText('there is no livestream "no such livestream"').waitFor()
   },
 )
+
+t.test('what the tail left out is said', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await openConsole(t, hub, browser, '/console/webhooks')
+  // As from a node that decides 10,000 events a second.
+  await page.route('**/operate/events.tail', (route) =>
+    route.fulfill({ json: { result: { events: [], next: 1, leftOut: 9_800 } } }),
+  )
+  await page.getByRole('link', { name: 'Trace', exact: true }).click()
+  await page.getByText(/^9,800 events were left out here: too many at once/).waitFor()
+})
+
+t.test('of thousands of rows some are in the page, and the filter finds the others', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await openConsole(t, hub, browser, '/console/webhooks')
+  const clients = Array.from({ length: 5_000 }, (_, nth) => ({
+    ...{
+      clientId: `client-${nth}`,
+      node: 'vm',
+      username: 'sub-x-1',
+      address: '192.0.2.1',
+      subscriptions: [],
+    },
+    ...{ connectedAt: new Date().toISOString(), clean: true, keepAlive: 60, inFlight: 0, pendingBytes: 0 },
+  }))
+  await page.route('**/operate/clients.list', (route) => route.fulfill({ json: { result: clients } }))
+  await page.getByRole('link', { name: 'Clients', exact: true }).click()
+  const table = page.getByRole('table', { name: 'Connected clients' })
+  await table.getByText('client-99', { exact: true }).waitFor()
+  t.equal(await table.getByRole('row').count(), 101)
+  await page.getByLabel('Filter: Connected clients').fill('client-4999')
+  await table.getByText('client-4999', { exact: true }).waitFor()
+  t.equal(await table.getByRole('row').count(), 2)
+})
 
 t.test('it says when the node does not answer, and goes on by itself', { skip }, async (t) => {
   const first = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' })

@@ -4,7 +4,7 @@ import './styles/tables.css'
 import './styles/forms.css'
 import './styles/narrow.css'
 import { render } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { linksTo, place } from '../page/place.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
@@ -36,9 +36,15 @@ function Desk() {
   useNodeState()
   useNames()
   const { title, content } = currentView(place.value)
+  const shown = useRef(place.value)
   useEffect(() => {
     document.title = `${title} – Console`
   }, [title])
+  useEffect(() => {
+    // Whoever does not see that another view is there is taken to it.
+    if (shown.current !== place.value) document.getElementById('main')?.focus()
+    shown.current = place.value
+  }, [place.value])
   return (
     <div class="desk">
       <Navigation />

@@ -241,7 +241,6 @@ t.test('wrong usage is refused before the node is asked', async (t) => {
   const wrong: (readonly [argv: string[], message: RegExp])[] = [
     [[], /whole command/],
     [['credentials'], /whole command/],
-    [['events', 'list'], /--livestream or --institution must be given/],
     [['events', 'list', '--livestream', 'l', '--institution', A], /cannot be given together/],
     [['events', 'list', '--institution', 'a'], /institution URN/],
     [

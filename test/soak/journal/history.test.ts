@@ -440,7 +440,6 @@ onEachStore('events are followed as they are decided', async (t, store) => {
 onStore('embedded', 'what is asked wrongly is named', async (t, store) => {
   const { hub } = await startStudio(t, store)
   const wrong: [Record<string, unknown>, RegExp][] = [
-    [{}, /livestream or institution must be given/],
     [{ livestream: 'x', institution: own }, /cannot be given together/],
     [{ livestream: 'x' }, /there is no livestream "x"/],
     [{ livestream: 'Küstenwelle' }, /there is no livestream "Küstenwelle"/],

@@ -88,7 +88,7 @@ function optionsOf(
     legend: { live: true },
     scales: {
       x: { range: (_chart, _min, max) => [max - shownSeconds, max] },
-      y: { range: (_chart, _min, max) => [0, Math.max((max ?? 0) * 1.1, (limit ?? 0) * 1.08, 1)] },
+      y: { range: (_chart, _min, max) => [0, Math.max((max ?? 0) * 1.1, (limit ?? 0) * 1.08, 4)] },
     },
     series: [
       { value: (_chart, time) => (time === null ? '' : fullClock.format(time * 1000)) },

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 import type { EventRow } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
-import { clockTime, count } from '../words.ts'
+import { amount, clockTime } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
 /** Events that one search brings, before it is told to go on. */
@@ -65,7 +65,7 @@ export function Search({ args }: { args: Record<string, unknown> }) {
         <p class="muted" role="status">
           {isBusy.value
             ? 'Searching…'
-            : `${count(rows.value.length)} events${next.value === null ? ', that is all that is kept' : ''}`}
+            : `${amount(rows.value.length, 'event')}${next.value === null ? ', that is all that is kept' : ''}`}
         </p>
       </div>
       <Problem text={problem.value} />

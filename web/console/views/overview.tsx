@@ -5,7 +5,7 @@ import { Chart } from '../parts/chart.tsx'
 import { Badge, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { useAsked } from '../poll.ts'
 import { SlowEvents } from '../trace/slow-events.tsx'
-import { amount, budgetMs, bytes, count, durationOf, ms, rate, relative } from '../words.ts'
+import { amount, budgetMs, bytes, count, dateAndTime, durationOf, ms, rate } from '../words.ts'
 
 const trendEveryMs = 10_000
 const outcomes = [
@@ -105,7 +105,7 @@ function Tiles({ status, samples }: { status: Status; samples: readonly TrendSam
         value={count(certificate.expiryDays)}
         unit="days left"
       >
-        ends {relative(certificate.notAfter)}
+        until {dateAndTime(certificate.notAfter)}
       </Tile>
     </ul>
   )
