@@ -33,7 +33,15 @@ const pictures: readonly Picture[] = [
     name: 'console',
     path: '/console',
     mustLogIn: true,
-    ready: (page) => page.getByText('At most').first().waitFor(),
+    // The second answer tells how fast the counters grow.
+    ready: async (page) => {
+      await page.getByText('At most').first().waitFor()
+      await page
+        .locator('.tile', { hasText: 'Deliveries' })
+        .getByText(/^[0-9]/)
+        .first()
+        .waitFor()
+    },
   },
 ]
 

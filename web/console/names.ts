@@ -23,6 +23,11 @@ const institutionNames = computed(
   () => new Map((livestreams.value ?? []).map(({ institution }) => [institution.id, institution.title])),
 )
 
+/** What institutions are called, by their names. */
+export const institutions = computed(() =>
+  [...institutionNames.value].toSorted(([, a], [, b]) => a.localeCompare(b)),
+)
+
 const everyMs = 10 * 60 * 1000
 const againMs = 5_000
 

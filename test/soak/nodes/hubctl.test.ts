@@ -184,8 +184,9 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
     t.ok(action('users.remove')?.node?.endsWith(b.name))
   })
 
-  t.test('status and configuration are those of the node that is asked', async (t) => {
+  t.test('status, trend and configuration are those of the node that is asked', async (t) => {
     for (const node of [a, b]) {
+      t.match(await node.ask('trend'), { node: String, everySeconds: 10 })
       t.match(await node.ask('status'), {
         node: new RegExp(`${node.name}$`),
         store: { driver: 'redis', ok: true, problem: null },

@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { Results } from '../answers.ts'
+import { institutions } from '../names.ts'
 import { operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'
 import { Said } from './action.tsx'
@@ -68,6 +69,7 @@ export function Field(
     isRequired?: boolean
     placeholder?: string
     maxLength?: number
+    list?: string
   },
 ) {
   const { typed, name } = props
@@ -82,11 +84,29 @@ export function Field(
         placeholder={props.placeholder ?? ''}
         maxLength={props.maxLength ?? 2_000}
         autocomplete="off"
+        list={props.list}
         spellcheck={false}
         onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
       />
       {props.hint && <small>{props.hint}</small>}
     </label>
+  )
+}
+
+/** A field for an institution: its URN, found by its name. */
+export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
+  const list = `institutions-${props.name}`
+  return (
+    <>
+      <Field {...props} list={list} placeholder="urn:org:institution:…" />
+      <datalist id={list}>
+        {institutions.value.map(([id, title]) => (
+          <option key={id} value={id}>
+            {title}
+          </option>
+        ))}
+      </datalist>
+    </>
   )
 }
 

@@ -26,16 +26,18 @@ export function None() {
 
 /** Names and values below each other; values that are missing are left out. */
 export function Facts({ of }: { of: readonly (readonly [name: string, value: ComponentChildren])[] }) {
+  const known = of.filter(
+    ([, value]) => value !== null && value !== undefined && value !== false && value !== '',
+  )
+  if (known.length === 0) return null
   return (
     <dl class="facts">
-      {of
-        .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== '')
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
+      {known.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
     </dl>
   )
 }

@@ -1,6 +1,6 @@
 import { signal, useSignal } from '@preact/signals'
 import type { Checked } from '../answers.ts'
-import { Choice, CommandForm, Field, Lines, type Typed } from '../parts/form.tsx'
+import { Choice, CommandForm, InstitutionField, Lines, type Typed } from '../parts/form.tsx'
 import { Errors } from './errors.tsx'
 import { Outcome } from './outcome.tsx'
 
@@ -25,13 +25,7 @@ export function DryRun() {
           checked.value = result
         }}
       >
-        <Field
-          typed={typed}
-          name="institution"
-          label="Institution"
-          placeholder="urn:org:institution:…"
-          isRequired
-        />
+        <InstitutionField typed={typed} name="institution" label="Institution" isRequired />
         <Choice
           typed={typed}
           name="class"

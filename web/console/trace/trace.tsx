@@ -51,7 +51,7 @@ export function Trace() {
             typed={looked}
             name="whose"
             label="Livestream or institution"
-            hint="Title, id or external id; an institution by its URN"
+            hint="Its name, id or external id"
           />
           <Choice typed={looked} name="outcome" label="Outcome" choices={outcomes} />
         </div>

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { IssuedCredential } from '../answers.ts'
-import { Choice, CommandForm, Field, Lines, listOf, type Typed } from '../parts/form.tsx'
+import { Choice, CommandForm, Field, InstitutionField, Lines, listOf, type Typed } from '../parts/form.tsx'
 
 const typed: Typed = signal({})
 
@@ -13,10 +13,10 @@ export function AddCredential(props: { done: (issued: IssuedCredential) => void;
       title="Add a credential"
       label="Add"
       typed={typed}
-      args={({ role = 'publisher', label = '', institutions, classes, filters }) => ({
+      args={({ role = 'publisher', label = '', institution = '', institutions = '', classes, filters }) => ({
         ...{ role, label },
         ...(role === 'publisher'
-          ? { institutions: listOf(institutions), classes: listOf(classes) }
+          ? { institutions: listOf(`${institution},${institutions}`), classes: listOf(classes) }
           : { filters: listOf(filters) }),
       })}
       done={(result) => {
@@ -44,11 +44,12 @@ export function AddCredential(props: { done: (issued: IssuedCredential) => void;
       />
       {isPublisher ? (
         <>
-          <Lines
+          <InstitutionField typed={typed} name="institution" label="Institution" isRequired />
+          <Field
             typed={typed}
             name="institutions"
-            label="Institutions"
-            hint="One URN per line: urn:org:institution:…"
+            label="More institutions"
+            hint="URNs, with commas between them"
           />
           <Field
             typed={typed}

@@ -2,7 +2,7 @@ import { signal, useSignal } from '@preact/signals'
 import type { ResetLink, User } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
-import { CommandForm, Field, Tick, type Typed } from '../parts/form.tsx'
+import { CommandForm, Field, InstitutionField, Tick, type Typed } from '../parts/form.tsx'
 import { Badge, Head, Problem, Secret, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
@@ -145,13 +145,7 @@ function AddUser(props: { done: (link: ResetLink) => void; cancelled: () => void
       cancelled={props.cancelled}
     >
       <Field typed={typed} name="email" label="E-mail address" isRequired maxLength={254} />
-      <Field
-        typed={typed}
-        name="institution"
-        label="Institution"
-        isRequired
-        placeholder="urn:org:institution:…"
-      />
+      <InstitutionField typed={typed} name="institution" label="Institution" isRequired />
       <fieldset class="field wide">
         <legend>May</legend>
         <Tick typed={typed} name="publish" label="publish" hint="send events over HTTPS" />
