@@ -49,12 +49,14 @@ function Tiles({ status, samples }: { status: Status; samples: readonly TrendSam
   const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
   const total = samples.reduce((sum, { events }) => sum + (events.published ?? 0), 0)
   const isKept = budget.p99 <= budgetMs
-  const published = rateOf('hub_events_total{outcome=published}')
+  // What the last sample says, until a second answer tells more.
+  const last = samples.at(-1)
+  const published = rateOf('hub_events_total{outcome=published}') ?? perSecond(last, last?.events.published)
   const refused = outcomes
     .slice(1)
     .map(([outcome]) => rateOf(`hub_events_total{outcome=${outcome}}`) ?? 0)
     .reduce((sum, one) => sum + one)
-  const deliveries = rateOf('hub_deliveries_total')
+  const deliveries = rateOf('hub_deliveries_total') ?? perSecond(last, last?.deliveries)
   return (
     <ul class="tiles">
       <Tile
@@ -111,6 +113,10 @@ function Tiles({ status, samples }: { status: Status; samples: readonly TrendSam
   )
 }
 
+function perSecond(sample: TrendSample | undefined, amount = 0): number | undefined {
+  return sample && amount / Math.max(sample.seconds, 1)
+}
+
 function Tile(props: {
   title: string
   value: string
@@ -136,10 +142,10 @@ function Tile(props: {
 
 function Charts({ samples }: { samples: readonly TrendSample[] }) {
   const times = samples.map(({ at }) => Date.parse(at) / 1000)
-  const perSecond = (of: (sample: TrendSample) => number) =>
-    samples.map((sample) => of(sample) / Math.max(sample.seconds, 1))
-  const events = perSecond(({ events }) => Object.values(events).reduce((sum, one) => sum + one, 0))
-  const deliveries = perSecond((sample) => sample.deliveries)
+  const ratesOf = (of: (sample: TrendSample) => number) =>
+    samples.map((sample) => perSecond(sample, of(sample)) ?? 0)
+  const events = ratesOf(({ events }) => Object.values(events).reduce((sum, one) => sum + one, 0))
+  const deliveries = ratesOf((sample) => sample.deliveries)
   const worst = Math.max(0, ...samples.map(({ p99 }) => p99 ?? 0))
   const span = durationOf(samples.reduce((sum, { seconds }) => sum + seconds, 0))
   return (
@@ -161,7 +167,7 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
         times={times}
         series={outcomes.map(([outcome, name, color]) => ({
           ...{ name, color, isFilled: outcome === 'published' },
-          values: perSecond(({ events }) => events[outcome] ?? 0),
+          values: ratesOf(({ events }) => events[outcome] ?? 0),
         }))}
         words={rate}
       />
