@@ -26,13 +26,13 @@ export interface IndexEntry {
   topic: string
   keep: Entry['queue']['keep']
   qos: Entry['qos']
-  /** Of the message as it is stored. */
+  /** Bytes of the message as it is stored. */
   bytes: number
   at: number
   expires?: number
   isReport?: true
   hasErrors?: true
-  /** So many positions behind it lies the last message that has its payload from it. */
+  /** Later messages share this payload. The last of them is this many positions later. */
   sharedUpTo?: number
 }
 
@@ -41,9 +41,9 @@ type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position'>
 
 /** What a stored message says of itself, before its payload. */
 type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
-  /** The beginning of what was refused lies behind the payload: so many bytes. */
+  /** `kept`: bytes of the refused event, from its beginning on, that are stored after the payload. */
   refused?: Omit<Excerpt, 'head'> & { kept: number }
-  /** So many positions before it lies the message that has its payload. */
+  /** The payload is stored with another message. That message is this many positions earlier. */
   sharedWith?: number
 }
 

@@ -1,15 +1,15 @@
 import type { IndexEntry } from './entry.ts'
 
 /*
- * What the journal keeps (journal.md, "What is kept"): the window, which is the newest of all streams, and behind it what
- * the rules of each stream keep. Nothing here reads or writes.
+ * What the journal keeps (docs/operators.md, "What the journal keeps"). The window is the newest messages of all streams.
+ * Of older messages the journal keeps what the rules of each stream ask for. Nothing here reads or writes.
  */
 
 /** How much is kept, by configuration. */
 export interface KeepingLimits {
   /** Events per livestream. */
   history: number
-  /** Bytes of the events behind the window, all together. */
+  /** Bytes of all events together that are older than the window. */
   historyBytes: number
   /** Messages chosen for an offline session; valid control events per livestream, and reports where that is more. */
   queueLimit: number
@@ -22,20 +22,20 @@ const defaultWindowBytes = 64 * 1024 * 1024
 export const maxAgeMs = 7 * 24 * 3600 * 1000
 /** Reports per stream, at least; and as many that tell of errors. */
 export const minReports = 1_000
-/** So many bytes of them, on average. An ordinary one has one kilobyte, and four more of what was refused. */
+/** Bytes of a report, on average. A usual report has one kilobyte, and four more if it holds a refused event. */
 const reportBytes = 8 * 1024
-/** A livestream is not shortened for others below its share of so many. */
+/** No livestream is shortened for others below 1/256 of the history bytes. */
 const minShares = 256
-/** The rest is for what comes before livestreams are shortened. */
+/** Livestreams share this part of the history bytes. The rest is for events that arrive before they are shortened. */
 const sharedPart = 15 / 16
-/** The window begins at one of so many places, and moves from one to the next. */
+/** The window has about this many parts. Its beginning moves from one part to the next. */
 const windowParts = 64
 /** A part of the window spans no more time than this, milliseconds. */
 const maxPartMs = 6 * 3600 * 1000
 
 /** Part of the window. */
 export interface WindowPart {
-  /** Its last position. */
+  /** Last position of the part. */
   upTo: number
   bytes: number
   /** When it began, milliseconds since the epoch. */
@@ -46,7 +46,7 @@ export interface WindowPart {
 export interface InWindow {
   events: number
   others: number
-  /** Of them the reports that tell of errors. */
+  /** How many of `others` are reports that tell of errors. */
   withErrors: number
 }
 
@@ -54,7 +54,7 @@ export interface InWindow {
 export interface Reach {
   /** Everything from this position on is kept. */
   window: number
-  /** Older events than this position are no history: there was no room for them. */
+  /** Events before this position are no history: all together they were too many bytes. */
   historyFrom: number
   /** A livestream has no more bytes of history than this. */
   streamBytes: number
@@ -62,8 +62,8 @@ export interface Reach {
 }
 
 /**
- * The messages of a stream that no rule keeps. `newestFirst`: what the index has of it behind the window, and the control
- * events in the window as well; `inWindow`: how many messages there are in the window. The newest of a stream mostly are.
+ * The messages of a stream that no rule keeps. `newestFirst`: its index entries older than the window, and its control
+ * events inside the window. `inWindow`: how many messages it has inside the window. Its newest ones usually are inside.
  */
 export function unkept(
   newestFirst: readonly IndexEntry[],
@@ -75,7 +75,7 @@ export function unkept(
   const { window, historyFrom, streamBytes, now } = reach
   const most = Math.max(minReports, queueLimit)
   let { events, others, withErrors } = inWindow
-  /** Behind the window. */
+  /** Bytes of messages older than the window. */
   let eventBytes = 0
   let otherBytes = 0
   let errorBytes = 0
@@ -92,7 +92,7 @@ export function unkept(
     if (isOther) otherBytes += entry.bytes
     const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
     if (entry.hasErrors) errorBytes += entry.bytes
-    // Those of what was published would push them away within minutes.
+    // Counted by themselves: reports of published events would push out reports of errors within minutes.
     const isAskedLater =
       entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked || isAskedLater)
@@ -116,13 +116,13 @@ export function isHistory({
   return stream !== undefined && stream !== topic && !isReport
 }
 
-/** Its time ends; until then those who were away get it. */
+/** Whether a message is a control event: it is valid until a time, and until then returning sessions get it. */
 export function isControlEvent({ keep, expires, isReport }: IndexEntry): boolean {
   return keep === 'every' && expires !== undefined && !isReport
 }
 
 /**
- * The window as of now, and the last position that is behind it, 0 where nothing has left it. `appended`: bytes that were
+ * The window as of now. `passed`: the last position that has just left it, 0 if none has. `appended`: bytes that were
  * appended since the last call, up to `head`.
  */
 export function moveWindow(

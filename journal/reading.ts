@@ -24,8 +24,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     get,
 
     /**
-     * Where the messages of a stream on some topics lie that were accepted from a time on, in order: at most `count`, the
-     * newest. Only of those of which the newest matters.
+     * Index entries of a stream on these topics, accepted at `since` or later: the newest `count`, in order. Only messages
+     * where the newest per topic counts.
      */
     async latestOf(
       stream: string,

@@ -27,24 +27,25 @@ import type { Returnable } from './returnable.ts'
 /** Messages that are removed in one commit. */
 const portionSize = 300
 
-/** Where more than so many messages of a stream are freed at once, its index is read from the beginning. */
+/** If more messages of a stream are freed at once, its index is read from the beginning. */
 const maxFreed = 100
 
 /**
- * The beginning of a stream, of which no rule keeps anything any more: up to here, and what is left of it because it is
- * named or retained. A webhook that is dead for days holds back thousands, which nobody reads again until they are freed.
+ * The oldest part of a stream, up to `upTo`. No rule keeps these messages. `positions` are those still stored, because
+ * something names or retains them. A webhook that is down for days can hold thousands. Their index entries are not read
+ * again until they are freed.
  */
 interface Held {
   upTo: number
   positions: readonly number[]
 }
 
-/** What looking at streams has come to: bytes of history behind the window, and entries of the index that were read. */
+/** What was found in some streams: bytes of history older than the window, and how many index entries were read. */
 interface Found {
   kept: number
   /** Kept of what has left the window since the last look. */
   added: number
-  /** Of what was behind the window at the last look. */
+  /** Removed of what was older than the window at the last look. */
   removed: number
   read: number
   /** The streams have messages of which only the newest matters. */
@@ -66,7 +67,7 @@ export function createRemoving(parts: {
   const held = new Map<string, Held>()
 
   return {
-    /** Looks at streams. `before`: up to there everything was behind the window at the last look. */
+    /** Looks at streams. `before`: at the last look, messages before this position were older than the window. */
     async look(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
@@ -105,7 +106,7 @@ export function createRemoving(parts: {
     },
   }
 
-  /** The beginning of a stream as it is known, and what of it nothing names any more. */
+  /** The known oldest part of a stream. `freed`: its messages that nothing names any more. */
   async function freedOf(stream: string): Promise<Held & { freed: IndexEntry[] }> {
     const { upTo, positions } = held.get(stream) ?? { upTo: 0, positions: [] }
     const unnamed = positions.filter((position) => !journal.named.has(position))
@@ -125,8 +126,8 @@ export function createRemoving(parts: {
   }
 
   /**
-   * Removes messages but for those that are named. Returns the positions of those that are gone. Nothing that is behind
-   * the window comes to be named later.
+   * Removes messages, except those that something names. Returns the positions of the removed ones. A message older than
+   * the window never gets named later.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(
@@ -153,9 +154,9 @@ export function createRemoving(parts: {
 }
 
 /**
- * What the index has of a stream behind the window, the newest first, but for the beginning that is known up to
- * `after`. Of control events also those in the window, `mostControls` of them: how many of them are still valid
- * nobody has counted.
+ * The index entries of a stream that are older than the window, the newest first, without the known oldest part up to
+ * `after`. Also up to `mostControls` control events inside the window: the counts of the window do not say how many of
+ * these are still valid.
  */
 async function readIndex(
   store: Store,
@@ -197,7 +198,7 @@ async function isPayloadNeeded(
   return false
 }
 
-/** The beginning of a stream with what follows it in `entries`, as far as no rule keeps anything of that. */
+/** The known oldest part of a stream, extended by the `entries` that follow it, up to the first that a rule keeps. */
 function extended(
   { upTo, positions }: Held,
   entries: readonly IndexEntry[],

@@ -37,13 +37,13 @@ export async function openRetained(parts: {
 
   return {
     /**
-     * The changes that store messages as of `now`, where they are the first of their commit to take numbers. `at`: when
-     * the journal says that it accepts them.
+     * Makes the changes that store retained messages. In their commit no other change may take a number before them.
+     * `at`: the time that the journal gives them.
      */
     changes,
 
     /**
-     * Shows a stored message; the same rule as in the store, applied in the same order. Returns how to take it back
+     * Shows a stored message, by the rule of the store and in the order of its commits. Returns how to take it back
      * when it could not be stored after all: what is stored is shown again, unless there is something newer.
      */
     show(message: Message, now: number, position: number): (() => Promise<void>) | undefined {
@@ -151,17 +151,17 @@ const prefix = 'retained/'
 /** The number of its commit. */
 const first = { nth: 0, at: 'value' } as const
 
-/** Where the place in the journal lies at which a topic was cleared last. */
+/** Key of the position at which a topic was last cleared. */
 export function clearedKey(topic: string): string {
   return `cleared/${topic}`
 }
 
-/** Where the place of the last message lies whose node had a clock behind the journal: it was set back, or is wrong. */
+/** Key of the position of the last message from a node whose clock was behind the journal: set back, or wrong. */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
-/** So many payloads are read at once at the start. */
+/** Payloads that are read at once at the start. */
 const loadedAtOnce = 100
 
 async function load(

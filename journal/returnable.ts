@@ -24,8 +24,8 @@ interface Places {
 /**
  * What sessions that were away may still get: of track and data topics the newest, of control events and reports all.
  * A returning session walks back from the newest and stops where it left. The topics with the same first level have a
- * chain, and those with the same first two levels have one: who listens to one livestream walks neither over the reports
- * nor over the other livestreams.
+ * chain, and so have the topics with the same first two levels. A session that listens to one livestream walks neither
+ * over the reports nor over the other livestreams.
  */
 export async function openReturnable(store: Store) {
   const places = new Map<number, Places>()
@@ -42,7 +42,7 @@ export async function openReturnable(store: Store) {
   })
 
   return {
-    /** What matches one of these filters, perhaps, behind a position and not behind another one, the newest first. */
+    /** Candidates after `position`, up to `upTo`, newest first. Some may match no filter: the caller checks. */
     since(position: number, filters: Iterable<string>, upTo = Infinity): Candidate[] {
       const found: Candidate[] = []
       for (const chain of chainsOf(filters)) {

@@ -26,7 +26,7 @@ export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
 /** Messages that have left the window, and whose streams are looked at together. */
 const pageSize = 10_000
-/** They have no more bytes of history than this part of all, and this. */
+/** A page ends at 1/128 of the history limit, but not below `minPageBytes`. */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
 /** Messages that are counted in one sweep. */
@@ -48,7 +48,7 @@ interface State {
   passed: number
   /** Older events are no history. */
   historyFrom: number
-  /** Of the history up to `passed`. Counted anew in each round. */
+  /** Bytes of the history up to `passed`. Each round counts them anew. */
   historyBytes: number
   /** The round over all streams: where it goes on, and the bytes of history it has counted. */
   round: { at: string; bytes: number }
@@ -143,7 +143,7 @@ export async function openTrimming(parts: {
     return { ...state, passed, historyBytes: Math.max(0, state.historyBytes + added - removed) }
   }
 
-  /** Takes the oldest events out of the history until the rest has room. */
+  /** Takes the oldest events out of the history until the rest is within the limit. */
   async function shorten(state: State): Promise<State> {
     const most = state.historyBytes - limits.historyBytes
     const { entries, end, historyBytes } = await readStretch(store, state.historyFrom, state.passed, most)
@@ -175,7 +175,7 @@ export async function openTrimming(parts: {
     return { ...state, historyBytes, round: { at, bytes } }
   }
 
-  /** Removes what these streams need not keep up to `passed`; `before`: what was behind the window already. */
+  /** Removes what these streams need not keep up to `passed`. `before`: what was older than the window already. */
   function look(streams: Iterable<string>, state: State, before: number) {
     return removing.look(streams, reachOf(state, limits, clock()), before)
   }
@@ -205,7 +205,7 @@ async function readStretch(store: Store, from: number, end: number, most: number
   return { entries, historyBytes, end }
 }
 
-/** The stream whose index comes next behind a key: first those of `every/`, then those of `latest/`. */
+/** The stream whose index comes next after a key: first those of `every/`, then those of `latest/`. */
 async function streamAfter(
   store: Store,
   at: string,
@@ -215,7 +215,7 @@ async function streamAfter(
     const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
     for await (const [key] of store.range(indexed, from)) {
       const name = key.slice(indexed.length, key.lastIndexOf('/'))
-      // The first key behind all that begin with its name and a slash.
+      // The first key after all keys that begin with its name and a slash.
       return {
         stream: decodeURIComponent(name),
         isLatest: indexed === latestPrefix,

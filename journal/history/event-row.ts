@@ -91,7 +91,7 @@ export interface Named {
   externalId?: string | undefined
 }
 
-/** Whether an event was for a livestream. One that was published, but not there, is none of its published ones. */
+/** Whether an event was for a livestream. If `published` is asked for, it must have been published for this one. */
 export function isOf(row: EventRow, livestream: Named, outcome?: Outcome): boolean {
   return (
     names(row.services, livestream) || (outcome !== 'published' && names(row.refusedServices, livestream))

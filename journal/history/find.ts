@@ -21,9 +21,9 @@ const clockToleranceMs = 30_000
 const repeatedMs = 3_600_000
 /** For one id: messages that are looked at, and bytes of them. */
 const maxScanned = { entries: 10_000, bytes: 64 * 1024 * 1024 }
-/** Reports of one institution that are. */
+/** For one id: reports of one institution that are looked at. */
 const maxReports = 500
-/** Their positions are collected so many at a time. */
+/** Positions of reports that are collected at once. */
 const positionsAtOnce = 50
 /** Between the last message of an event and its report there may be a few of other kinds. */
 const maxBetween = 20
@@ -58,7 +58,7 @@ export function createFind({ store, journal }: Parts) {
     /** An event by its id; where it was sent several times, the first time that it was published. */
     byId: (id: string): Promise<Search> => search(id, all, maxScanned),
 
-    /** The same, where an institution published it: looks at its reports, and then for a message of its own. */
+    /** An event that this institution published, by its id. Looks at its reports, then for a message of its own. */
     async ofInstitution(id: string, institutionId: string): Promise<Search> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       const most = { ...maxScanned, entries: maxReports }
@@ -176,7 +176,7 @@ async function sharingWith({ store, journal }: Parts, position: number): Promise
   return messages
 }
 
-/** The first report behind a message is that of its event: they were stored in one commit. */
+/** The first report after a message is that of its event: one commit stored both. */
 async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
   const { id } = readObject(payload)
   let scanned = 0

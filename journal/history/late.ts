@@ -11,19 +11,19 @@ const toleranceMs = 60_000
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** Messages that are looked at before one message. */
 const maxLookedAt = 100
-/** Before all messages of an event; before each of them some in any case. */
+/** Messages that are looked at for a whole event; at least `minLookedAt` before each of its messages. */
 const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * Finds out why messages were never retained: of each the newer one, by event time, that came before it. Only where that
- * is certain by what is stored, so that every node says the same. From the newer one on
+ * Finds why a message was never retained: a message with a newer event time came before it. It answers only where stored
+ * data prove this, so all nodes say the same. The proof is that, since the newer one,
  * - the whole journal is kept,
  * - no event time was so far ahead that an older one may have replaced it,
  * - the topic was not cleared, and no clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
-  /** For each message of an event the newer one; undefined: it was not late, or that is not certain. */
+  /** For each message of an event the newer one. Undefined: the message was not late, or there is no proof. */
   return async (messages: readonly Entry[]): Promise<(Entry | undefined)[]> => {
     const most = Math.min(maxLookedAt, Math.floor(maxLookedAtInAll / messages.length))
     const found: (Entry | undefined)[] = []
