@@ -4,9 +4,10 @@ import type { Permissions } from './permissions.ts'
 export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 
 /**
- * `pub-{label}-{issued}`, issued in UTC to the second, the next free one if taken (design.md §5).
- * A name is not given out again even after it was revoked: logs name it. Those of many at once run ahead of the clock,
- * and are stored until their second has passed, because a node that starts would come to it again.
+ * Makes `pub-{label}-{issued}`, with the time in UTC to the second; if that name is taken, with the next free second
+ * (design.md §5). A name is never given out again, because logs name it, also after it was revoked. Many names at once
+ * get seconds ahead of the clock. These names are stored until their second has passed: a node that starts before that
+ * would give them out again.
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'

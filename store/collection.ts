@@ -10,9 +10,12 @@ export interface Collection<T> {
   put(key: string, document: T, alongside?: readonly Change[]): Promise<void>
   /** False when there is no such document. */
   delete(key: string, alongside?: readonly Change[]): Promise<boolean>
-  /** A change that changes nothing: its commit applies only while the document is stored as `get` shows it now. */
+  /** A condition only. A commit with it applies only while the stored document is the one that `get` shows now. */
   unchanged(key: string): Change
-  /** Calls back with what changed without a call of this node that says so; `get` shows it already. */
+  /**
+   * Calls back with changes that no call of this node reported: those of other nodes, and own ones without an answer.
+   * `get` shows them already.
+   */
   onChanged(listener: ChangeListener<T>): void
 }
 

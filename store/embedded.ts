@@ -145,7 +145,7 @@ export async function openEmbeddedStore(
 
 /**
  * A write that failed half-way (full disk) leaves a torn record in the log, and a crash would lose all that is appended
- * behind it. Opening again recovers up to the tear and goes on in a new file.
+ * after it. Opening again recovers up to the tear and goes on in a new file.
  */
 async function reopen(db: ClassicLevel<string, Buffer>): Promise<void> {
   await db.close()
@@ -155,9 +155,9 @@ async function reopen(db: ClassicLevel<string, Buffer>): Promise<void> {
 type EventTimes = Map<string, number | undefined>
 
 /**
- * The changes of a group as LevelDB operations, without those an entry of newer event time withstands, and without
- * commits one of whose conditions does not hold: these are in `failed`, with the key of that condition. `times` are
- * then those that the operations leave. A commit that applies is asked for its first number.
+ * Turns the changes of a group into LevelDB operations. It skips changes that an entry with a newer event time
+ * withstands. It skips commits with a condition that failed, and lists them in `failed` with the key of the condition.
+ * It asks each other commit for its first number. `times` then has the event times after these operations.
  */
 async function applicable(
   db: ClassicLevel<string, Buffer>,

@@ -51,7 +51,7 @@ export async function finishMending(directory: string): Promise<void> {
 
 /**
  * Puts a repaired copy in the place of a damaged store, or an empty directory where nothing can be saved. What was
- * found is kept. Rejects where there is no room for a copy: with some, it might be saved.
+ * found is kept. Rejects if the disk has no space for a copy: with more space, the store might be saved.
  */
 export async function mend(directory: string): Promise<Mending> {
   const at = new Date().toISOString()
@@ -87,7 +87,7 @@ export async function replacementOf(directory: string): Promise<Replacement | un
   }
 }
 
-/** The store as it is now is the one to go on with. */
+/** The operator keeps the store as it is now: removes the note of its replacement. */
 export async function acceptReplacement(directory: string): Promise<void> {
   await rm(`${directory}.replaced`, { force: true })
   await sync(dirname(directory))
@@ -100,7 +100,7 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
   try {
     await rm(copy, { recursive: true, force: true })
     await rm(`${directory}.repaired`, { recursive: true, force: true })
-    // Where the file system can share the blocks of two files, it takes neither time nor room.
+    // Where the file system can share the blocks of two files, the copy takes neither time nor space.
     await cp(directory, copy, { recursive: true, mode: constants.COPYFILE_FICLONE })
     await chmod(copy, 0o700)
     await markDamagedBlocks(copy)
@@ -126,8 +126,10 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
 }
 
 /**
- * Reads all of it: LevelDB repairs what it can and says nothing about the rest. The counter may be lost or an older one,
- * and sessions remember numbers of messages that are gone: it goes on far behind, so that no number is taken twice.
+ * Counts the entries. It reads all of them, because LevelDB repairs what it can and says nothing about the rest.
+ *
+ * Sets the counter of numbers far ahead. The stored counter may be lost or old, and sessions remember numbers of lost
+ * messages. So no number is used twice.
  */
 async function countEntries(directory: string): Promise<number> {
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
@@ -158,7 +160,7 @@ const skipped = 1_000_000_000
 /** Keys that are no paths. */
 const own = [counterKey, formatKey]
 
-/** LevelDB goes on without what it finds no room for: there has to be enough beforehand. */
+/** Rejects if the disk has too little space: LevelDB leaves out, without an error, what it has no space for. */
 async function makeRoom(directory: string): Promise<void> {
   const names = await readdir(directory, { recursive: true })
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size))

@@ -1,4 +1,4 @@
-/** That an event came, or that some work was done for it. */
+/** Notes that an event came, or that some work was done for it. */
 export interface Mark {
   /** Begins with the institution of the event: `{institution}/…`. */
   key: string
@@ -47,8 +47,8 @@ export function createMarks(parts: {
     },
 
     /**
-     * At most so many marks that are old, or too many, first of the institution of `key`. They are still there, and not
-     * taken again: whoever takes them removes them.
+     * Takes at most `count` marks that may be forgotten, because they are old or too many: first those of the institution
+     * of `key`. A taken mark is not taken again. It stays until the caller removes it.
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []
@@ -93,7 +93,7 @@ export function createMarks(parts: {
 
 type Line = ReturnType<typeof createLine>
 
-/** Marks in the order in which they were seen. A map would look for its first entry behind all that were deleted. */
+/** Marks in the order in which they were seen. To find its first entry, a map would pass all deleted ones. */
 function createLine() {
   let marks: Mark[] = []
   let first = 0

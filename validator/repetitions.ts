@@ -6,9 +6,9 @@ export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
 /** How long a repetition is recognised, milliseconds: longer than a publisher goes on repeating unasked. */
 const rememberMs = 3_600_000
-/** At most so many marks are remembered. */
+/** Marks that are remembered. */
 const maxRemembered = 100_000
-/** So many old ones go with each new one: more than come. */
+/** Old marks that may go with each new one: more than come. */
 const forgottenAtOnce = 2
 /** Decisions about one event whose marks change meanwhile, through other nodes or an earlier repetition. */
 const maxDecisions = 3
@@ -28,11 +28,11 @@ export interface Work {
  * `stored` and `failed` is called. The commit fails where the event has been marked meanwhile: see `decideAgain`.
  */
 export interface Repetition {
-  /** Of the event that came first. */
+  /** The id of the event that came first. */
   id: string
-  /** An earlier one was stored, or is about to be. */
+  /** The event came before: that one was stored, or is about to be. */
   isRepeated: boolean
-  /** The same, and none was published in part only: each of its livestreams has had it. */
+  /** The event came before, and each of its livestreams has had it: it was not published in part only. */
   isRepeatedWhole: boolean
   /** Remembers that not all of it is published this time: a repetition may publish the rest. */
   inPart(): void
@@ -157,7 +157,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Forgets at most so many marks that are too old, or too many. */
+  /** Forgets at most `count` marks that are too old, or too many. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
     // Not one that has been seen once more.
@@ -168,8 +168,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 }
 
 /**
- * Decides about an event and stores it, and once more where it turns out that it has been marked meanwhile: another node
- * got it as well, or the first that was being stored failed. By then it is known what the others have done.
+ * Decides about an event and stores it. If the event was marked meanwhile by another node, or an earlier repetition could
+ * not be stored, the commit fails and it decides again. By then this node knows what became of the others.
  */
 export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<Result>): Promise<Result> {
   for (let decisions = 1; ; decisions++) {
@@ -183,8 +183,8 @@ export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<
 }
 
 /**
- * The same for the same bytes of the same institution, published as the same kind: over HTTPS it is the URL
- * that tells what plays next from what plays now. Begins with the institution, whose marks are counted.
+ * Two events have one fingerprint if institution, kind and bytes are equal. The kind counts because over HTTPS only the
+ * URL tells what plays next from what plays now. A fingerprint begins with the institution, whose marks are counted.
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)

@@ -52,8 +52,9 @@ export async function createTopics(store: Store) {
       [...topics.values()].filter((topic) => topic.institutionId === institutionId).length,
 
     /**
-     * Whose a livestream is that the feed never listed: of the institutions that made its topic, or one that reads like
-     * it, the first other than `asker`. `unknown`: there is a topic, and it does not say. Undefined: nobody's.
+     * The owner of a livestream that no feed ever listed. Looks at its topic, and at topics with a similar external id.
+     * Returns their first owner other than `asker`, else `asker`. `unknown`: a topic names no owner. Undefined: there is
+     * no topic.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
@@ -90,7 +91,7 @@ export async function createTopics(store: Store) {
       }
     },
 
-    /** They could not be stored. */
+    /** Releases topics that could not be stored. */
     giveUp(created: readonly Topic[]): void {
       for (const topic of created) release(topic)
     },
@@ -147,7 +148,7 @@ function codeOf(livestreamId: string): string {
   return livestreamId.slice(livestreamId.lastIndexOf(':') + 1)
 }
 
-/** Of two nodes that create a topic at once the earlier has it. */
+/** If two nodes create a topic at once, the earlier one counts. */
 function toChange(topic: Topic): Change {
   const order = { time: orderOf(topic), horizon: Number.MAX_SAFE_INTEGER }
   return { put: prefix + topic.id, value: JSON.stringify(topic), order }

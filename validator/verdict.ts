@@ -51,7 +51,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     const [first] = [...named.filter(({ id }) => id === service.id), ...named]
     return first ? accept(first.id) : wrongPublisher(own)
   }
-  // A name from before leads to the livestream as it is listed now, or was listed last.
+  // A former external id leads to its livestream: as the feed lists it now, or else as a feed listed it last.
   const asListed = (former: Livestream) => by.feed.byId(former.id) ?? by.former.byId(former.id) ?? former
   const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {

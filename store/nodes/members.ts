@@ -2,7 +2,7 @@ import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
-/** `member/{slot}` is the node that has the slot: there is room for one. */
+/** `member/{slot}` is the node that has the slot. A slot has one node. */
 export const membersPlace = 'member/'
 
 export interface Member {
@@ -29,7 +29,7 @@ export async function loadMembers(store: FollowedStore) {
     of: (node: string): [slot: number, member: Member] | undefined =>
       [...members].find(([, member]) => member.node === node),
 
-    /** The first slot that a node may take: one of its own is that of an attempt without an answer. */
+    /** The first slot that a node may take: a free one, or one with its own id, from an attempt that got no answer. */
     freeFor(node: string): number | undefined {
       const slots = Array.from({ length: maxNodes }, (_, slot) => slot)
       return slots.find((slot) => (members.get(slot)?.node ?? node) === node)

@@ -17,8 +17,8 @@ import {
  *     kind 1 · bytes of the key 4 · bytes of the value 4 · horizon 8 · key · event time 8 · value
  *
  * with numbers in big endian and NaN where there is no order. Event time and value together are the value
- * that is stored. The kind tells where a change has a number; there stand as many digits, of what is to be added to
- * the first number of the group.
+ * that is stored. The kind says where a change has a number: key, value or both. The digits there are an offset. Script
+ * and readers add it to the first number of the group.
  *
  * The conditions of the group are another run, which only the script reads. Each commit that has some is
  *

@@ -15,7 +15,7 @@ export type GivenUp = readonly (readonly [from: number, to: number])[]
 export interface Outcome {
   /** Numbers of the conditions that did not hold, counted from 1. */
   failed: readonly number[]
-  /** It has a place of its own in the log. */
+  /** The group has a log entry. */
   isLogged: boolean
   /** The first number that the group took, 0 where it took none. */
   base: number
@@ -38,9 +38,8 @@ export function followLog(parts: {
   onLost: () => void
   onGap: (reason: Error) => void
   /**
-   * This node's own group of commits, by its number, has its place in the log, and this outcome. Resolves with the
-   * changes in it, from and to, counted from 1, that were given up: news to this node as well. Nothing more is told
-   * before.
+   * Called when the log reaches a group of this node. Resolves with the ranges of changes whose callers had given up,
+   * counted from 1. This node must be told these changes too. The reader waits until it resolves.
    */
   onOwn: (number: number, outcome: Outcome) => GivenUp | Promise<GivenUp>
 }) {
@@ -84,7 +83,7 @@ export function followLog(parts: {
     }
   }
 
-  /** The entry we stopped at is gone where the log was cut behind it, or where Redis lost what it had. */
+  /** The last entry that was read is gone if the log was cut after it, or if Redis lost data. */
   async function checkPosition(): Promise<void> {
     if (position === start) return
     const found = await connection.send('xrange', [keys.log, position, position])

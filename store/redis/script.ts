@@ -45,18 +45,18 @@ export const logMarks = 16
 
 /**
  * Decides, then writes: all of it, because nothing after the first write can fail. Where nothing grows the first write
- * is a deletion, and Redis allows the others behind it also when its memory is full.
+ * is a deletion, and Redis allows the others after it also when its memory is full.
  *
- * Answers the id in the log up to which a reader must have come to know why, and the conditions that did not hold, by
- * their numbers in the group, counted from 1: `ID 3,5`. Behind that the first number that the group took, if any. A
- * group without effect has no place of its own there: `=ID`.
+ * The script answers with the id of a log entry, and the numbers of the conditions that failed, counted from 1: `ID 3,5`.
+ * A node that has read the log up to this id knows why they failed. Then comes the first number that the group took, if
+ * any. A group without effect has no log entry: `=ID`.
  *
- * Refuses where the log has lost the entry up to which the node has read, by a failover or a restored backup: what the
- * node knows is of another past, until it starts again.
+ * The script refuses if the log has lost the entry up to which the node has read, by a failover or a restored backup.
+ * Then the node knows another past, until it starts again.
  *
- * The number of the group tells a repetition from a new group, and keeps one out that was given up and
- * arrives late, after its successor. A repetition gets the same answer. It writes as well, so that WAIT means the group
- * also on a new connection.
+ * A repetition has the same number as the last group of the node, and gets the same answer. It writes as well, so that
+ * WAIT covers the group also on a new connection. A group with a lower number was given up and arrives after a later
+ * one: the script refuses it.
  */
 const commitLua = `
 local values, keys, log, head, marks, writer = unpack(KEYS)

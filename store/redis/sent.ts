@@ -10,8 +10,9 @@ interface SentGroup {
 }
 
 /**
- * Groups of commits that were sent to Redis, by number, until it is known what became of them: without a `log` by their
- * answers, else by their places in it. `onLost`: one that was answered has no place there.
+ * Groups that were sent to Redis and are not settled, by number. Without a `log` the answer settles a group. Else the
+ * reader does: when it reaches the log entry of the group, or for a group without one, the entry that the answer names.
+ * `onLost`: Redis answered a group whose log entry is missing.
  */
 export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
   const unsettled = new Map<number, SentGroup>()
@@ -29,13 +30,13 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       return alive
     },
 
-    /** Redis has applied it; `id`: up to which entry of the log its callers must know the others. */
+    /** Redis has answered a group. `id`: the log entry up to which this node must have read before callers hear of it. */
     answered(number: number, { id, outcome }: { id: string; outcome: Outcome }): void {
       answeredAt = performance.now()
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
       const reader = log()
-      // One with a place of its own was settled there.
+      // A group with a log entry was settled when the reader reached it.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
@@ -43,15 +44,15 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       else settleUpTo(number)
     },
 
-    /** Redis has refused it. */
+    /** Redis has refused a group. */
     refused(number: number): void {
       answeredAt = performance.now()
       unsettled.delete(number)
     },
 
     /**
-     * Its place in the log is reached. Resolves with those of its changes that were given up. `writing`: only its answer
-     * tells whether replicas have it.
+     * The log has reached the group. Resolves with the changes whose callers gave up. It waits for `writing` first,
+     * because only that answer says whether replicas have the group.
      */
     async told(number: number, outcome: Outcome, writing: Promise<void> | undefined): Promise<GivenUp> {
       const sent = unsettled.get(number)
@@ -73,7 +74,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     answeredAt = performance.now()
     for (const [number, { commits, outcome = lastOutcome }] of unsettled) {
       if (number > last) return
-      // Its place in the log did not come before that of a later one: it is gone.
+      // The log has reached a later group, and not this one: its entry is missing.
       if (log() && number < last && outcome.isLogged && outcome !== lastOutcome) {
         onLost()
         return
@@ -99,7 +100,7 @@ function settleAll(commits: readonly TimedPending[], { failed, base }: Outcome):
   }
 }
 
-/** Where in a group that was sent the changes lie whose callers have given up since. */
+/** Ranges of the changes of a sent group whose callers have given up since. */
 function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
   const ranges: [number, number][] = []
   let from = 1

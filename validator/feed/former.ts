@@ -10,10 +10,10 @@ interface Former extends Livestream {
 const maxNames = 20
 
 /**
- * The livestreams as a feed listed them once and the feed in use does not: those that dropped out of it, and those that
- * have another external id now. Over HTTPS each name still belongs to its last owner. Stored below `place`, with the feed
- * that changed them: under the id what dropped out, under id and external id a name from before. Of the names of a
- * livestream the newest are kept.
+ * Livestreams that the feed in use does not list as before: they dropped out of it, or have a new external id. Over HTTPS
+ * a former name belongs to its last owner. They are stored below `place`, in one commit with the feed that changed them.
+ * Key of a dropped livestream: its id. Key of a former name: id and external id. The newest `maxNames` names of a
+ * livestream are kept.
  */
 export async function createFormerLivestreams(store: Store, place: string) {
   const prefix = `${place}former/`
@@ -34,7 +34,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
     change(before: Feed | undefined, next: Feed, now: number): { changes: Change[]; show(): void } {
       const removed = new Set<string>()
       const added = new Map<string, Former>()
-      // One that is known was changed by a node that is ahead of this one, and knows better.
+      // If the key exists, a node with a newer feed stored it. It stays.
       const add = (key: string, former: Former) => kept.has(key) || added.set(key, former)
       for (const livestream of before?.all() ?? []) {
         const former = { ...livestream, droppedAt: now }
@@ -100,7 +100,7 @@ function keyOfName({ id, externalId }: Livestream): string {
   return `${id}/${encodeURIComponent(externalId)}`
 }
 
-/** A feed may have given an external id to another livestream later: then that one is what it names. */
+/** A feed may have given an external id to another livestream later. Then it names the later one. */
 function lastOf(formers: readonly Former[]): readonly Livestream[] {
   const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
   return formers.filter(({ droppedAt }) => droppedAt === last)
