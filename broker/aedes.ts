@@ -130,8 +130,8 @@ function createPersistence({ isIncoming, release }: Pick<Decisions, 'isIncoming'
     outgoingUpdate: nothing,
     outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    // The identifier is stored in the commit of the event itself: for Aedes every packet it asks about,
-    // after authorizePublish let it through, is one it has seen, to be answered and not published again.
+    // Aedes asks about a PUBLISH after `authorizePublish`. By then the commit of the event has stored the identifier. So
+    // Aedes takes the packet for a repetition: it answers it, and does not publish it.
     async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
       if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
       return packet

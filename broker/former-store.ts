@@ -86,7 +86,7 @@ export function readFormerRecord(value: Buffer): FormerRecord | undefined {
   return record.upTo === undefined ? { clean: false, version: claimedAt, ...record } : undefined
 }
 
-/** By what its history is kept: messages did not say. */
+/** The stream of a message. Former messages did not name it; it follows from the topic. */
 function streamOf(topic: string): Pick<Message, 'stream' | 'isReport'> {
   const id = secondLevel(topic)
   if (topic === feedbackTopic(id)) return { isReport: true }

@@ -11,16 +11,16 @@ interface TimeSources {
   monotonic: () => number
 }
 
-/** A wall clock that moved by so much more or less than the time that passed was set, milliseconds. */
+/** A wall clock that is off by more than this against the monotonic clock was set, milliseconds. */
 const jumpMs = 60_000
 
 const prefix = 'time/'
 const key = `${prefix}hub`
 
 /**
- * The time during which the hub has run, over all its starts and nodes: what expires by it (sessions) is not deleted
- * because a clock jumps or the hub was off. Nodes tell each other through the store, and the one that is ahead is
- * right; each goes on by its own monotonic clock in between.
+ * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by it, so a jumping clock or a stopped
+ * hub deletes none. Nodes share it through the store, and the highest value counts. In between a node adds its own
+ * monotonic clock.
  */
 export async function openHubTime(parts: { store: Store; isLeader: () => boolean; log: Log } & TimeSources) {
   const { store, isLeader, log, clock, monotonic } = parts
@@ -46,12 +46,11 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
     /** Milliseconds. */
     now,
 
-    /** The moment at which a client goes: by the wall clock, and in the time of the hub. */
+    /** The moment at which a client goes: by the wall clock, and in hub time. */
     gone: () => ({ disconnectedAt: clock(), offlineAt: now() }),
 
     /**
-     * Stores how long it has been; one node does it for all. A crash loses what came after the last time, and nothing expires
-     * too soon.
+     * Stores the hub time; one node does it for all. A crash loses the time since, so that nothing expires too soon.
      */
     async save(): Promise<void> {
       if (!isLeader()) return

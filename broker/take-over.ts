@@ -24,13 +24,16 @@ import { recordChanges, recordPrefix, toStored } from './session/session-record.
 
 /** Changes of one commit, about, and bytes of what they store. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
-/** Between two lines of the log, things taken over. */
+/** Converted things between two lines of the log. */
 const linesEvery = 10_000
-/** A node that goes on with it stores something within this time, milliseconds. */
+/** A node that converts the store commits something within this time, milliseconds. */
 const aliveMs = 5_000
-/** Who goes on with it, and how far that has got: each commit names the one before, so that one node does it. */
+/**
+ * Says which node converts the store, and how far it is. Each commit requires the mark of the last one, so one node
+ * converts.
+ */
 const markKey = 'take-over/mark'
-/** Of a message by its former sequence: its position. There until all is taken over. */
+/** Former sequence → position. Removed at the end. */
 const takenPrefix = 'take-over/position/'
 
 /** Changes that make something of the release before something of this one, those of one commit together, in order. */
@@ -49,7 +52,7 @@ export function createTakeOver(work: FormerWork, size = portionSize) {
       try {
         await run(store, log, work, size, before)
       } catch (error) {
-        // Another node goes on with it.
+        // Another node converts the store.
         if (!(error instanceof ConditionFailed)) throw error
       }
     }
@@ -90,7 +93,7 @@ async function run(
   if (isAny) log.info(done, 'the store of the former release is taken over')
 }
 
-/** From now on this node does it, and no other. Rejects with `ConditionFailed` where another was first. */
+/** From now on this node converts the store, and no other. Rejects with `ConditionFailed` if another was first. */
 async function claim(store: Store, before: Buffer | undefined) {
   const run = randomUUID()
   let number = 0
@@ -174,7 +177,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
     if (read) values.push({ key, ...read })
   }
   values.sort((a, b) => (a.header.arrival ?? 0) - (b.header.arrival ?? 0))
-  /** The values of one payload are taken over together. */
+  /** The values of one payload are converted together. */
   const groups = new Map<string, Retained[]>()
   for (const value of values) {
     const name = value.header.body ?? value.key
@@ -205,7 +208,7 @@ function retainedChange({ topic, qos, queue, retained }: Message, nth: number): 
   return [{ put, value, order: { time: retained.time, horizon: Infinity }, numbered: { nth, at: 'value' } }]
 }
 
-/** What sessions are owed is named by position; behind that they begin at the end of the journal. */
+/** Owed messages of sessions are named by position. For newer messages, sessions begin at the end of the journal. */
 async function takeSessions(store: Store, portions: Portions, count: () => void): Promise<void> {
   const positions = new Map<number, number>()
   for await (const [key, value] of store.range(takenPrefix)) {

@@ -8,7 +8,7 @@ export interface Client {
   session: Session | undefined
   /** Ends the client's turn to log in; harmless when called again. */
   logInDone: () => void
-  /** Gives back the room of its will; harmless when called again. */
+  /** Takes its will out of the bound on stored wills; harmless when called again. */
   willGone: () => void
   /** Where its will is stored. */
   willKey: string | undefined
@@ -20,7 +20,10 @@ export interface Client {
 
 export type Clients = ReturnType<typeof createClients>
 
-/** All clients. One whose connection is closed is found as long as it is referred to (by its will, above all). */
+/**
+ * All clients. `open` has those whose connection is open. `of` finds a client as long as something refers to its
+ * connection: after the end, above all its will.
+ */
 export function createClients() {
   const open = new Set<Client>()
   const byConnection = new WeakMap<object, Client>()

@@ -14,7 +14,7 @@ import { sendRetained } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 
-/** So many are looked up together; then other work gets a turn. */
+/** Values that are looked up together; then other work gets a turn. */
 const burst = 50
 const { inFlightWindow } = defaultBounds
 
@@ -106,9 +106,9 @@ export function createRetainedSending(parts: {
   }
 
   /**
-   * Sends the first of these, as many as the connection should take at once; returns how many that were. On the first
-   * try, topics with a message that is just going out are put into `underway`: whether it reaches this client is
-   * certain when it has gone out, and nothing older follows the value.
+   * Sends the first items, as many as the connection should take at once, and returns how many. In the first pass it
+   * moves a topic to `underway` if a message is just going out there. When that message is out, the hub knows whether
+   * this client got it. So no older value follows.
    */
   function send(
     session: Session,
@@ -127,14 +127,14 @@ export function createRetainedSending(parts: {
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
       const qos = lowerQos(granted, value.qos)
-      // It is owed to the session: see `owedFor`.
+      // The value is owed to the session: see `owedFor`.
       if (!session.clean && qos > 0) continue
       const sending = live.sending(topic)
       if (underway && sending.length > 0) {
         underway.push(item)
         continue
       }
-      // It has been published anew meanwhile.
+      // The value has been published meanwhile, and is still going out.
       if (sending.includes(value.position)) continue
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length
@@ -176,7 +176,7 @@ interface Grant {
 
 /** Tells which retained values a client has got live since it subscribed. */
 function createGotLive(retained: RetainedMessages) {
-  /** How many live messages found no room. */
+  /** How many live messages did not fit into the outgoing buffer of a connection. */
   const drops = new WeakMap<MqttConnection, number>()
 
   return {
@@ -186,7 +186,7 @@ function createGotLive(retained: RetainedMessages) {
       lost: lostOf(session, session.connection),
     }),
 
-    /** The connection had no room for a live message. */
+    /** A live message did not fit into the outgoing buffer of the connection. */
     dropped: (connection: MqttConnection): void =>
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 

@@ -24,7 +24,7 @@ export function createDeliveryLine() {
   let waiting = 0
 
   return {
-    /** Resolves when all have been delivered, in this order and behind those of earlier calls. */
+    /** Resolves when all have been delivered, in this order and after those of earlier calls. */
     async deliver(deliveries: readonly Delivery[]): Promise<void> {
       const steps = stepsOf(deliveries)
       if (!last && steps.next().done) return
@@ -70,7 +70,7 @@ const fromRetained = { retain: true }
 
 /** How many are made ready before the first of them is written to. */
 const groupSize = 16
-/** So many subscribers get a message before the first break. */
+/** Subscribers that get a message before the first break. */
 const withoutBreak = 128
 /** Messages in flight to a clean session: beyond that it is cut off. */
 const maxInFlight = 10_000
@@ -86,9 +86,9 @@ export type Recipient = readonly [session: Session, granted: Qos]
  * subscriber can take a message lie in another place of the memory for each. The processor fetches them for a whole
  * group at once; between system calls it would have to wait for them every time.
  *
- * Yields between groups once many have the message: in the next turn the writes so far end, while their data are still
- * in the cache of the processor. Not above QoS 0: there the next turn would also take acknowledgements, and the other
- * subscribers would wait.
+ * Pauses between groups once many have the message. The next turn ends the writes while their data are in the cache of
+ * the processor. It does not pause before a group at QoS 1 and 2 only: that turn would also take acknowledgements, and
+ * the other subscribers would wait.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],

@@ -82,7 +82,7 @@ export function createConnectionEnd(parts: {
     client.logInDone()
     client.willGone()
     try {
-      // A client that got no CONNACK would later take the session for one that it knows.
+      // The client got no CONNACK and does not know this new session. The next CONNACK must not call it present.
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
       if (session && isUnknown) await sessions.giveUp(session)
       else if (session) await sessions.release(session, connection)

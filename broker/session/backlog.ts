@@ -36,8 +36,8 @@ export function createBacklogs(parts: {
 
   return {
     /**
-     * Messages up to `replay` may have been sent, and are sent again: at most `mostAgain` of them are chosen, the others are
-     * read later.
+     * Messages up to `replay` may have been sent, and are sent again. At most `mostAgain` of them are chosen now. The
+     * session reads the others later.
      */
     async choose(
       subscriptions: Session['subscriptions'],
@@ -53,7 +53,7 @@ export function createBacklogs(parts: {
       // If there are more, the session reads on from there: no message that may have been sent is left out.
       const isCut = again.upTo < replay
       const since = isCut ? [] : returnable.since(again.upTo, filters)
-      // If more messages go out again than may be owed, the others get their room beside them.
+      // If more messages go out again than may be owed, `maxOwed` others may still be chosen.
       const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
       const chosen = choose(again, since, terms, { waiting: queueLimit, owed: room })
       return {
@@ -88,7 +88,7 @@ export function createBacklogs(parts: {
     return { wanted, missing }
   }
 
-  /** Without messages that are over, so that they take no room. They are read only if room may be short. */
+  /** Without messages that are over, so that they count for no limit. They are read only if a limit may be reached. */
   async function withoutOver(
     filters: readonly string[],
     { upTo, owed }: Place,
@@ -103,7 +103,10 @@ export function createBacklogs(parts: {
     return { wanted: inOrder([...stored, ...wanted]), missing }
   }
 
-  /** Below the floor of the journal messages are missing: up to there the session gets what a return brings, with DUP. */
+  /**
+   * The journal is incomplete below its floor. Up to the floor the session gets what any returning session gets, marked
+   * DUP.
+   */
   function withoutGap(
     filters: readonly string[],
     place: Place & { owed: Owed[] },

@@ -17,8 +17,9 @@ export interface Terms {
 }
 
 /**
- * The messages of a session that was away: those it was owed, and newer ones that are still worth something (journal.md,
- * "A return"). Above the limits, the oldest that were never sent are dropped; `dropped` is their number.
+ * The messages of a session that was away: those it was owed, and the newer candidates that its filters ask for
+ * (docs/decisions.md, "Sessions and returns"). Above the limits, the oldest that were never sent are dropped; `dropped` is
+ * their number.
  */
 export function choose(
   place: { upTo: number; owed: readonly Owed[] },
@@ -46,7 +47,7 @@ export function choose(
   )
 }
 
-/** The same object for all sessions: thousands come back at once, and each is owed hundreds. */
+/** All sessions get one object: thousands come back at once, and each is owed hundreds. */
 function owedOf(candidate: Candidate, qos: Qos): Owed {
   const known = owedAt[qos].get(candidate)
   if (known) return known
@@ -58,7 +59,10 @@ function owedOf(candidate: Candidate, qos: Qos): Owed {
 /** By QoS. */
 const owedAt: Record<Qos, WeakMap<Candidate, Owed>> = { 0: new WeakMap(), 1: new WeakMap(), 2: new WeakMap() }
 
-/** Whether the client still gets a message that it is owed. One that may have been sent before is brought to its end. */
+/**
+ * Whether the client still gets a message that it is owed. A message that may have been sent needs no matching filter any
+ * more.
+ */
 export function isWanted(
   owed: Owed,
   { topic, queue }: Pick<Entry, 'topic' | 'queue'>,

@@ -29,14 +29,14 @@ export async function openKnownSessions(parts: {
   /** Offline sessions are forgotten after this time, milliseconds. */
   expiryMs: number
   clock: () => number
-  /** When the run of a node ended that is gone, as the hub counts its time. */
+  /** When the run of a node that is gone ended, in hub time. */
   endOf: (node: string) => number | undefined
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
   const known = new Map<string, Known>()
   /** The persistent ones, by user name of who used the session last. */
   const persistent = new Map<string, Set<string>>()
-  /** One text for all sessions of the same permissions: comparing them is comparing addresses. */
+  /** Sessions with equal permissions share one text, so comparing two texts is comparing two addresses. */
   const permissions = new Map<string, string>()
   const listeners: ((clientId: string, record: SessionRecord | undefined) => void)[] = []
   for await (const [, value] of store.range(recordPrefix)) set(readRecord(value))
@@ -59,7 +59,7 @@ export async function openKnownSessions(parts: {
     set,
     remove,
 
-    /** Its connection has ended, which the store is about to hear. */
+    /** Notes that the connection of a session has ended. The store hears of it afterwards. */
     goOffline({
       clientId,
       disconnectedAt,
@@ -86,7 +86,7 @@ export async function openKnownSessions(parts: {
     /** Whether the other nodes take this one for dead, as far as it knows. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
-    /** Its time is over, whether or not it has been swept up yet. */
+    /** Whether a session has been away for too long, whether or not it was removed already. */
     hasExpired(session: Known): boolean {
       const since = offlineSince(session)
       return since !== undefined && hubTime.now() - since >= expiryMs

@@ -6,7 +6,7 @@ import type { Session } from './session.ts'
 
 export type Outgoing = ReturnType<typeof createOutgoing>
 
-/** What is over, and how to give it back where that could not be stored. */
+/** The changes that remove finished messages. `putBack` is for when they could not be stored. */
 export interface Finished {
   changes: readonly Change[]
   putBack(): void
@@ -25,7 +25,8 @@ interface Stored {
 
 /**
  * QoS 2 messages that were sent to persistent sessions: stored before they are sent, and again before they are released
- * [MQTT-4.3.3-1]. A finished message stays stored until a place beyond it is stored: no reader finds it missing.
+ * [MQTT-4.3.3-1]. A finished message is removed in the commit that stores that the session is not owed it any more. So no
+ * reader misses it.
  * The hub publishes at QoS 1: only the broker on its own has any.
  */
 export function createOutgoing(store: Store) {
@@ -64,7 +65,7 @@ export function createOutgoing(store: Store) {
       over.set(clientId, [...(over.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
-    /** What is over of a session, or of all: for the next commit that stores how far they have got. */
+    /** The removal of finished messages of a session, or of all: for the commit that stores how far they have got. */
     takeFinished(of?: Session): Finished {
       const taken = of ? new Map([[of.clientId, over.get(of.clientId) ?? []]]) : new Map(over)
       for (const clientId of taken.keys()) over.delete(clientId)
@@ -77,7 +78,7 @@ export function createOutgoing(store: Store) {
       }
     },
 
-    /** What was sent in a session and is not over. */
+    /** The messages that were sent in a session and are not finished. */
     async read(clientId: string, createdAt: number): Promise<Owed[]> {
       const prefix = outgoingPrefix(clientId)
       const found = new Map<number, Owed>()
@@ -104,5 +105,5 @@ function keyOf(clientId: string, position: number): string {
   return outgoingPrefix(clientId) + padded(position)
 }
 
-/** Behind the key of a message that is released: written at once, without reading the message again. */
+/** Follows the key of a released message. This entry is written at once, without reading the message again. */
 const releasedMark = '/released'

@@ -26,7 +26,7 @@ interface Value {
   /** All sessions of the run are settled up to here, but for these. */
   upTo: number
   unsettled: Unsettled
-  /** The run is over: the journal by then, and how long the hub had run. */
+  /** Set when the run is over: the position at which the journal ended, and the hub time. */
   end?: { head: number; ran: number }
 }
 
@@ -58,7 +58,7 @@ export async function openProgress(parts: {
   let timer: NodeJS.Timeout | undefined
 
   return {
-    /** When a run that is gone ended, as the hub counts its time. */
+    /** When the run of a node that is gone ended, in hub time. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
     /** Writes the value of this node from now on. `takeFinished`: what may be removed with it. */
@@ -90,7 +90,7 @@ export async function openProgress(parts: {
       return { upTo, owed, ...(lost !== undefined && { lost }), replay }
     },
 
-    /** The runs that are over and have left a value. */
+    /** Stores that a run is over: where the journal ended, and how long the hub had run. */
     async endRun(run: string): Promise<void> {
       const value = values.get(run) ?? { version: 0, upTo: 0, unsettled: {} }
       if (value.end) return
@@ -99,7 +99,7 @@ export async function openProgress(parts: {
       values.set(run, ended)
     },
 
-    /** The runs that have left a value and are over. */
+    /** The runs that are over and have left a value. */
     ended: (): string[] => [...values.keys()].filter((run) => !nodes.isLiving(run)),
 
     /** Nothing refers to a run any more. */
@@ -134,8 +134,8 @@ export async function openProgress(parts: {
 }
 
 /**
- * How far these sessions have got, without those that are settled. Beyond the bound the largest are left to their records:
- * after a crash more comes twice.
+ * How far these sessions have got. Settled sessions are left out. Once `maxInValue` messages are named, sessions that need
+ * more get null where that loses nothing: after a crash their record counts, and they get more messages twice.
  */
 export function unsettledOf(sessions: Iterable<Session>, placeOf: (session: Session) => Place): Unsettled {
   // Without a prototype: any text may be a client id.

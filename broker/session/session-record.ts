@@ -34,13 +34,13 @@ export interface SessionRecord extends Place {
 
 /** How far a persistent session has got. */
 export interface Place {
-  /** It is to get what was accepted after this position. */
+  /** The session is to get the messages that were accepted after this position. */
   upTo: number
-  /** And what it was owed by then. */
+  /** Messages up to `upTo` that it is still owed. */
   owed: StoredOwed[]
-  /** So many more than there is room for. Only after a crash they are lost. */
+  /** How many owed messages did not fit into the record. They are lost only if the node crashes. */
   lost?: number
-  /** After a crash: what was accepted up to there may have been sent, and not all of it has gone out again. */
+  /** After a crash: messages up to this position may have been sent, and not all of them went out again yet. */
   replay?: number
 }
 

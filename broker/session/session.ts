@@ -11,7 +11,7 @@ import { InFlight, type Owed } from './in-flight.ts'
 export interface Session {
   readonly clientId: string
   readonly clean: boolean
-  /** Digest of the permissions it was made with; only the same permissions may take it over. */
+  /** Digest of the permissions that the session was made with. A client needs the same ones to continue it. */
   readonly permission: string
   readonly createdAt: number
   principal: Principal
@@ -19,15 +19,15 @@ export interface Session {
   readonly subscriptions: Map<string, Subscription>
   /** Number of its record as this node last wrote it: each record has a higher one than the one before. */
   version: number
-  /** The same of the record that the store has for certain; undefined: there is none. */
+  /** Version of the record that is certainly stored. Undefined: none is. */
   storedVersion: number | undefined
-  /** And how far it had got by that. */
+  /** `upTo` in that record. */
   storedUpTo: number | undefined
   /** The connection that has logged in under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
-  /** The same connection once it may receive. */
+  /** The connection of `owner`, once it may receive. */
   connection: MqttConnection | undefined
-  /** What goes out there: each delivery needs it, and nothing else of the connection. */
+  /** The outgoing side of `connection`: each delivery needs it, and nothing else of the connection. */
   outgoing: Outgoing | undefined
   /** Messages sent and not finished, by packet identifier. */
   readonly inFlight: InFlight
@@ -36,20 +36,20 @@ export interface Session {
   /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
   readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
-  /** Of a persistent session: everything up to here is dealt with, except what is in flight or in the backlog. */
+  /** For a persistent session: everything up to here is dealt with, except what is in flight or in the backlog. */
   upTo: number
-  /** It gets messages as they are accepted. Otherwise it reads the journal from `upTo` on, behind its backlog. */
+  /** The session gets messages as they are accepted. Otherwise it reads the journal from `upTo` on, after its backlog. */
   isLive: boolean
   /** What it is owed and was not sent on this connection, in this order. */
   backlog: Owed[]
   /**
-   * After a crash: up to here everything goes out again that may have been sent, and from there to `head`, where its
-   * client logged in, what a session gets that returns. Undefined where all of that is in the backlog.
+   * Set after a crash. Up to `upTo` the session gets again all that may have been sent. From there to `head`, the end of
+   * the journal at log-in, it gets what any returning session gets. Undefined: the backlog holds all of it.
    */
   again: { upTo: number; head: number } | undefined
   /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
   hasSentQos2: boolean
-  /** The run that sends from the journal at the moment. */
+  /** Identifies the pass over the journal that sends at the moment. */
   reading: object | undefined
   /** Messages lost to the queue limit, or because they are no longer kept. */
   dropped: number
@@ -92,7 +92,7 @@ export function createSession(of: {
   /** What its client sends at QoS 2, where it was connected to this node a moment ago. */
   receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
-  // Named one by one, so that all sessions have the same hidden class, whoever made `of`.
+  // Fields are named one by one, so that all sessions have one hidden class, whoever made `of`.
   // What each delivery looks at comes first, and so lies together.
   return {
     outgoing: undefined,
@@ -144,7 +144,7 @@ export function nextPacketId(session: Session): number {
   return session.lastPacketId
 }
 
-/** The packet identifier of a message to a persistent session: the same after a crash and on another node. */
+/** The packet identifier of a message to a persistent session. It does not change by a crash, or on another node. */
 export function packetIdOf(position: number): number {
   return 1 + ((position - 1) % 65_535)
 }

@@ -63,7 +63,8 @@ function due(sent: readonly Sent[]): Sent[] {
 
 /**
  * Whether one filter was granted all the time while the event was published, and the session has not ended since. An
- * UNSUBSCRIBE ends what was not begun (journal.md, "A return").
+ * UNSUBSCRIBE ends what was not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when
+ * it is stored").
  */
 function isOwed(session: SessionRecord, event: Sent): boolean {
   const { sentAt, acknowledgedAt } = event
