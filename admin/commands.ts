@@ -141,8 +141,8 @@ export function createCommands(parts: CommandParts): Commands {
   return Object.fromEntries(operationNames.map((name) => [name, careful(name, commands[name])]))
 
   /**
-   * With arguments that fit the table. And what was done with one node is there for the next command to another: without
-   * the store it is not known.
+   * Checks the arguments. Then waits until this node knows what others did, so that a command sees what one on another
+   * node changed. Without the store the command is refused.
    */
   function careful<Name extends OperationName>(
     name: Name,

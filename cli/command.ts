@@ -52,8 +52,8 @@ export interface CommandOption {
 }
 
 /**
- * The options of a list, and what is sent for them: the arguments of its command that say which rows. `typed`: those that
- * are typed in another way.
+ * Makes options from the arguments of a list command, and arguments from what was typed. `typed`: arguments that do not
+ * become options.
  */
 export function filtersOf(asks: OperationName, typed: readonly string[] = []) {
   const { properties }: Operation['args'] = operations[asks].args

@@ -45,9 +45,8 @@ export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<v
 }
 
 /**
- * How much of a ClientHello the first bytes of a client are. It may lie in several records, and every part of it must be
- * there: OpenSSL answers as soon as it has the last byte. `other` is what OpenSSL refuses at once. An error is for
- * what OpenSSL would go on waiting behind.
+ * Looks how much of a ClientHello has arrived. It may span several records, and all must be there: OpenSSL answers as
+ * soon as it has the last byte. `other`: OpenSSL refuses the bytes at once. Error: OpenSSL would wait for more.
  */
 export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | Error {
   const [first = recordType.handshake, , third] = bytes

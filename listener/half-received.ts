@@ -1,4 +1,4 @@
-/** Beyond a number of pieces that is always fine, one for so many bytes. */
+/** Some pieces are always fine (`freePieces`). Beyond them, one for each 64 bytes is. */
 const usualPieceBytes = 64
 
 /**
@@ -21,7 +21,7 @@ export type Held = ReturnType<HalfReceived['hold']>
  * Counts the bytes of requests and packets that have not arrived completely, and of packets that wait before they are
  * taken, of all connections together. Above `limitBytes` the one that has been there for longest ends: a client that
  * sends at a usual pace is through long before.
- * `freePieces`: so many pieces are fine for anything, however small they are.
+ * `freePieces`: number of pieces that are fine for anything, however small they are.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** In the order in which they began. */

@@ -47,8 +47,9 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * One handshake, which costs one to two milliseconds, begins in so many turns of the event loop. Node accepts one
-     * connection in a turn: above 1 clients wait here, where addresses take turns, and not in the queue of the system.
+     * One handshake begins every `turnsPerHandshake` turns of the event loop; it takes one to two milliseconds. Node
+     * accepts one connection per turn. With more than 1, clients wait here, where addresses take their turn, and not in
+     * the queue of the system.
      */
     turnsPerHandshake: number
     /** A load balancer in front tells the client's address in a PROXY protocol header. */
@@ -85,7 +86,7 @@ export function guardServer(
   })
 
   return {
-    /** The client behind a socket. */
+    /** The address of the client at the other end of a socket. */
     addressOf,
 
     /** Another listener's bounds hold for this connection from now on. */
@@ -170,7 +171,7 @@ function createHandshakes(server: Server, turnsPerHandshake: number) {
   }
 }
 
-/** Both ends: behind several addresses of this host one port of a client may be used several times. */
+/** Names both ends: a client may use one port several times, towards several addresses of this host. */
 function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Peer): string {
   return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`
 }

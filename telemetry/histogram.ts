@@ -1,8 +1,8 @@
 import { Histogram, type Registry } from 'prom-client'
 
 /**
- * A histogram as Prometheus reads it; an observation only adds to its numbers. That of prom-client looks up its labels each
- * time, and makes objects to do so. Returns how to observe: in the order of the label's values, or alone without a label.
+ * A Prometheus histogram that only adds numbers; prom-client's own makes objects each time. Returns one observe function
+ * for each value of the label, in their order, or a single one without a label.
  */
 export function createHistogram(
   registry: Registry,
@@ -16,7 +16,7 @@ export function createHistogram(
     ...{ name, help, type: 'histogram', aggregator: 'sum' },
     values: all.flatMap((one) => one.values()),
   })
-  // The second is what prom-client makes its text of.
+  // prom-client makes its text from `getForPromString`.
   const asKnown = { get: exported, getForPromString: exported }
   registry.registerMetric(Object.assign(new Histogram({ name, help, registers: [] }), asKnown))
   return all.map(({ observe }) => observe)

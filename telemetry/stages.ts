@@ -2,7 +2,7 @@
 export interface EventStages {
   id: string
   event: string
-  /** Of its first message: an event that was sent twice has two. */
+  /** Position of its first message: an event that was sent twice has two. */
   position: number
   /** When it was received, milliseconds since the epoch. */
   at: number
@@ -23,9 +23,9 @@ export interface Way {
 
 export type Stages = ReturnType<typeof createStages>
 
-/** The newest positions of the journal: so many events and messages are remembered. */
+/** Events and messages that are remembered: those at the newest positions of the journal. */
 const remembered = 10_000
-/** The slowest events of the last so many minutes. */
+/** Minutes of which the slowest events are remembered. */
 const slowMinutes = 60
 const slowCount = 20
 const minuteMs = 60_000
@@ -36,8 +36,7 @@ const minuteMs = 60_000
  */
 export function createStages(observe: (decided: number, stored: number, written: number) => void) {
   /**
-   * Each has its place, by its position, and is written over by the one that comes there next: objects that live for a
-   * second cost the garbage collector the most.
+   * A ring of reused objects, by position. New ones for each event would burden the garbage collector.
    */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
@@ -67,14 +66,14 @@ export function createStages(observe: (decided: number, stored: number, written:
       return written
     },
 
-    /** A message of the journal has been written to so many connected clients. */
+    /** A message of the journal has been written to `count` connected clients. */
     sent(position: number, count: number): void {
       const sent = placeIn(recipients, position, emptyCount)
       sent.count = sent.position === position ? sent.count + count : count
       sent.position = position
     },
 
-    /** By the position of its first message. Undefined: not accepted by this node, or too long ago. */
+    /** The stages of the event whose first message has this position. Undefined: not accepted by this node, or too long ago. */
     of(position: number): EventStages | undefined {
       const found = events[position % remembered]
       return found?.position === position ? { ...found } : undefined
@@ -107,7 +106,7 @@ export function createStages(observe: (decided: number, stored: number, written:
   }
 }
 
-/** Of these the slowest, the slowest first. */
+/** The slowest of these events, the slowest first. */
 export function slowestOf<Event extends { written: number }>(events: readonly Event[]): Event[] {
   return events.toSorted((a, b) => b.written - a.written).slice(0, slowCount)
 }

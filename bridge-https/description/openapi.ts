@@ -101,7 +101,7 @@ function operation(route: Route, isDeprecated: boolean): object {
   }
 }
 
-/** `{}` is for those who show nothing. */
+/** `{}`: also without a token. */
 function securityOf(route: Route): object[] {
   if (route.strangers) return [{ [bearer]: [] }, {}]
   return needsToken(route) ? [{ [bearer]: [] }] : []

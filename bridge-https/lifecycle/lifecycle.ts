@@ -23,7 +23,7 @@ interface TrackReport extends TrackStatus {
   left: Omit<LastRequest, 'track'>[]
 }
 
-/** A track is retired only after so many days without a request (design.md §9). */
+/** Days without a request before a track may be retired (design.md §9). */
 const quietDays = 7
 
 /** The way of the legacy tracks out of service: live → deprecated → gone (service.md §9). */
@@ -86,7 +86,7 @@ export async function createLifecycle(parts: {
       return left > 0 ? Math.ceil(left / 1000) : undefined
     },
 
-    /** One track, for who ends with it: when it retired, and a call back when it does, on whichever node. */
+    /** One track, for a part that ends with it: when the track retired, and a call back when it retires on any node. */
     trackOf: (track: Track) => ({
       retiredAt: (): string | undefined => {
         const { state, retiredAt } = of(track)

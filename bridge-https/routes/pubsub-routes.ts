@@ -15,7 +15,7 @@ import {
 import type { Tokens } from '../users/tokens.ts'
 import type { Route } from './route.ts'
 
-/** What stands behind the two routes. */
+/** What the two routes ask and change. */
 export interface PubsubParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   tokens: Tokens
@@ -30,7 +30,10 @@ export interface PubsubParts {
   }
 }
 
-/** The largest event beside an entry of its plugins that is most of it, in base64, and 64 KiB for what is around. */
+/**
+ * Largest body of plugin work. It has the event, and one entry of its plugins that may be nearly as large, both in
+ * base64. 64 KiB are for the rest.
+ */
 const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 
 /** Plugin work pushed by the hub itself, and replay by hand (design.md §9). */

@@ -15,12 +15,12 @@ interface Waiting {
 
 /** The better known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
-/** So many turns go to the better known, then one to those who are less so: a new colleague gets in as well. */
+/** Turns for the best known rank, before a lower rank gets one: a new colleague gets in as well. */
 const turnsInARow = 3
 
 /**
- * Who is next to be hashed for. Places are kept by how well an asker is known: however many strangers wait, they
- * take none of the others. Within a rank addresses take turns, and one that waits with many gives way to one with few.
+ * Decides whose password is hashed next. Each rank has its own places, so strangers take none of the others'. Within a
+ * rank, addresses take turns. If a rank is full, the address with the most waiting gives way to one with few.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

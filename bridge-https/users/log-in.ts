@@ -15,16 +15,19 @@ export type LogInResult =
   | { refused: 'throttled'; retryAfter: number }
 
 const windowSeconds = 60
-/** Mails per account and hour: asked for by strangers, or in one known network; and in all known networks. */
+/**
+ * Mails per account and hour. `perPlace`: for all strangers together, or for one known network. `known`: for all known
+ * networks together.
+ */
 const mailsPerHour = { perPlace: 3, known: 10 }
 
 /** A limit, and what it counts of this attempt. */
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
- * Log-in with e-mail address and password, throttled by where it comes from, and by account and where it comes
- * from (design.md §9): failures elsewhere do not lock an account. Accounts that do not exist are throttled all
- * the same: nothing tells them apart.
+ * Log-in with e-mail address and password, throttled (design.md §9). Failures count per address and network, and per
+ * account from there. Failures elsewhere do not lock an account in a network where it has logged in before. Accounts that
+ * do not exist are throttled in the same way, so that nothing tells them apart.
  */
 export function createLogIn(parts: {
   /** Where other nodes hear of failures; absent: there are none. */

@@ -7,7 +7,7 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
   const endpoints = new Map<string, ReturnType<typeof createPlaces>>()
 
   return {
-    /** Resolves when there is room; then `leave` must be called once. */
+    /** Resolves when a place is free, with the function that gives the place back: the caller must call it once. */
     async enter(endpoint: string, owner: string): Promise<() => void> {
       const own = endpoints.get(endpoint) ?? createPlaces(limits.perEndpoint)
       endpoints.set(endpoint, own)
@@ -23,9 +23,8 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 }
 
 /**
- * Places that are shared: nobody takes another one while as many are his as are free. One owner alone gets half of
- * them, two a third each, and whoever holds none gets one at once. A place that is held cannot be taken back, so
- * something must be left in time.
+ * Shared places. An owner gets another place only while it holds fewer than are free. So one owner alone gets half, and
+ * two get a third each. An owner without a place gets one at once. Held places are not taken back, so some must stay free.
  */
 function createPlaces(size: number) {
   let free = size

@@ -2,9 +2,9 @@ import { type Places, places } from '../queue/limits.ts'
 
 /** Test messages at the same time: each holds a connection. */
 const tests = 64
-/** Connections of one client that are kept for the next message, or still read the rest of an answer; of each kind. */
+/** One client has at most this many idle connections, and as many that still read the rest of an answer. */
 const kept = 64
-/** One client for webhooks, one for plugin targets, each with both kinds. */
+/** Two clients, for webhooks and for plugin targets, with two kinds of connections each. */
 const keptInAll = 4 * kept
 
 /** Connections that all of this may take at once. */
@@ -12,7 +12,7 @@ export const maxSockets = places.healthy.total + places.failing.total + tests + 
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
-/** What may go on at once with so many connections: the same in proportion where there are fewer than wanted. */
+/** What may go on at once with `allowed` connections. If they are fewer than `maxSockets`, each part gets its share. */
 export function socketsWithin(allowed: number) {
   const share = Math.min(1, allowed / maxSockets)
   const part = (whole: number) => Math.max(2, Math.floor(whole * share))

@@ -13,7 +13,7 @@ interface Standing {
   reason: string | null
 }
 
-/** A subscription that has answered nothing but 410 for so long is disabled (design.md §10), milliseconds. */
+/** A subscription that has answered only 410 for this time is disabled (design.md §10), milliseconds. */
 export const goneMs = 3_600_000
 /** By this text the owner of a subscription sees that no test message helps. */
 const pausedReason = 'paused by the operator'
@@ -25,7 +25,10 @@ const maxStepMs = 11 * 60_000
 
 interface Stored extends Omit<Standing, 'state'> {
   state: 'active' | 'retrying'
-  /** It has answered 410 and nothing else: when it did last, milliseconds since the epoch, and for how long by then. */
+  /**
+   * Set while the webhook answers only 410. `at`: time of the last 410, milliseconds since the epoch. `ms`: how long this
+   * had lasted by then.
+   */
   gone?: { at: number; ms: number }
 }
 
@@ -76,10 +79,10 @@ export async function createStandings(parts: {
       return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
     },
 
-    /** The changes that note the answer to a test message: any other than 410 ends the time of nothing but 410. */
+    /** The changes that note the answer to a test message. Any answer but 410, and none as well, clears `gone`. */
     tested: (name: string, status: number | null): Change[] => (status === 410 ? [] : forgetGone(name)),
 
-    /** It has answered 410 for so long that it is believed. */
+    /** Whether it has answered only 410 for `goneMs`: then the hub believes it. */
     isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
 
     /** The changes by which it begins anew. */

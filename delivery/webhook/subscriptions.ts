@@ -46,23 +46,26 @@ export async function createPushSubscriptions(parts: {
         return subscription
       }),
 
-    /** Its queue holds its earlier events now. True when it did not before. `alongside` is stored with it. */
+    /**
+     * Notes that the queue of a subscription holds its earlier events. True if it did not before. `alongside` is stored
+     * with it.
+     */
     begun: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, begun, () => alongside),
 
-    /** A change that changes nothing: its commit applies only while the subscription stays as it is now. */
+    /** A condition only. A commit with it applies only while the stored subscription is the one that `find` shows now. */
     unchanged: collection.unchanged,
 
     /** Calls back with each that another node made or changed, or this one without an answer of the store. */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
-    /** Those of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
+    /** The subscriptions of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
     ofInstitution,
 
-    /** One of an institution; undefined also when it belongs to another. */
+    /** A subscription of an institution; undefined also if it belongs to another. */
     get: ofInstitutionNamed,
 
-    /** One of any institution. */
+    /** A subscription of any institution. */
     find: (name: string): PushSubscription | undefined => collection.get(name),
 
     list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
@@ -91,14 +94,14 @@ export async function createPushSubscriptions(parts: {
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
 
-    /** The node `to`, or none, tells the contact from now on. False: the node `from` had to tell it no more. */
+    /** Node `to` tells the contact from now on; without `to` nobody has to. False: it was not node `from` that had to. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 
-    /** The livestreams that have subscriptions, with their names. For a caller that asks for every event. */
+    /** Names of subscriptions, by livestream. The planner asks for every event. */
     topics: topics as ReadonlyMap<string, ReadonlySet<string>>,
 
-    /** Those that get the events of a livestream. */
+    /** The subscriptions that get the events of a livestream. */
     ofTopic: (topicId: string): PushSubscription[] =>
       [...(topics.get(topicId) ?? [])].flatMap((name) => {
         const subscription = collection.get(name)

@@ -17,12 +17,12 @@ export interface NoCredential {
   retryAfter: number | undefined
 }
 
-/** One that ends sooner is not begun with, milliseconds. */
+/** A kept credential with less time left is not used, milliseconds. */
 const leastMs = 5 * 60 * 1000
 /** Kept with the tab, so that who loads a page again and again does not use up what a user may have. */
 const place = 'hub-mqtt'
 
-/** The credential of this tab, or a new one. `fresh`: a new one in any case. */
+/** The credential of this tab, or a new one. `isFresh`: a new one in any case. */
 export async function takeCredential(isFresh = false): Promise<Credential | NoCredential> {
   const kept = isFresh ? undefined : keptCredential()
   if (kept) return kept
@@ -37,7 +37,7 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
   return credential
 }
 
-/** It was refused or has ended. */
+/** The credential was refused or has expired. */
 export function forgetCredential(): void {
   sessionStorage.removeItem(place)
 }
