@@ -45,19 +45,25 @@ export const nothing: NowPlaying = { controls: [] }
 /** Control states of one livestream that are kept: names are without end. */
 const maxControls = 100
 
-/** A livestream after an event: the same object if the event changes nothing, because it is old, or of a kind that is not shown. */
+/** A livestream after an event. The same object if the event changes nothing: it is old, or of a kind that is not shown. */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
   if (!isRecord(event)) return before
   const kind = kindOf(textOf(event.event))
   const time = kind && parseInstant(textOf(event[kind.timeField]))
   if (kind === undefined || time === undefined) return before
-  if (kind.class === 'control') return withControl(before, event, time, now)
-  if (kind.class === 'data') {
-    if (!isNews(time, before.text?.time, now)) return before
-    return { ...before, text: { time, text: textOf(event.text) } }
+  switch (kind.suffix) {
+    case 'track/playing':
+      return withTrack(before, 'playing', event, time, now)
+    case 'track/next':
+      return withTrack(before, 'next', event, time, now)
+    case 'control':
+      return withControl(before, event, time, now)
+    case 'data':
+      if (!isNews(time, before.text?.time, now)) return before
+      return { ...before, text: { time, text: textOf(event.text) } }
+    default:
+      return before
   }
-  const place = kind.suffix === 'track/playing' ? 'playing' : 'next'
-  return isNews(time, before[place]?.time, now) ? { ...before, [place]: trackOf(event, time) } : before
 }
 
 /** The states that hold now. A regular end is a state that is off; `validUntil` is for the end that never came. */
@@ -83,6 +89,16 @@ export function trackOf(event: Record<string, unknown>, time: number): Track {
     artist: textOf(event.artist),
     item: textOf(event.playlistItemId),
   }
+}
+
+function withTrack(
+  before: NowPlaying,
+  place: 'playing' | 'next',
+  event: Record<string, unknown>,
+  time: number,
+  now: number,
+): NowPlaying {
+  return isNews(time, before[place]?.time, now) ? { ...before, [place]: trackOf(event, time) } : before
 }
 
 function withControl(

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { eventKinds } from '../../../event/kind.ts'
 import { isNews } from '../../../web/live/newest.ts'
 import { after, controlsOn, type NowPlaying, nothing, upNext } from '../../../web/live/now-playing.ts'
 import { control, data, playing, station } from '../../events.ts'
@@ -39,6 +40,20 @@ t.test('an event that is old, or of another kind, changes nothing at all', async
     [track('x', '2026-03-01T12:01:00Z')],
   ]) {
     t.equal(after(known, event, noon), known)
+  }
+})
+
+t.test('an event of a kind that the page does not know changes nothing at all', async (t) => {
+  const [kind] = eventKinds
+  if (!kind) throw new Error('no event kind')
+  const event = { ...track('x', '2026-03-01T12:01:00Z'), event: kind.name }
+  const before = { ...kind }
+  t.teardown(() => Object.assign(kind, before))
+  for (const added of [{ suffix: 'track/previous' }, { class: 'mood', suffix: 'mood' }]) {
+    Object.assign(kind, before)
+    t.not(after(nothing, event, noon), nothing, 'known')
+    Object.assign(kind, added)
+    t.equal(after(nothing, event, noon), nothing, added.suffix)
   }
 })
 
