@@ -33,7 +33,7 @@ export function describeApi(
     tags: [...new Set(live.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: {
-      schemas: components([...eventSchemas.filter(isOfThisDoor), ...namedSchemas]),
+      schemas: schemasFor(paths),
       securitySchemes: {
         [bearer]: {
           type: 'http',
@@ -190,8 +190,20 @@ const challengeHeader = {
   'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
-function isOfThisDoor(schema: TSchema): boolean {
-  return !['ControlEvent', 'DataEvent'].includes(idOf(schema) ?? '')
+/** The schemas of this door, and those of events that its routes name, also by way of another schema. */
+function schemasFor(paths: object): Record<string, unknown> {
+  const ofDoor = components(namedSchemas)
+  const ofEvents = components(eventSchemas)
+  const named = new Set<string>()
+  const look = (part: unknown) => {
+    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (named.has(name) || !Object.hasOwn(ofEvents, name)) continue
+      named.add(name)
+      look(ofEvents[name])
+    }
+  }
+  look([paths, ofDoor])
+  return { ...Object.fromEntries(Object.entries(ofEvents).filter(([name]) => named.has(name))), ...ofDoor }
 }
 
 function idOf(schema: object): string | undefined {
