@@ -38,9 +38,9 @@ export function createPrinter(output: { isTTY?: boolean }) {
         .trimEnd()
     },
 
-    /** What was done to what. */
+    /** What was done to what. Both may have text of others in them. */
     sentence(done: string, target: unknown): string {
-      return `${done} ${show(target)}.`
+      return `${visible(done)} ${show(target)}.`
     },
 
     /** Something that needs attention. */

@@ -52,7 +52,10 @@ export const subscriptionCommands: readonly Command[] = [
     asks: 'subscriptions.resume',
     args: nameArgument,
     print: (result, printer) =>
-      `${printer.sentence('Resumed', valueAt(result, 'name'))} Messages that wait: ${valueAt(result, 'pending')}.`,
+      [
+        printer.sentence('Resumed', valueAt(result, 'name')),
+        printer.sentence('Messages that wait:', valueAt(result, 'pending')),
+      ].join(' '),
     warning: (result) =>
       valueAt(result, 'state') === 'disabled'
         ? 'nothing is sent: its webhook answered 410 and it is disabled; a replay or an acknowledged test message enables it'
@@ -64,8 +67,8 @@ export const subscriptionCommands: readonly Command[] = [
     asks: 'subscriptions.remove',
     args: nameArgument,
     print(result, printer) {
-      const lost = `Lost with it: ${valueAt(result, 'pending')} messages that waited, ${valueAt(result, 'deadLetters')} dead letters.`
-      return `${printer.sentence('Removed', valueAt(result, 'name'))} ${lost}`
+      const lost = `${valueAt(result, 'pending')} messages that waited, ${valueAt(result, 'deadLetters')} dead letters`
+      return `${printer.sentence('Removed', valueAt(result, 'name'))} ${printer.sentence('Lost with it:', lost)}`
     },
   },
 ]

@@ -11,6 +11,10 @@ export interface Answer {
 
 /** A refresh of the feed may take long, and nothing else does. */
 const timeoutMs = 60_000
+/** More than a hub with 100,000 sessions answers. */
+const maxBytes = 256 * 1024 * 1024
+/** No hub asks for more patience, seconds. */
+const maxRetryAfter = 3_600
 
 /** Sends JSON to a hub over HTTPS; or why there is no answer. */
 export async function post(
@@ -31,13 +35,18 @@ export async function post(
         { method: 'POST', headers, agent: false, ...(ca !== undefined && { ca }) },
         (response) => {
           const chunks: Buffer[] = []
-          response.on('data', (chunk: Buffer) => chunks.push(chunk))
+          let bytes = 0
+          response.on('data', (chunk: Buffer) => {
+            chunks.push(chunk)
+            bytes += chunk.length
+            if (bytes > maxBytes) response.destroy(new Error(`the answer has more than ${maxBytes} bytes`))
+          })
           response.on('error', reject)
           response.on('end', () =>
             resolve({
               status: response.statusCode ?? 0,
               body: parsed(Buffer.concat(chunks).toString()),
-              retryAfter: Number(response.headers['retry-after'] ?? 1) || 1,
+              retryAfter: secondsIn(response.headers['retry-after']),
             }),
           )
         },
@@ -51,6 +60,12 @@ export async function post(
   } catch (error) {
     return { error: describe(url, error) }
   }
+}
+
+/** A hub that answers nonsense must not be asked without a pause, nor wait for ever. */
+function secondsIn(retryAfter: string | undefined): number {
+  const seconds = Number(retryAfter)
+  return seconds >= 1 ? Math.min(seconds, maxRetryAfter) : 1
 }
 
 function parsed(text: string): unknown {
