@@ -22,6 +22,11 @@ export interface Subscriber {
   temporaryOf?: string
 }
 
+/** Whether a page holds its credential, for an hour at most: it may do less than others. */
+export function isTemporary(principal: Principal): boolean {
+  return principal.role === 'subscriber' && principal.temporaryOf !== undefined
+}
+
 /**
  * What two principals share when they may do the same. The username stays out of it: a persistent
  * session belongs to the permissions it was made with, so that a rotated credential resumes it

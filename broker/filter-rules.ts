@@ -1,3 +1,4 @@
+import { isTemporary } from '../acl/principal.ts'
 import { checkTopicFilter } from '../event/topic.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -12,6 +13,9 @@ export interface Denial {
   filter: string
   reason: string
 }
+
+/** Filters of a session of a temporary credential: as many as it can permit. Thousands of strangers may have sessions. */
+const maxOfPages = 20
 
 type Holder = Pick<Session, 'clientId' | 'principal' | 'subscriptions'>
 
@@ -36,8 +40,9 @@ export function createFilterRules(parts: {
     if (filter.split('/').length > maxTopicLevels) return `it has more than ${maxTopicLevels} levels`
     const decision = access.maySubscribe(principal, filter)
     if (!decision.allowed) return decision.reason
-    if (!subscriptions.has(filter) && subscriptions.size >= maxSubscriptions) {
-      return `the client has ${maxSubscriptions} subscriptions already`
+    const most = isTemporary(principal) ? Math.min(maxOfPages, maxSubscriptions) : maxSubscriptions
+    if (!subscriptions.has(filter) && subscriptions.size >= most) {
+      return `the client has ${most} subscriptions already`
     }
     return undefined
   }

@@ -1,4 +1,4 @@
-import type { Principal } from '../../acl/principal.ts'
+import { isTemporary, type Principal } from '../../acl/principal.ts'
 import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -70,6 +70,9 @@ export function createLogIn(parts: {
       await failures.failed(origin)
       return refuse(client, 'credentials', connackCode.badCredentials, username)
     }
+    if (isTemporary(principal) && !isPageId(connection.request?.clientId ?? clientId)) {
+      return refuse(client, 'client-id', connackCode.identifierRejected, username)
+    }
     // From here on a revocation finds the connection, also while it waits.
     connection.principal = principal
     // One log-in per client id at a time: a second one finds the first finished, and takes it over. Also where the
@@ -110,7 +113,7 @@ export function createLogIn(parts: {
     }
     const { clean = true } = connection.request ?? {}
     // Nobody could come back to a session whose credential is gone in an hour.
-    if (!clean && principal.role === 'subscriber' && principal.temporaryOf !== undefined) {
+    if (!clean && isTemporary(principal)) {
       return refuse(client, 'temporary', connackCode.notAuthorized, username)
     }
     if (!willRoom.take(client, principal)) {
@@ -125,6 +128,14 @@ export function createLogIn(parts: {
     if (will) client.willKey = await wills.store(session, will)
     return connackCode.accepted
   }
+}
+
+/**
+ * Whether a temporary credential may use this client id. Anybody may get one from a public page, and whoever is connected
+ * keeps its id: so it must not take those that publishers and listeners chose.
+ */
+function isPageId(clientId: string): boolean {
+  return clientId === '' || clientId.startsWith('page-')
 }
 
 /** Refuses log-ins with a return code; each is counted and logged. */

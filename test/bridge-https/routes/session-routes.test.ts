@@ -94,7 +94,7 @@ t.test('a user gets a credential of an hour, for what the body names', async (t)
   t.ok(Math.abs(Date.parse(String(json.expiresAt)) - before - 3_600_000) < 60_000)
   const filter = `radio/${station().id}/#`
   const narrow = await api.call('POST', '/auth/mqtt', { token, body: { filters: [filter] } })
-  const { client } = await connect(t, hub, login(narrow))
+  const { client } = await connect(t, hub, login(narrow), { clientId: 'page-1' })
   t.match(await client.subscribeAsync(filter, { qos: 1 }), [{ qos: 1 }])
   await t.rejects(client.subscribeAsync('radio/#', { qos: 1 }))
   t.match(await hub.ask('credentials.list'), [{ user: email }, { user: email, filters: [filter] }])
@@ -157,9 +157,38 @@ t.test('a page has no persistent session, and takes over nobody', async (t) => {
   const stranger = login(await api.call('POST', '/auth/mqtt'))
   const clientId = 'car-radio'
   const car = await connect(t, hub, await hub.subscriber('radio/#'), { clientId, clean: false })
-  t.equal(await codeOf(hub, { ...stranger, clientId: 'mine', clean: false }), 5)
+  t.equal(await codeOf(hub, { ...stranger, clientId: 'page-mine', clean: false }), 5)
   t.equal(await codeOf(hub, { ...stranger, clientId, clean: true }), 2)
   t.ok(car.client.connected)
+})
+
+t.test('a page keeps nobody out: its client id begins with page-, or the hub makes one', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLIC_PAGE: 'true' })
+  const { token } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  for (const held of [
+    login(await api.call('POST', '/auth/mqtt')),
+    login(await api.call('POST', '/auth/mqtt', { token })),
+  ]) {
+    for (const clientId of ['studio', 'page', 'Page-1', 'xpage-1', 'aedes_1'])
+      t.equal(await codeOf(hub, { ...held, clientId, clean: true }), 2, clientId)
+    for (const clientId of ['', 'page-', 'page-1'])
+      t.equal(await codeOf(hub, { ...held, clientId, clean: true }), 0, clientId)
+  }
+  const { client } = await connect(t, hub, await hub.subscriber('radio/#'), { clientId: 'page-of-a-car' })
+  t.ok(client.connected, 'others may have such names, too')
+})
+
+t.test('a page has so many filters at once', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLIC_PAGE: 'true' })
+  const { client } = await connect(t, hub, login(await api.call('POST', '/auth/mqtt')), {
+    clientId: 'page-1',
+  })
+  const filters = Array.from({ length: 22 }, (_, index) => `radio/${index}/track/playing`)
+  const granted = await client.subscribeAsync(filters, { qos: 1 }).catch(() => undefined)
+  t.equal(granted, undefined, 'one of them was refused')
+  await client.unsubscribeAsync('radio/0/track/playing')
+  t.match(await client.subscribeAsync('radio/21/track/playing', { qos: 1 }), [{ qos: 1 }])
+  await t.rejects(client.subscribeAsync('radio/20/track/playing', { qos: 1 }))
 })
 
 t.test('what a page holds ends with its user, a new password, and when it is revoked', async (t) => {
@@ -167,7 +196,7 @@ t.test('what a page holds ends with its user, a new password, and when it is rev
   for (const end of ['removed', 'new password', 'revoked'] as const) {
     const { token, email } = await addUser(hub, api, own, { permissions: ['subscribe'] })
     const held = login(await api.call('POST', '/auth/mqtt', { token }))
-    const { client } = await connect(t, hub, held)
+    const { client } = await connect(t, hub, held, { clientId: 'page-1' })
     const closed = new Promise((resolve) => client.once('close', () => resolve(true)))
     if (end === 'removed') await hub.ask('users.remove', { email })
     if (end === 'revoked') await hub.ask('credentials.revoke', { username: held.username })
