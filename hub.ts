@@ -121,10 +121,15 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   open.feed = feed
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
   const audit = createAudit(join(config.dataDir, 'audit.log'), clock, { store, node: nodeName })
+  const accounts = await openAccounts({
+    ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
+    publicUrl: () => reached.publicUrl,
+    serviceAccount: config.serviceAccount,
+    isPagePublic: config.publicPage,
+  })
   const credentials = await createCredentials({
-    store,
-    clock,
-    knownInstitution,
+    ...{ store, clock, knownInstitution },
+    isCurrent: accounts.isCurrent,
     noteDue(username) {
       const detail = { reason: 'the time set by its rotation has come' }
       return audit.record({ who: 'hub', action: 'credentials.revoke', target: username, detail })
@@ -150,11 +155,6 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   }
   const limits = brokerLimits(config)
   const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
-  const accounts = await openAccounts({
-    ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
-    publicUrl: () => reached.publicUrl,
-    serviceAccount: config.serviceAccount,
-  })
   const traffic = await createTraffic({
     ...{ store, clock, slot: nodes.slot },
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
@@ -193,7 +193,9 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   open.broker = broker
   registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
   credentials.onRevoked((username) => broker.disconnectUser(username))
+  accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()
+  void credentials.dropOver()
   await broker.start()
   return {
     ...{ config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },

@@ -11,17 +11,31 @@ export interface Credential extends Permissions {
   user?: string
 }
 
+/** The log-in by which a page got a credential: void when the user is gone, or has another password. */
+export interface PageLogin {
+  userId: string
+  /** Counts the passwords of the user. */
+  generation: number
+}
+
 /** Whose a temporary credential is, and when it ends. */
-export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>>
+export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>> & { login: PageLogin }
 
 /** A credential as it is stored. */
 export interface StoredCredential extends Credential {
   salt: string
   hash: string
+  /** Of a temporary one. */
+  login?: PageLogin
 }
 
 export function hasEnded({ revokeAt }: Credential, now: number): boolean {
   return revokeAt !== undefined && Date.parse(revokeAt) <= now
+}
+
+/** Whether a temporary credential outlives the log-in that it was made for. */
+export function isVoid({ user, login }: StoredCredential, isCurrent: (login: PageLogin) => boolean): boolean {
+  return user !== undefined && !(login && isCurrent(login))
 }
 
 /** The credential that ends at `time`, milliseconds since the epoch. */
@@ -37,6 +51,6 @@ export function principalOf(stored: StoredCredential): Principal {
 
 /** The part of a stored credential that people see. */
 export function shown(stored: StoredCredential): Credential {
-  const { salt: _salt, hash: _hash, ...credential } = stored
+  const { salt: _salt, hash: _hash, login: _login, ...credential } = stored
   return credential
 }

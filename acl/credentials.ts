@@ -1,9 +1,10 @@
-import { createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
 import {
   type Credential,
   hasEnded,
+  isVoid,
+  type PageLogin,
   principalOf,
   type StoredCredential,
   shown,
@@ -14,20 +15,19 @@ import { passwordMatches } from './password.ts'
 import { type CredentialRequest, checkCredentialRequest, maxRevokeAfterMs } from './permissions.ts'
 import type { Principal } from './principal.ts'
 import { createRevocations } from './revocations.ts'
+import { openStoredCredentials } from './stored-credentials.ts'
 import { createUsernames } from './usernames.ts'
 
 export type { Credential } from './credential.ts'
 export type { IssuedCredential } from './issuing.ts'
 export type Credentials = Awaited<ReturnType<typeof createCredentials>>
 
-/**
- * The MQTT credentials (design.md §5): made here, kept in the store, and mirrored in memory, so that ten
- * thousand clients that reconnect need not wait for the store.
- */
-export async function createCredentials(parts: {
+interface CredentialsParts {
   store: Store
   /** Wall clock, milliseconds since the epoch. */
   clock: () => number
+  /** Whether a page may still read by this log-in. Asked whenever somebody shows a temporary credential. */
+  isCurrent: (login: PageLogin) => boolean
   /** Whether the livestream feed knows the institution; without it nobody is warned. */
   knownInstitution?: (institutionId: string) => boolean
   /** Writes the audit entry of a scheduled revocation, before that is stored. */
@@ -35,21 +35,29 @@ export async function createCredentials(parts: {
   /** Told when a scheduled revocation could not be noted or stored; it takes effect all the same. */
   onStoreFailure?: (username: string, error: unknown) => void
   retryMs?: number
-}) {
-  const { store, clock, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
-  const collection = await createCollection<StoredCredential>(store, 'credential')
+}
+
+/**
+ * The MQTT credentials (design.md §5): made here, kept in the store, and mirrored in memory, so that ten
+ * thousand clients that reconnect need not wait for the store.
+ */
+export async function createCredentials(parts: CredentialsParts) {
+  const { store, clock, isCurrent, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
+  const collection = await openStoredCredentials(store)
+  const isOver = (stored: StoredCredential) => hasEnded(stored, clock()) || isVoid(stored, isCurrent)
   const listeners = new Set<(username: string) => void>()
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // A rotation must not bring back what a revocation just removed.
   const inTurn = await createLock(store, 'credential')
   const revocations = createRevocations({
-    ...{ collection, inTurn, clock, ended, noteDue, onStoreFailure, retryMs },
+    ...{ collection, isOver, inTurn, clock, ended, noteDue, onStoreFailure, retryMs },
   })
   const { schedule } = revocations
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
   for (const credential of collection.values()) schedule(credential)
-  collection.onChanged((username, _before, after) => {
-    usernames.given(username)
+  collection.onChanged((username, before, after) => {
+    // The names of temporary ones are random: they need not be remembered.
+    if ((before ?? after)?.user === undefined) usernames.given(username)
     if (after) schedule(after)
     else ended(username)
   })
@@ -76,14 +84,14 @@ export async function createCredentials(parts: {
     authenticate(username: string, password: Buffer | string | undefined): Principal | undefined {
       const stored = collection.get(username)
       const matches = passwordMatches(password ?? '', stored)
-      if (stored === undefined || !matches || hasEnded(stored, clock())) return undefined
+      if (stored === undefined || !matches || isOver(stored)) return undefined
       return principalOf(stored)
     },
 
-    /** Whether a credential of that name exists and has not ended. */
+    /** Whether a credential of that name exists and is not over. */
     isValid(username: string): boolean {
       const stored = collection.get(username)
-      return stored !== undefined && !hasEnded(stored, clock())
+      return stored !== undefined && !isOver(stored)
     },
 
     /** All credentials, by username. */
@@ -121,6 +129,15 @@ export async function createCredentials(parts: {
         return existed
       })
     },
+
+    /** The temporary ones of a user. */
+    ofUser: (userId: string): Credential[] => collection.ofUser(userId).map(shown),
+
+    /** Revokes the temporary ones of a user whose log-in is void. Their connections are closed at once. */
+    endOfUser: (userId: string): Promise<void> => revocations.revokeOver(collection.ofUser(userId)),
+
+    /** Revokes what ended while no node was there to see it. The node has to know all users. */
+    dropOver: (): Promise<void> => revocations.revokeOver(collection.values()),
 
     /** Calls the listener with every credential that ends, so that its connections are closed. */
     onRevoked(listener: (username: string) => void): () => void {

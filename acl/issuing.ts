@@ -1,9 +1,9 @@
-import type { Collection } from '../store/collection.ts'
 import type { Change } from '../store/store.ts'
-import { type Credential, endingAt, hasEnded, type StoredCredential, type Temporary } from './credential.ts'
+import { type Credential, endingAt, hasEnded, shown, type Temporary } from './credential.ts'
 import { createPassword } from './password.ts'
 import type { Permissions } from './permissions.ts'
-import type { Usernames } from './usernames.ts'
+import type { StoredCredentials } from './stored-credentials.ts'
+import { temporaryUsername, type Usernames } from './usernames.ts'
 
 /** A credential just made, with the password that is shown once and kept nowhere. */
 export interface IssuedCredential {
@@ -22,7 +22,7 @@ export interface RotatedCredential extends IssuedCredential {
 
 /** Makes credentials and stores them. Every commit has the changes of `held`, which say that the lock is held. */
 export function createIssuing(parts: {
-  collection: Collection<StoredCredential>
+  collection: Pick<StoredCredentials, 'get' | 'put'>
   usernames: Usernames
   clock: () => number
   /** Whether the livestream feed knows the institution; without it nobody is warned. */
@@ -53,7 +53,7 @@ export function createIssuing(parts: {
       const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
       const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
       if (ending !== old) {
-        await collection.put(username, ending, held)
+        await collection.put(ending, held)
         schedule(ending)
       }
       const { revokeAt } = ending
@@ -69,14 +69,17 @@ export function createIssuing(parts: {
   ): Promise<IssuedCredential> {
     const now = clock()
     const { password, salt, hash } = createPassword()
-    const { username, changes } = usernames.next({ role, label, institutions, filters, classes }, now)
+    const { username, changes } = temporary
+      ? { username: temporaryUsername(label), changes: [] }
+      : usernames.next({ role, label, institutions, filters, classes }, now)
     const createdAt = new Date(now).toISOString()
-    const credential: Credential = {
+    const stored = {
       ...{ username, role, label, institutions, filters, classes, createdAt },
-      ...temporary,
+      ...{ salt, hash, ...temporary },
     }
+    const credential = shown(stored)
     await first?.(credential)
-    await collection.put(username, { ...credential, salt, hash }, [...held, ...changes])
+    await collection.put(stored, [...held, ...changes])
     schedule(credential)
     const warning = warnAbout(institutions)
     return { credential, password, ...(warning !== undefined && { warning }) }

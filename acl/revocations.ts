@@ -1,14 +1,16 @@
-import type { Collection } from '../store/collection.ts'
 import type { InLock } from '../store/lock.ts'
 import { untilDone } from '../store/until-done.ts'
-import { type Credential, hasEnded, type StoredCredential } from './credential.ts'
+import type { Credential, StoredCredential } from './credential.ts'
+import type { StoredCredentials } from './stored-credentials.ts'
 
 /** Between two attempts to note and store a revocation that is due, milliseconds. */
 const usualRetryMs = 10_000
 
-/** Revokes credentials when the time has come that their rotation set. */
+/** Revokes credentials when their time has come, or the log-in of their page is void. */
 export function createRevocations(parts: {
-  collection: Collection<StoredCredential>
+  collection: Pick<StoredCredentials, 'get' | 'delete'>
+  /** Whether a credential is refused, although it is stored. */
+  isOver: (credential: StoredCredential) => boolean
   /** One change of the credentials at a time. */
   inTurn: InLock
   clock: () => number
@@ -20,7 +22,7 @@ export function createRevocations(parts: {
   onStoreFailure: ((username: string, error: unknown) => void) | undefined
   retryMs: number | undefined
 }) {
-  const { collection, inTurn, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
+  const { collection, isOver, inTurn, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
   /** Revocations that the audit log has, and the store does not yet. */
   const noted = new Set<string>()
   let isClosed = false
@@ -31,6 +33,11 @@ export function createRevocations(parts: {
     schedule({ username, revokeAt }: Credential): void {
       if (revokeAt !== undefined) timers.set(username, Date.parse(revokeAt))
     },
+    /** Revokes those that are over, without a timer. Never rejects. */
+    async revokeOver(credentials: Iterable<StoredCredential>): Promise<void> {
+      await Promise.all([...credentials].filter(isOver).map(({ username }) => revokeDue(username)))
+    },
+
     /** The credential has ended already. */
     drop: timers.clear,
 
@@ -66,7 +73,7 @@ export function createRevocations(parts: {
 
   function isDue(username: string): boolean {
     const stored = collection.get(username)
-    return stored !== undefined && hasEnded(stored, clock())
+    return stored !== undefined && isOver(stored)
   }
 }
 

@@ -1,5 +1,6 @@
 import { createLocks } from '../store/lock.ts'
 import { radioTree } from './access.ts'
+import type { PageLogin } from './credential.ts'
 import type { Credentials } from './credentials.ts'
 
 export type TemporaryCredentials = ReturnType<typeof createTemporaryCredentials>
@@ -12,60 +13,60 @@ export interface TemporaryCredential {
   expiresAt: string
 }
 
+/** Who looks at a page, by the log-in that was shown. */
+type PageUser = PageLogin & { email: string }
+
 /** Milliseconds that one lasts. */
 export const temporaryMs = 60 * 60 * 1000
 /** At once, of one user. Each page that is open has one, and two while it takes the next. */
 const perUser = 100
 /** What a username has in place of the label that an operator gives. */
 const label = 'page'
-/** How `hubctl credentials list` calls whoever looks at a public page. No user can have this address. */
-const stranger = 'stranger'
 
 /**
  * Subscriber credentials of an hour, so that a page need not hold one that stays. They are credentials like others:
- * stored, listed, revoked, refused by every node from their end on.
+ * stored, listed, revoked, refused by every node from their end on, and as soon as the log-in of the page is void.
  */
 export function createTemporaryCredentials(parts: {
-  credentials: Pick<Credentials, 'add' | 'list' | 'revoke' | 'isValid'>
+  credentials: Pick<Credentials, 'add' | 'ofUser' | 'revoke' | 'isValid'>
+  isCurrent: (login: PageLogin) => boolean
   clock: () => number
   mostPerUser?: number
 }) {
-  const { credentials, clock, mostPerUser = perUser } = parts
+  const { credentials, isCurrent, clock, mostPerUser = perUser } = parts
   const oneByOne = createLocks()
   let shared: TemporaryCredential | undefined
 
   return {
-    /** One for a user; why not, or the seconds until there is room for one more. */
+    /** One for a user; why not, the seconds until there is room for one more, or that its log-in is void by now. */
     forUser: (
-      user: string,
+      user: PageUser,
       filters: readonly string[],
-    ): Promise<TemporaryCredential | { error: string } | { retryAfter: number }> =>
-      oneByOne.hold(user, async () => {
-        const ends = of(user).map(({ revokeAt = '' }) => Date.parse(revokeAt))
-        if (ends.length < mostPerUser) return add(user, filters)
-        return { retryAfter: Math.max(1, Math.ceil((Math.min(...ends) - clock()) / 1000)) }
+    ): Promise<TemporaryCredential | { error: string } | { retryAfter: number } | { isVoid: true }> =>
+      oneByOne.hold(user.userId, async () => {
+        if (!isCurrent(user)) return { isVoid: true }
+        const ends = credentials.ofUser(user.userId).map(({ revokeAt = '' }) => Date.parse(revokeAt))
+        if (ends.length >= mostPerUser) {
+          return { retryAfter: Math.max(1, Math.ceil((Math.min(...ends) - clock()) / 1000)) }
+        }
+        const made = await add(user, filters)
+        if ('error' in made || credentials.isValid(made.username)) return made
+        // The user went while this waited for the store: nobody else may know of it yet.
+        await credentials.revoke(made.username)
+        return { isVoid: true }
       }),
 
     /**
      * The one for strangers: all that look at a public page of this node share it, so that they fill no store. It has
      * between half an hour and an hour left.
      */
-    forStrangers: (): Promise<TemporaryCredential | { error: string }> =>
-      oneByOne.hold('', async () => {
+    forStrangers: (stranger: PageUser): Promise<TemporaryCredential | { error: string }> =>
+      oneByOne.hold(stranger.userId, async () => {
         if (shared && lasts(shared)) return shared
         const made = await add(stranger, [radioTree])
         if (!('error' in made)) shared = made
         return made
       }),
-
-    /** Ends those of a user that may not log in any more. */
-    async end(user: string): Promise<void> {
-      await Promise.all(of(user).map(({ username }) => credentials.revoke(username)))
-    },
-  }
-
-  function of(user: string) {
-    return credentials.list().filter((credential) => credential.user === user)
   }
 
   function lasts({ username, expiresAt }: TemporaryCredential): boolean {
@@ -73,12 +74,13 @@ export function createTemporaryCredentials(parts: {
   }
 
   async function add(
-    user: string,
+    { userId, generation, email }: PageUser,
     filters: readonly string[],
   ): Promise<TemporaryCredential | { error: string }> {
     const expiresAt = new Date(clock() + temporaryMs).toISOString()
     const request = { role: 'subscriber', label, filters }
-    const made = await credentials.add(request, undefined, { user, revokeAt: expiresAt })
+    const temporary = { user: email, revokeAt: expiresAt, login: { userId, generation } }
+    const made = await credentials.add(request, undefined, temporary)
     if ('error' in made) return made
     return {
       username: made.credential.username,

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import type { Change, Store } from '../store/store.ts'
 import type { Permissions } from './permissions.ts'
 
@@ -42,6 +43,16 @@ export async function createUsernames(store: Store, exists: (username: string) =
 }
 
 const secondLength = 14
+
+/** Of a name that nobody can have had: 36^16 are more than 2^82. */
+const randomLength = 16
+const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** A name for a temporary credential. Pages get many of them: none runs ahead of the clock, and none need be remembered. */
+export function temporaryUsername(label: string): string {
+  const random = Array.from({ length: randomLength }, () => randomCharacters[randomInt(36)])
+  return `sub-${label}-${random.join('')}`
+}
 
 /** UTC as YYYYMMDDHHMMSS. */
 function secondOf(time: number): string {

@@ -1,7 +1,9 @@
+import type { PageLogin } from '../acl/credential.ts'
 import { createSigningKeys } from '../certs/signing-keys.ts'
 import type { Store } from '../store/store.ts'
 import { createFamiliar } from './users/familiar.ts'
 import type { Passwords } from './users/passwords.ts'
+import { isStranger } from './users/strangers.ts'
 import { createTokens, lifetimes } from './users/tokens.ts'
 import { createUsers } from './users/users.ts'
 
@@ -13,11 +15,18 @@ export async function openAccounts(parts: {
   knownInstitution: (institutionId: string) => boolean
   publicUrl: () => string
   serviceAccount: Parameters<typeof createTokens>[0]['serviceAccount']
+  /** Whoever asks may look at the on-air page (`HUB_PUBLIC_PAGE`). */
+  isPagePublic: boolean
 }) {
-  const { store, clock, publicUrl, serviceAccount } = parts
+  const { store, clock, publicUrl, serviceAccount, isPagePublic } = parts
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000 })
   const users = await createUsers(parts)
   const familiar = await createFamiliar({ store, clock })
   const tokens = createTokens({ keys, users, clock, issuer: publicUrl, serviceAccount })
-  return { keys, users, familiar, tokens }
+  return { keys, users, familiar, tokens, isCurrent }
+
+  /** Whether a page may still read by its log-in. */
+  function isCurrent({ userId, generation }: PageLogin): boolean {
+    return isStranger({ userId }) ? isPagePublic : users.current(userId, generation) !== undefined
+  }
 }

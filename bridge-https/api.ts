@@ -13,6 +13,7 @@ import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './rout
 import { createStrangers, isStranger, type Strangers } from './users/strangers.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { User } from './users/user.ts'
+import type { KnownUser } from './users/users.ts'
 
 type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
@@ -36,7 +37,7 @@ export function serveRoutes(
 ): void {
   const { lifecycle, tokens, requestAnswered, addressOf } = parts
   const strangers = createStrangers(parts)
-  const users = new WeakMap<FastifyRequest, User>()
+  const users = new WeakMap<FastifyRequest, KnownUser>()
   const matched = new WeakMap<FastifyRequest, Route>()
 
   const withToken = createBodyRoom(maxBodiesBytes.withToken)
@@ -149,7 +150,7 @@ async function opened(
   route: Route,
   { tokens, strangers }: { tokens: Tokens; strangers: Strangers },
   { token, address }: { token: string | undefined; address: string },
-): Promise<{ refused?: Answer; user?: User; isCounted?: boolean }> {
+): Promise<{ refused?: Answer; user?: KnownUser; isCounted?: boolean }> {
   if (route.strangers && token === undefined) {
     const admitted = await strangers.admit(address)
     return 'retryAfter' in admitted ? { refused: refuseUntil(429, admitted.retryAfter) } : admitted
@@ -204,7 +205,7 @@ function bodyOf(
   return 'errors' in checked ? { refused: refuse(400, checked.errors) } : checked
 }
 
-async function answer(route: Route, call: Call, user: User | undefined): Promise<Answer> {
+async function answer(route: Route, call: Call, user: KnownUser | undefined): Promise<Answer> {
   if (route.permission === undefined) return route.handle(call)
   if (!user) throw new Error('a guarded route was reached without a user')
   return route.handle(call, user)

@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import type { PageLogin } from '../acl/credential.ts'
 import type { Credentials } from '../acl/credentials.ts'
 import { createTemporaryCredentials } from '../acl/temporary.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
@@ -54,6 +55,8 @@ export async function startBridge(
       store: Store
       clock: () => number
       credentials: Credentials
+      /** Whether a page may still read by its log-in. */
+      isCurrent: (login: PageLogin) => boolean
       webFiles: WebFiles
       /** Whoever asks may look at the on-air page (`HUB_PUBLIC_PAGE`). */
       isPagePublic: boolean
@@ -78,9 +81,6 @@ export async function startBridge(
   const { version, publicUrl, mqttPort, lifecycle, metrics } = parts
   const names = createLegacyNames(parts)
   const temporary = createTemporaryCredentials(parts)
-  parts.users.onLoggedOut((email) => {
-    temporary.end(email).catch((err: unknown) => parts.log.error({ err }, 'credentials of pages not ended'))
-  })
   const counted: AuthParts['counted'] = (outcome) => metrics.logins.inc({ outcome })
   const background = new Set<Promise<void>>()
   const openapi = keptText(

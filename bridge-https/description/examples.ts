@@ -52,7 +52,7 @@ export const session = {
 export const mqttCredentialBody = { filters: [`radio/${livestreamId}/#`] }
 
 export const mqttCredential = {
-  username: 'sub-page-20260131110000',
+  username: 'sub-page-k3v9x0b7q2m5d8fa',
   password: 'Cb9ZlQ5f3v1Qx8sJ0pU2yA7dK4mN6tR1wE3hG5jL9oI',
   url: 'wss://hub.example/mqtt',
   filters: mqttCredentialBody.filters,

@@ -4,6 +4,7 @@ import type { Answer } from '../answer.ts'
 import type { BodySchemas } from '../body.ts'
 import type { Track } from '../lifecycle/track.ts'
 import type { Permission, User } from '../users/user.ts'
+import type { KnownUser } from '../users/users.ts'
 
 /** A request, as far as routes need it. */
 export interface Call {
@@ -80,7 +81,7 @@ export interface GuardedRoute extends RouteBase {
   permission: Permission
   /** Where strangers are welcome, it also answers without a token. */
   strangers?: boolean
-  handle(call: Call, user: User): Promise<Answer> | Answer
+  handle(call: Call, user: KnownUser): Promise<Answer> | Answer
 }
 
 /** One row of the HTTPS API: it is served, described and retired from this. */

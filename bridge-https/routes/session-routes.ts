@@ -13,8 +13,10 @@ import { lifetimes } from '../users/tokens.ts'
 import type { KnownUser } from '../users/users.ts'
 import { websocketPath } from '../websocket.ts'
 import { type AuthParts, judge, throttled, wrongPassword } from './auth-routes.ts'
+import type { EventRate } from './event-routes.ts'
 import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
+import { createUserTurns } from './user-turns.ts'
 
 const path = '/auth/session'
 /** `__Secure-`: browsers take it over TLS only. */
@@ -38,6 +40,8 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   /** Undefined on a node that is past being tried out. */
   firstOperator: FirstOperator | undefined
   perform: OperateParts['perform']
+  /** What a user may publish: to make a credential counts as one event. */
+  rate: EventRate
 }
 
 /**
@@ -45,7 +49,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
  * page holds the token of an hour.
  */
 export function sessionRoutes(parts: SessionParts): Route[] {
-  const { logIn, tokens, counted, temporary, publicUrl, isPagePublic } = parts
+  const { logIn, tokens, counted } = parts
   const base = { tag: 'Pages', path } as const
 
   return [
@@ -99,38 +103,53 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       },
     },
     firstOperatorRoute(parts),
-    {
-      method: 'POST',
-      path: '/auth/mqtt',
-      id: 'mqttCredential',
-      summary: 'Get an MQTT credential for a page, for one hour',
-      description:
-        'It reads what its filters permit, and has no persistent sessions. A node with a public page (`HUB_PUBLIC_PAGE`) gives strangers one as well.',
-      tag: 'Pages',
-      permission: 'subscribe',
-      strangers: isPagePublic,
-      body: [MqttCredentialBody],
-      mayLackBody: true,
-      answers: {
-        200: { description: 'The credential; its password is shown once', schema: MqttCredential },
-        429: {
-          description: 'The user has too many of them, or the address asks too often',
-          schema: PlainError,
-        },
-      },
-      async handle({ body }, user) {
-        const { filters = everything } = body as MqttCredentialBody
-        const made = isStranger(user)
-          ? await temporary.forStrangers()
-          : await temporary.forUser(user.email, filters)
-        if ('retryAfter' in made) return refuseUntil(429, made.retryAfter)
-        if ('error' in made) return refuse(400, [httpsError('credential.filters', made.error)])
-        const { username, password, filters: permitted, expiresAt } = made
-        const url = `${publicUrl().replace(/^https/, 'wss')}${websocketPath}`
-        return { ...unstored, status: 200, body: { username, password, url, filters: permitted, expiresAt } }
+    mqttCredentialRoute(parts),
+  ]
+}
+
+/** What a page reads the events with. */
+function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: SessionParts): Route {
+  const inTurn = createUserTurns(rate)
+  return {
+    method: 'POST',
+    path: '/auth/mqtt',
+    id: 'mqttCredential',
+    summary: 'Get an MQTT credential for a page, for one hour',
+    description:
+      'It reads what its filters permit, has no persistent sessions, and its client ids are empty or begin with `page-`. A node with a public page (`HUB_PUBLIC_PAGE`) gives strangers one as well: it reads `radio/#`, and they may not name filters.',
+    tag: 'Pages',
+    permission: 'subscribe',
+    strangers: isPagePublic,
+    body: [MqttCredentialBody],
+    mayLackBody: true,
+    answers: {
+      200: { description: 'The credential; its password is shown once', schema: MqttCredential },
+      429: {
+        description: 'The user has too many of them, or the user or the address asks too often',
+        schema: PlainError,
       },
     },
-  ]
+    async handle({ body }, user) {
+      const { filters } = body as MqttCredentialBody
+      if (!isStranger(user)) {
+        return inTurn(user, async () => {
+          const answer = answerWith(await temporary.forUser(user, filters ?? everything))
+          return { answer, bytes: 0 }
+        })
+      }
+      if (filters) return refuse(400, [httpsError('credential.filters', 'without a log-in it is radio/#')])
+      return answerWith(await temporary.forStrangers(user))
+    },
+  }
+
+  function answerWith(made: Awaited<ReturnType<TemporaryCredentials['forUser']>>): Answer {
+    if ('retryAfter' in made) return refuseUntil(429, made.retryAfter)
+    if ('isVoid' in made) return refuse(403, [httpsError('authorization.invalid')])
+    if ('error' in made) return refuse(400, [httpsError('credential.filters', made.error)])
+    const { username, password, filters, expiresAt } = made
+    const url = `${publicUrl().replace(/^https/, 'wss')}${websocketPath}`
+    return { ...unstored, status: 200, body: { username, password, url, filters, expiresAt } }
+  }
 }
 
 /** By the link that `npm start` prints; the account is made as by `hubctl users add`. */

@@ -20,7 +20,7 @@ export interface StoredUser extends KnownUser {
 export async function openStoredUsers(store: Store) {
   const collection = await createCollection<StoredUser>(store, 'user')
   const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
-  const listeners: ((email: string) => void)[] = []
+  const listeners: ((userId: string) => void)[] = []
   collection.onChanged((userId, before, after) => {
     if (before && before.generation !== after?.generation) loggedOut(before)
     if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
@@ -47,11 +47,11 @@ export async function openStoredUsers(store: Store) {
     },
 
     loggedOut,
-    /** Calls back with the e-mail address of a user that is gone, or whose log-ins are void. */
-    onLoggedOut: (listener: (email: string) => void): void => void listeners.push(listener),
+    /** Calls back with the id of a user that is gone, or whose log-ins are void. */
+    onLoggedOut: (listener: (userId: string) => void): void => void listeners.push(listener),
   }
 
-  function loggedOut({ email }: User): void {
-    for (const listener of listeners) listener(email)
+  function loggedOut({ userId }: User): void {
+    for (const listener of listeners) listener(userId)
   }
 }

@@ -2,6 +2,7 @@ import { originOf } from '../../listener/origin.ts'
 import type { Store } from '../../store/store.ts'
 import { createLimiter } from './limiter.ts'
 import type { User } from './user.ts'
+import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
@@ -9,13 +10,14 @@ export type Strangers = ReturnType<typeof createStrangers>
 const perMinute = 600
 
 /** Who looks at a public page. It reads, and has no account. */
-const stranger: User = {
+const stranger: KnownUser = {
   userId: 'stranger',
   email: 'stranger',
   institutionId: '',
   permissions: ['subscribe'],
   emailVerified: false,
   createdAt: new Date(0).toISOString(),
+  generation: 0,
 }
 
 /** Lets strangers in, so many of an address at a time (`HUB_PUBLIC_PAGE`). */
@@ -23,7 +25,7 @@ export function createStrangers({ store, most = perMinute }: { store?: Store; mo
   const limiter = createLimiter(store, 'strangers', { points: most, seconds: 60 })
   return {
     /** The stranger at an address as a user, or the seconds that it has to wait. */
-    async admit(address: string): Promise<{ user: User } | { retryAfter: number }> {
+    async admit(address: string): Promise<{ user: KnownUser } | { retryAfter: number }> {
       const origin = originOf(address).address
       const retryAfter = await limiter.take(origin)
       if (retryAfter !== undefined) return { retryAfter }
@@ -34,6 +36,6 @@ export function createStrangers({ store, most = perMinute }: { store?: Store; mo
 }
 
 /** Whether somebody was let in without an account. */
-export function isStranger({ userId }: User): boolean {
+export function isStranger({ userId }: Pick<User, 'userId'>): boolean {
   return userId === stranger.userId
 }

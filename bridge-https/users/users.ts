@@ -102,7 +102,7 @@ export async function createUsers(parts: {
       return known(stored)
     },
 
-    /** Calls back with the e-mail address of a user that is gone, or whose log-ins are void. */
+    /** Calls back with the id of a user that is gone, or whose log-ins are void. */
     onLoggedOut: users.onLoggedOut,
 
     has: (email: string): boolean => byEmail(email) !== undefined,

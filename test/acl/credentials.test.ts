@@ -323,7 +323,7 @@ type Options = Partial<Parameters<typeof createCredentials>[0]>
 
 async function start(t: Test, options: Options = {}) {
   const store = options.store ?? (await openStore(t))
-  const credentials = await createCredentials({ clock: () => noon, ...options, store })
+  const credentials = await createCredentials({ clock: () => noon, isCurrent: () => true, ...options, store })
   t.teardown(() => credentials.close())
   return { credentials, store }
 }

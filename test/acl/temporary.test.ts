@@ -1,23 +1,29 @@
 import t, { type Test } from 'tap'
 import { createCredentials } from '../../acl/credentials.ts'
 import { permissionKey } from '../../acl/principal.ts'
-import { createTemporaryCredentials, type TemporaryCredential, temporaryMs } from '../../acl/temporary.ts'
+import {
+  createTemporaryCredentials,
+  type TemporaryCredential,
+  type TemporaryCredentials,
+  temporaryMs,
+} from '../../acl/temporary.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00.000Z')
-const mia = 'mia@radio.example'
-const tom = 'tom@radio.example'
+const mia = { userId: 'mia', generation: 1, email: 'mia@radio.example' }
+const tom = { userId: 'tom', generation: 1, email: 'tom@radio.example' }
+const stranger = { userId: 'stranger', generation: 0, email: 'stranger' }
 
 t.test('a credential of a page lasts an hour, and is listed with its user and end', async (t) => {
   const { temporary, credentials, clock } = await start(t)
   const made = success(await temporary.forUser(mia, ['radio/+/control']))
   t.match(made, {
-    username: /^sub-page-/,
+    username: /^sub-page-[a-z0-9]{16}$/,
     filters: ['radio/+/control'],
     expiresAt: '2026-03-01T13:00:00.000Z',
   })
-  t.match(credentials.list(), [{ username: made.username, user: mia, revokeAt: made.expiresAt }])
-  t.match(credentials.authenticate(made.username, made.password), { temporaryOf: mia })
+  t.match(credentials.list(), [{ username: made.username, user: mia.email, revokeAt: made.expiresAt }])
+  t.match(credentials.authenticate(made.username, made.password), { temporaryOf: mia.email })
   clock.now = noon + temporaryMs
   t.equal(credentials.authenticate(made.username, made.password), undefined)
   t.equal(credentials.isValid(made.username), false)
@@ -50,25 +56,78 @@ t.test('many requests at once do not get more', async (t) => {
 
 t.test('strangers share one, which is followed by another before it ends', async (t) => {
   const { temporary, credentials, clock } = await start(t)
-  const [first, same] = await Promise.all([temporary.forStrangers(), temporary.forStrangers()])
+  const [first, same] = await Promise.all([
+    temporary.forStrangers(stranger),
+    temporary.forStrangers(stranger),
+  ])
   t.strictSame(same, first)
   t.match(credentials.list(), [{ user: 'stranger', filters: ['radio/#'] }])
   clock.now = noon + temporaryMs / 2
-  const next = success(await temporary.forStrangers())
+  const next = success(await temporary.forStrangers(stranger))
   t.not(next.username, success(first).username)
   await credentials.revoke(next.username)
-  t.not(success(await temporary.forStrangers()).username, next.username, 'what was revoked is not given out')
+  t.not(
+    success(await temporary.forStrangers(stranger)).username,
+    next.username,
+    'what was revoked is not given out',
+  )
 })
 
-t.test('those of a user that may not log in any more end at once', async (t) => {
-  const { temporary, credentials } = await start(t)
+t.test('many at once reserve no names', async (t) => {
+  const { temporary, credentials, store } = await start(t)
+  const made = await Promise.all(Array.from({ length: 50 }, () => temporary.forUser(mia, ['radio/#'])))
+  t.equal(new Set(made.map((one) => success(one).username)).size, 50)
+  for await (const [key] of store.range('credential-name/')) t.fail(`${key} is stored`)
+  const lasting = await credentials.add({ role: 'subscriber', label: 'page', filters: ['radio/#'] })
+  t.match(lasting, { credential: { username: 'sub-page-20260301120000' } }, 'no name is ahead of the clock')
+})
+
+t.test('those of a user that may not log in any more are refused at once, and end', async (t) => {
+  const { temporary, credentials, gone } = await start(t)
   const ended: string[] = []
   credentials.onRevoked((username) => ended.push(username))
-  const gone = success(await temporary.forUser(mia, ['radio/#']))
+  const held = success(await temporary.forUser(mia, ['radio/#']))
   const stays = success(await temporary.forUser(tom, ['radio/#']))
-  await temporary.end(mia)
-  t.strictSame(ended, [gone.username])
+  gone.add(mia.userId)
+  t.equal(credentials.authenticate(held.username, held.password), undefined)
+  t.equal(credentials.isValid(held.username), false)
+  await credentials.endOfUser(mia.userId)
+  t.strictSame(ended, [held.username])
   t.match(credentials.list(), [{ username: stays.username }])
+  t.match(await temporary.forUser(mia, ['radio/#']), { isVoid: true })
+})
+
+t.test('the connections of a user that is gone are closed although the store fails', async (t) => {
+  const { temporary, credentials, store, gone } = await start(t)
+  const ended: string[] = []
+  credentials.onRevoked((username) => ended.push(username))
+  const held = success(await temporary.forUser(mia, ['radio/#']))
+  gone.add(mia.userId)
+  await store.close()
+  void credentials.endOfUser(mia.userId)
+  t.strictSame(ended, [held.username])
+})
+
+t.test('a user that goes while the store works gets none, and leaves none', async (t) => {
+  const { temporary, credentials, gone } = await start(t)
+  const asked = Array.from({ length: 5 }, () => temporary.forUser(mia, ['radio/#']))
+  gone.add(mia.userId)
+  for (const answer of await Promise.all(asked)) t.match(answer, { isVoid: true })
+  t.strictSame(credentials.list(), [])
+})
+
+t.test('a node that starts drops those of users that are gone', async (t) => {
+  const { temporary, store, gone } = await start(t)
+  const held = success(await temporary.forUser(mia, ['radio/#']))
+  const stays = success(await temporary.forUser(tom, ['radio/#']))
+  gone.add(mia.userId)
+  const isCurrent = ({ userId }: { userId: string }) => !gone.has(userId)
+  const again = await createCredentials({ store, clock: () => noon, isCurrent })
+  t.teardown(again.close)
+  t.equal(again.isValid(held.username), false, 'refused before it is dropped')
+  await again.dropOver()
+  t.match(again.list(), [{ username: stays.username }])
+  t.equal(await store.get(`credential/${held.username}`), undefined)
 })
 
 t.test('nobody takes over the sessions of others with it', async (t) => {
@@ -79,7 +138,7 @@ t.test('nobody takes over the sessions of others with it', async (t) => {
     { username: lasting.credential.username, password: lasting.password },
     success(await temporary.forUser(mia, ['radio/#'])),
     success(await temporary.forUser(tom, ['radio/#'])),
-    success(await temporary.forStrangers()),
+    success(await temporary.forStrangers(stranger)),
   ]
   const keys = logins.map(({ username, password }) => {
     const principal = credentials.authenticate(username, password)
@@ -102,6 +161,7 @@ t.test('after a restart it still ends, and leaves the store', async (t) => {
   const again = await createCredentials({
     store,
     clock: () => clock.now,
+    isCurrent: () => true,
     noteDue: async (name) => void noted.push(name),
   })
   t.teardown(again.close)
@@ -114,15 +174,16 @@ async function start(t: Test, options: { mostPerUser?: number } = {}) {
   const store = await openEmbeddedStore(t.testdir())
   t.teardown(() => store.close())
   const clock = { now: noon }
-  const credentials = await createCredentials({ store, clock: () => clock.now })
+  /** Users that were removed. */
+  const gone = new Set<string>()
+  const parts = { clock: () => clock.now, isCurrent: ({ userId }: { userId: string }) => !gone.has(userId) }
+  const credentials = await createCredentials({ store, ...parts })
   t.teardown(credentials.close)
-  const temporary = createTemporaryCredentials({ credentials, clock: () => clock.now, ...options })
-  return { store, credentials, temporary, clock }
+  const temporary = createTemporaryCredentials({ credentials, ...parts, ...options })
+  return { store, credentials, temporary, clock, gone }
 }
 
-function success(
-  made: TemporaryCredential | { error: string } | { retryAfter: number },
-): TemporaryCredential {
+function success(made: Awaited<ReturnType<TemporaryCredentials['forUser']>>): TemporaryCredential {
   if ('username' in made) return made
   throw new Error(JSON.stringify(made))
 }

@@ -266,7 +266,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
   const dir = t.testdir()
   const clock = () => Date.parse('2026-03-01T12:00:00Z')
   const store = await openEmbeddedStore(join(dir, 'store'))
-  const credentials = await createCredentials({ store, clock })
+  const credentials = await createCredentials({ store, clock, isCurrent: () => true })
   const knownInstitution = (institution: string) => institution === A
   const users = await createUsers({ store, passwords: quickPasswords(), clock, knownInstitution })
   const keys = await createSigningKeys({ store, clock, keepMs: 1000 })

@@ -9,7 +9,7 @@ const publisher = { role: 'publisher', label: 'p', institutions: [institution] }
 
 async function openNodes(t: Test, count = 2) {
   const space = createSharedSpace()
-  const time = { now: noon }
+  const time = { now: noon, generation: 1 }
   const open = async () => {
     const store = space.openFollowed(t)
     const failures: string[] = []
@@ -17,6 +17,7 @@ async function openNodes(t: Test, count = 2) {
     const credentials = await createCredentials({
       store,
       clock: () => time.now,
+      isCurrent: ({ generation }) => generation === time.generation,
       onStoreFailure: (username) => failures.push(username),
       noteDue: async (username) => void noted.push(username),
     })
@@ -116,7 +117,11 @@ t.test('a scheduled revocation happens on all nodes, and one of them notes it', 
 t.test('a temporary credential ends on every node, and no audit log has it', async (t) => {
   const { time, a, b, others } = await openNodes(t, 3)
   const nodes = [a, b, ...others]
-  const temporary = { user: 'mia@radio.example', revokeAt: new Date(noon + 50).toISOString() }
+  const temporary = {
+    user: 'mia@radio.example',
+    revokeAt: new Date(noon + 50).toISOString(),
+    login: { userId: 'mia', generation: 1 },
+  }
   const request = { role: 'subscriber', label: 'page', filters: ['radio/#'] }
   const { credential, password } = issued(await a.credentials.add(request, undefined, temporary))
   const { username } = credential
@@ -131,6 +136,31 @@ t.test('a temporary credential ends on every node, and no audit log has it', asy
     t.strictSame(noted, [])
   }
 })
+
+t.test(
+  'a temporary credential is void on every node when its user is gone, and any node removes it',
+  async (t) => {
+    const { time, a, b, others } = await openNodes(t, 3)
+    const nodes = [a, b, ...others]
+    const revokeAt = new Date(noon + 3_600_000).toISOString()
+    const temporary = { user: 'mia@radio.example', revokeAt, login: { userId: 'mia', generation: 1 } }
+    const request = { role: 'subscriber', label: 'page', filters: ['radio/#'] }
+    const { credential, password } = issued(await a.credentials.add(request, undefined, temporary))
+    const { username } = credential
+    await settled(...nodes.map(({ store }) => store))
+    t.match(b.credentials.ofUser('mia'), [{ username }])
+    time.generation = 2
+    for (const { credentials } of nodes) t.equal(credentials.authenticate(username, password), undefined)
+    await Promise.all(nodes.map(({ credentials }) => credentials.endOfUser('mia')))
+    await settled(...nodes.map(({ store }) => store))
+    for (const { credentials, ended, noted } of nodes) {
+      t.ok(ended.includes(username), 'its connections are closed')
+      t.equal(credentials.get(username), undefined)
+      t.strictSame(credentials.ofUser('mia'), [])
+      t.strictSame(noted, [])
+    }
+  },
+)
 
 t.test('a revocation that is due takes effect without the store, too', async (t) => {
   const { a, b, time } = await openNodes(t)

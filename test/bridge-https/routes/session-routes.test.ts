@@ -97,7 +97,11 @@ t.test('a user gets a credential of an hour, for what the body names', async (t)
   const { client } = await connect(t, hub, login(narrow), { clientId: 'page-1' })
   t.match(await client.subscribeAsync(filter, { qos: 1 }), [{ qos: 1 }])
   await t.rejects(client.subscribeAsync('radio/#', { qos: 1 }))
-  t.match(await hub.ask('credentials.list'), [{ user: email }, { user: email, filters: [filter] }])
+  const listed = await hub.ask<{ user: string; filters: string[] }[]>('credentials.list')
+  t.strictSame(listed.map(({ user, filters }) => `${user} ${filters}`).sort(), [
+    `${email} radio/#`,
+    `${email} ${filter}`,
+  ])
 })
 
 t.test('filters outside of the radio tree, and unknown fields, are refused', async (t) => {
@@ -136,8 +140,9 @@ t.test('with a public page strangers read, and cannot do anything else', async (
   const { hub, api } = await start(t, { HUB_PUBLIC_PAGE: 'true' })
   const answers = await Promise.all([1, 2, 3].map(() => api.call('POST', '/auth/mqtt')))
   t.equal(new Set(answers.map(({ json }) => json.username)).size, 1, 'all of them with one credential')
-  const ignored = await api.call('POST', '/auth/mqtt', { body: { filters: ['radio/+/control'] } })
-  t.strictSame(ignored.json.filters, ['radio/#'])
+  t.strictSame(answers[0]?.json.filters, ['radio/#'])
+  const narrow = await api.call('POST', '/auth/mqtt', { body: { filters: ['radio/+/control'] } })
+  t.match(narrow, { status: 400, json: { errors: [{ path: '.body.filters', message: /radio\/#/ }] } })
   t.equal((await api.call('GET', '/livestreams')).status, 200)
   t.equal((await api.call('POST', '/auth/mqtt', { token: 'x' })).status, 403, 'a bad token is no stranger')
   t.equal((await api.call('GET', `/livestreams/${station().id}/events`)).status, 401)
@@ -208,6 +213,38 @@ t.test('what a page holds ends with its user, a new password, and when it is rev
     t.equal(await codeOf(hub, held), 4)
   }
   t.strictSame(await hub.ask('credentials.list'), [])
+})
+
+t.test('who was removed while the hub made credentials for it holds none', async (t) => {
+  const { hub, api } = await start(t)
+  const { token, email } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const asked = Array.from({ length: 40 }, () => api.call('POST', '/auth/mqtt', { token }))
+  await Promise.race(asked)
+  await hub.ask('users.remove', { email })
+  const answers = await Promise.all(asked)
+  for (const { status } of answers) t.ok(status === 200 || status === 403, `answered ${status}`)
+  for (const given of answers.filter(({ status }) => status === 200))
+    t.equal(await codeOf(hub, login(given)), 4)
+  await hub.until(async () => (await hub.ask<unknown[]>('credentials.list')).length === 0)
+})
+
+t.test('a page that is not public any more ends what strangers hold', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLIC_PAGE: 'true' })
+  const held = login(await api.call('POST', '/auth/mqtt'))
+  t.equal(await codeOf(hub, { ...held, clientId: 'page-1' }), 0)
+  await hub.close()
+  const again = await startTestHub(t, { HUB_PUBLIC_PAGE: 'false' }, hub.home)
+  t.equal(await codeOf(again, held), 4)
+  await again.until(async () => (await again.ask<unknown[]>('credentials.list')).length === 0)
+})
+
+t.test('asking for credentials is charged like publishing', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLISH_RATE: '1' })
+  const { token } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const asked = Array.from({ length: 60 }, () => api.call('POST', '/auth/mqtt', { token }))
+  const refused = (await Promise.all(asked)).filter(({ status }) => status === 429)
+  t.ok(refused.length > 0)
+  t.match(refused[0]?.headers['retry-after'], /^\d+$/)
 })
 
 t.test('the list of livestreams has titles and institutions', async (t) => {
