@@ -103,7 +103,7 @@ export function serveRoutes(
       async onRequest(request, reply) {
         matched.set(request, route)
         const refused =
-          (track && retired(lifecycle.of(track), lifecycle.secondsOff(track), reply)) ??
+          retired(route, lifecycle, reply) ??
           (await authenticate(request)) ??
           unknownParameters(route.query, request.query) ??
           (route.body && compressed(request))
@@ -168,11 +168,14 @@ async function opened(
 
 /** Asked before anything else (design.md §9). */
 function retired(
-  status: TrackStatus,
-  secondsOff: number | undefined,
+  { track, staysOnInBrownout }: Route,
+  lifecycle: Lifecycle,
   reply: FastifyReply,
 ): Answer | undefined {
+  if (!track) return undefined
+  const status = lifecycle.of(track)
   reply.headers(lifecycleHeaders(status))
+  const secondsOff = staysOnInBrownout ? undefined : lifecycle.secondsOff(track)
   if (secondsOff !== undefined) return refuseUntil(503, secondsOff, brownoutMessage(status))
   return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
 }

@@ -52,7 +52,6 @@ export function descriptionRoutes(parts: {
       id: 'resetPage',
       summary: 'Page behind a password link',
       tag: 'Log-in',
-      track: 'publish',
       answers: { 200: { description: 'Page', mediaType: 'text/html' } },
       handle: () => ({
         status: 200,
@@ -66,7 +65,6 @@ export function descriptionRoutes(parts: {
       id: 'resetScript',
       summary: 'Script of the page behind a password link',
       tag: 'Log-in',
-      track: 'publish',
       answers: { 200: { description: 'Script', mediaType: 'text/javascript' } },
       handle: () => ({
         status: 200,

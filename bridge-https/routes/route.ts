@@ -53,6 +53,8 @@ interface RouteBase {
   effect?: string
   /** Retires with this track. */
   track?: Track
+  /** A brown-out of its track leaves it out. */
+  staysOnInBrownout?: boolean
   body?: BodySchemas
   /** A request without a body is one with an empty object. */
   mayLackBody?: boolean

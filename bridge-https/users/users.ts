@@ -105,8 +105,6 @@ export async function createUsers(parts: {
     /** Calls back with the id of a user that is gone, or whose log-ins are void. */
     onLoggedOut: users.onLoggedOut,
 
-    has: (email: string): boolean => byEmail(email) !== undefined,
-
     find(email: string): User | undefined {
       const stored = byEmail(email)
       return stored && shown(stored)

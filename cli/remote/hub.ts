@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { CallFailure } from '../connection.ts'
 import { type KeptLogIn, keepLogIn, readLogIn } from './kept-log-in.ts'
-import { type Answer, post } from './request.ts'
+import { type Answer, type Hub, send } from './request.ts'
+import { renewSession } from './session.ts'
 
 type Result = { result: unknown } | { error: CallFailure }
 
@@ -46,29 +47,37 @@ export function openRemote(url: string, ca: string | undefined) {
   async function ask(command: string, args: object): Promise<Answer | { error: CallFailure }> {
     const kept = await readLogIn(url)
     if (!kept) return failed('login.missing', `you are not logged in at ${url}: hubctl login --url ${url}`)
-    const path = `/operate/${encodeURIComponent(command)}`
-    const send = ({ token }: KeptLogIn) => post({ url, ca: ca ?? kept.ca }, path, { body: args, token })
+    const askAs = ({ token }: KeptLogIn) =>
+      perform({ url, ca: ca ?? kept.ca }, command, { body: args, token })
     if (Date.parse(kept.expires) - Date.now() > marginMs) {
-      const answer = await send(kept)
+      const answer = await askAs(kept)
       if ('error' in answer || codeOf(answer) !== 'authorization.invalid') return answer
     }
     const renewed = await renew(kept)
-    return 'error' in renewed ? renewed : send(renewed)
+    return 'error' in renewed ? renewed : askAs(renewed)
   }
 
   async function renew(kept: KeptLogIn): Promise<KeptLogIn | { error: CallFailure }> {
-    const { refreshToken } = kept
-    const answer = await post({ url, ca: ca ?? kept.ca }, '/auth/refresh', { body: { refreshToken } })
+    const answer = await renewSession({ url, ca: ca ?? kept.ca }, kept.refreshToken)
     if ('error' in answer) return answer
-    if (answer.status !== 200) {
-      if (codeOf(answer) !== 'refresh.invalid') return { error: failureOf(answer, url) }
+    if ('refused' in answer) {
+      if (codeOf(answer.refused) !== 'session.invalid') return { error: failureOf(answer.refused, url) }
       return failed('login.expired', `your log-in at ${url} has ended: hubctl login --url ${url}`)
     }
-    const { token, refreshToken: next, expires } = Object(answer.body)
-    const renewed = { ...kept, token, refreshToken: next, expires }
+    const renewed = { ...kept, ...answer.session }
     await keepLogIn(renewed)
     return renewed
   }
+}
+
+/** Sends a command to a hub, as the user of the token. */
+export function perform(
+  hub: Hub,
+  command: string,
+  { body, token }: { body: object; token: string },
+): Promise<Answer | { error: CallFailure }> {
+  const path = `/operate/${encodeURIComponent(command)}`
+  return send(hub, ['POST', path], { body, headers: { authorization: `Bearer ${token}` } })
 }
 
 /** What a hub answered to a command. */

@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { usage } from '../command.ts'
 import type { CallFailure } from '../connection.ts'
 import { askPerson, isPersonThere, readInput } from '../typed/person.ts'
-import { failureOf, resultOf } from './hub.ts'
+import { failureOf, perform, resultOf } from './hub.ts'
 import { forgetLogIn, keepLogIn } from './kept-log-in.ts'
-import { post } from './request.ts'
+import { beginSession } from './session.ts'
 
 /** What is printed of a log-in. Never a token. */
 interface LoggedIn {
@@ -24,17 +24,17 @@ export async function logIn(
 ): Promise<{ result: LoggedIn } | { error: CallFailure }> {
   const { ca } = given
   const { email, password } = await readPassword(given.email)
-  const answer = await post({ url, ca }, '/auth/login', { body: { email, password } })
-  if ('error' in answer) return answer
-  if (answer.status === 401) {
+  const begun = await beginSession({ url, ca }, { email, password })
+  if ('error' in begun) return begun
+  if ('refused' in begun) {
+    if (begun.refused.status !== 401) return { error: failureOf(begun.refused, url) }
     return { error: { code: 'login.wrong', message: 'the e-mail address or the password is wrong' } }
   }
-  if (answer.status !== 200) return { error: failureOf(answer, url) }
-  const { token, refreshToken, expires } = Object(answer.body)
-  const asked = await post({ url, ca }, '/operate/status', { body: {}, token })
+  const { session } = begun
+  const asked = await perform({ url, ca }, 'status', { body: {}, token: session.token })
   const status = 'error' in asked ? asked : resultOf(asked, url)
   if ('error' in status) return status
-  await keepLogIn({ url, email, token, refreshToken, expires, ...(ca !== undefined && { ca }) })
+  await keepLogIn({ url, email, ...session, ...(ca !== undefined && { ca }) })
   const { node, stage } = Object(status.result)
   return { result: { url, email, node, stage } }
 }

@@ -7,6 +7,8 @@ export interface Answer {
   body: unknown
   /** Seconds after which to ask again. */
   retryAfter: number
+  /** The value of the cookie that it sets. */
+  cookie: string | undefined
 }
 
 /** A refresh of the feed may take long, and nothing else does. */
@@ -16,23 +18,29 @@ const maxBytes = 256 * 1024 * 1024
 /** No hub asks for more patience, seconds. */
 const maxRetryAfter = 3_600
 
+/** A hub, and the CA that signs its certificate where that was named. */
+export interface Hub {
+  url: string
+  ca?: string | undefined
+}
+
 /** Sends JSON to a hub over HTTPS; or why there is no answer. */
-export async function post(
-  { url, ca }: { url: string; ca?: string | undefined },
-  path: string,
-  { body, token }: { body: unknown; token?: string },
+export async function send(
+  { url, ca }: Hub,
+  [method, path]: readonly ['POST' | 'PUT', string],
+  sent: { body?: unknown; headers: Record<string, string> },
 ): Promise<Answer | { error: CallFailure }> {
-  const payload = JSON.stringify(body)
+  const payload = sent.body === undefined ? '' : JSON.stringify(sent.body)
   const headers = {
+    ...sent.headers,
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(payload),
-    ...(token !== undefined && { authorization: `Bearer ${token}` }),
   }
   try {
     return await new Promise((resolve, reject) => {
       const sending = request(
         new URL(path, url),
-        { method: 'POST', headers, agent: false, ...(ca !== undefined && { ca }) },
+        { method, headers, agent: false, ...(ca !== undefined && { ca }) },
         (response) => {
           const chunks: Buffer[] = []
           let bytes = 0
@@ -47,6 +55,7 @@ export async function post(
               status: response.statusCode ?? 0,
               body: parsed(Buffer.concat(chunks).toString()),
               retryAfter: secondsIn(response.headers['retry-after']),
+              cookie: /=([^;]+)/.exec(response.headers['set-cookie']?.[0] ?? '')?.[1],
             }),
           )
         },

@@ -219,12 +219,9 @@ t.test('operators are no traffic of a track that retires', async (t) => {
   const log = async () => JSON.stringify(await hub.ask('lifecycle.status'))
   const before = await log()
   const { refreshToken } = await addUser(hub, api, own, { permissions: ['operate'] })
-  const used = before.replace(/"requests":\d+/g, '')
   await api.call('POST', '/auth/refresh', { body: { refreshToken } })
-  t.equal((await log()).replace(/"requests":\d+/g, ''), used)
-  const routes = await hub.ask<{ traffic: { route: string }[] }[]>('lifecycle.status')
-  const counted = routes.flatMap(({ traffic }) => traffic.map(({ route }) => route))
-  t.same(counted, ['POST /auth/reset'], 'only how a password was chosen')
+  t.equal(await log(), before)
+  t.notMatch(before, /"route"/)
 })
 
 function exampleOf(name: OperationName): object {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { addUser, openApi } from '../../bridge-https/api.ts'
+import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { object } from '../../bridge-https/description.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
@@ -58,7 +58,7 @@ onEachStore('requests with a valid token are counted per route and day, over res
         traffic.map(({ route, requests }) => [route, requests]),
       ),
     )
-  const afterLogIn = { 'POST /auth/login': 1, 'POST /auth/reset': 1 }
+  const afterLogIn = { 'POST /auth/login': 1 }
   t.same(await count(), afterLogIn)
   await api.call('GET', '/topics')
   await api.call('GET', '/topics', { token: 'x' })
@@ -196,3 +196,49 @@ t.test('a brown-out switches a deprecated track off for a while', async (t) => {
   })
   t.match(audit.slice(-2), [{ target: 'push', detail: { seconds: 600 } }, { detail: { seconds: 0 } }])
 })
+
+t.test(
+  'whoever has an account gets in during a brown-out, and chooses a password when the track is gone',
+  async (t) => {
+    const hub = await startTestHub(t)
+    const api = await openApi(t, hub)
+    const { email, refreshToken } = await addUser(hub, api, own, {
+      permissions: ['operate', 'publish'],
+    })
+    const brownout = (seconds: number) => hub.ask('lifecycle.brownout', { track: 'publish', for: seconds })
+    const page = { headers: { 'x-hub-page': '1' } }
+    await hub.ask('lifecycle.announce', { track: 'publish', sunset: '2020-01-01', link })
+    await brownout(600)
+    for (const [path, body] of [
+      ['/auth/login', { email, password }],
+      ['/auth/refresh', { refreshToken }],
+    ] as const) {
+      const { status, headers } = await api.call('POST', path, { body })
+      t.equal(status, 200, path)
+      t.match(headers.sunset, /2020/, 'with notice')
+    }
+    const token = await staysOpen()
+    const body = playing(station())
+    t.equal((await api.call('POST', events, { body })).status, 503)
+    const end = await api.call('POST', '/operate/lifecycle.brownout', {
+      token,
+      body: { track: 'publish', for: 0 },
+    })
+    t.equal(end.status, 200, 'an operator ends it')
+
+    await hub.ask('lifecycle.retire', { track: 'publish' })
+    for (const path of ['/auth/login', '/auth/refresh']) t.equal((await api.call('POST', path)).status, 410)
+    await staysOpen()
+
+    async function staysOpen() {
+      t.equal((await api.raw('GET', '/auth/reset')).status, 200)
+      t.equal((await api.raw('GET', '/auth/reset.js')).status, 200)
+      const { resetToken } = await hub.ask<{ resetToken: string }>('users.reset-password', { email })
+      const reset = await api.call('POST', '/auth/reset', { body: { token: resetToken, password } })
+      t.match(reset, { status: 200, headers: { sunset: undefined } })
+      const session = await api.call('POST', '/auth/session', { ...page, body: { email, password } })
+      t.equal(session.status, 200)
+      return String(session.json.token)
+    }
+  },
+)

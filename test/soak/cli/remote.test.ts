@@ -123,6 +123,23 @@ t.test('a token that has ended is exchanged', async (t) => {
   }
 })
 
+t.test('operators log in as long as there is a hub, also when the track of publishers is gone', async (t) => {
+  const { hub, email, hubctl, kept } = await start(t)
+  await hub.ask('lifecycle.announce', {
+    track: 'publish',
+    sunset: '2020-01-01',
+    link: 'https://hub.example/',
+  })
+  await hub.ask('lifecycle.retire', { track: 'publish' })
+  const login = ['login', '--ca', hub.caPath]
+  t.match(await hubctl(login, `${email}\n${password}\n`), { code: 0 })
+  const [name = ''] = await readdir(kept.directory)
+  const path = join(kept.directory, name)
+  const first = JSON.parse(await readFile(path, 'utf8'))
+  await writeFile(path, JSON.stringify({ ...first, token: 'x' }))
+  t.match(await hubctl(['status']), { code: 0 }, 'and their log-in is renewed')
+})
+
 t.test('what cannot be undone needs --yes where nobody can be asked', async (t) => {
   const { hub, email, hubctl } = await start(t)
   await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
