@@ -8,6 +8,7 @@ import { compileBody } from './body.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
+import { inPieces } from './pieces.ts'
 import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './routes/route.ts'
 import { createStrangers, isStranger, type Strangers } from './users/strangers.ts'
@@ -214,16 +215,14 @@ async function answer(route: Route, call: Call, user: KnownUser | undefined): Pr
   return route.handle(call, user)
 }
 
-/** Sends an answer: a file, a text as it is, everything else as JSON. */
+/** Sends an answer: a file, a text as it is, bytes of JSON as they are, everything else as JSON. */
 export function send(reply: FastifyReply, { status, body, headers = {}, file }: Answer): FastifyReply {
   if (file) return reply.code(status).headers(headers).sendFile(file.name, file.directory)
   if (typeof body === 'string') return reply.code(status).headers(headers).send(body)
-  return reply
-    .code(status)
-    .header('content-type', 'application/json; charset=utf-8')
-    .headers(headers)
-    .serializer(JSON.stringify)
-    .send(body)
+  const json = reply.code(status).header('content-type', 'application/json; charset=utf-8').headers(headers)
+  return Buffer.isBuffer(body)
+    ? json.header('content-length', body.length).send(inPieces(body))
+    : json.serializer(JSON.stringify).send(body)
 }
 
 /** RFC 9745, RFC 8594 and RFC 8288. */

@@ -1,14 +1,16 @@
+import { createHash } from 'node:crypto'
 import type { Feed, Livestream } from '../../validator/feed/feed.ts'
-import { refuseUntil } from '../answer.ts'
+import { type Answer, refuseUntil } from '../answer.ts'
 import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
-import type { Route } from './route.ts'
+import type { Call, Route } from './route.ts'
 
 /** The feed is read again and again. */
 const retrySeconds = 30
 
 /** What livestreams are called: events carry only their ids. */
 export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
+  const listOf = keptLists()
   return [
     {
       method: 'GET',
@@ -21,18 +23,47 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       strangers: parts.isPagePublic,
       answers: {
         200: { description: 'All livestreams', schema: Livestreams },
+        304: { description: 'The list is that of the header If-None-Match' },
         503: { description: 'There is no livestream feed yet', schema: PlainError, mayRetry: true },
         ...(parts.isPagePublic && { 429: { description: 'Too many questions', schema: PlainError } }),
       },
-      handle() {
+      handle({ header }) {
         const feed = parts.feed()
-        return feed ? { status: 200, body: listOf([...feed.all()]) } : refuseUntil(503, retrySeconds)
+        return feed ? answerOf(listOf(feed), header) : refuseUntil(503, retrySeconds)
       },
     },
   ]
 }
 
-function listOf(livestreams: readonly Livestream[]) {
+interface List {
+  text: Buffer
+  tag: string
+}
+
+/** The list of a feed is made once: it may have hundreds of kilobytes, and every reader gets the same bytes. */
+function keptLists(): (feed: Feed) => List {
+  const lists = new WeakMap<Feed, List>()
+  return (feed) => {
+    const list = lists.get(feed) ?? makeList([...feed.all()])
+    lists.set(feed, list)
+    return list
+  }
+}
+
+function makeList(livestreams: readonly Livestream[]): List {
+  const text = Buffer.from(JSON.stringify(documentOf(livestreams)))
+  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` }
+}
+
+function answerOf({ text, tag }: List, header: Call['header']): Answer {
+  const headers = { etag: tag, 'cache-control': 'no-cache' }
+  const known = (header('if-none-match') ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''))
+  return known.includes(tag)
+    ? { status: 304, body: undefined, headers }
+    : { status: 200, body: text, headers }
+}
+
+function documentOf(livestreams: readonly Livestream[]) {
   const institutions = new Map(livestreams.map(({ institution }) => [institution.id, institution]))
   return {
     institutions: [...institutions.values()],

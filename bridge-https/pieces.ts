@@ -1,0 +1,13 @@
+import { Readable } from 'node:stream'
+
+const pieceBytes = 32 * 1024
+
+/** Bytes as a stream. TLS encrypts all it is given at once: who does not read holds a piece so, and not the whole. */
+export function inPieces(bytes: Buffer): Readable {
+  const starts = Array.from(
+    { length: Math.ceil(bytes.length / pieceBytes) },
+    (_, index) => index * pieceBytes,
+  )
+  const pieces = starts.map((start) => bytes.subarray(start, start + pieceBytes))
+  return Readable.from(pieces, { highWaterMark: 1 })
+}
