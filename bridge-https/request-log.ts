@@ -19,12 +19,11 @@ interface Answered {
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 const minuteMs = 60_000
-/** Log lines a minute for refused requests of strangers, who can make as many as they like. */
-const refusedPerMinute = 600
+/** Log lines a minute for requests without a user: strangers can make as many as they like. */
+const linesPerMinute = 600
 
 /**
- * Counts and logs every answer of the HTTPS port. Refused requests without a user get at most 600 lines a minute;
- * `leftOut` is the number of those that got none before this line.
+ * Counts and logs every answer of the HTTPS port. Requests without a user get at most 600 lines a minute; `leftOut` is the number of those that got none before this line.
  */
 export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics }) {
   let minute = 0
@@ -34,7 +33,9 @@ export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics 
   return ({ url, ...answered }: Answered, level: 'debug' | 'info' = 'info'): void => {
     const { route, status, userId } = answered
     metrics.httpsRequests.inc({ route: route ?? 'none', status })
-    if (status >= 400 && userId === undefined && !hasLine()) {
+    // What is not written takes no line of others.
+    if (!log.isLevelEnabled(level)) return
+    if (userId === undefined && !hasLine()) {
       leftOut++
       return
     }
@@ -47,6 +48,6 @@ export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics 
     const now = Math.floor(performance.now() / minuteMs)
     if (now !== minute) lines = 0
     minute = now
-    return ++lines <= refusedPerMinute
+    return ++lines <= linesPerMinute
   }
 }
