@@ -52,7 +52,7 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
   const sunset = parseDate(request.sunset)
   if (!sunset) {
     return {
-      error: `sunset must be a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z, not ${JSON.stringify(request.sunset)}`,
+      error: `sunset must be a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z, of the years 2000 to 9998, not ${JSON.stringify(request.sunset)}`,
     }
   }
   // Brackets and white space would end the value of the Link header (RFC 8288 §3).
@@ -62,7 +62,7 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
   return { track, sunset, link }
 }
 
-/** A date is its first instant in UTC. Dates that do not exist are none. */
+/** A date is its first instant in UTC. Dates that do not exist are none, nor are those that headers cannot name. */
 function parseDate(text: string): Date | undefined {
   const [, date = '', time] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
@@ -70,5 +70,6 @@ function parseDate(text: string): Date | undefined {
   // 2026-02-30 is taken for the 2nd of March by some.
   if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date)) return undefined
   const instant = time === undefined ? day : new Date(text)
-  return Number.isNaN(instant.getTime()) ? undefined : instant
+  const year = instant.getUTCFullYear()
+  return year >= 2000 && year <= 9998 ? instant : undefined
 }

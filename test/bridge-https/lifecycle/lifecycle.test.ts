@@ -69,6 +69,29 @@ t.test('a second announcement changes the date, and not since when there is noti
   t.match(await lifecycle.announce({ track: 'publish', sunset: '2026-03-02', link }), { error: /future/ })
 })
 
+t.test('a sunset is of the years 2000 to 9998, in UTC', async (t) => {
+  const { lifecycle } = await start(t, 'test')
+  const announce = (sunset: string) => lifecycle.announce({ track: 'publish', sunset, link })
+  for (const sunset of [
+    '9999-12-31T23:59:59-23:59',
+    '9998-12-31T23:59:59-00:01',
+    '9999-01-01',
+    '1999-12-31',
+    '2000-01-01T00:00:00+00:01',
+    '0000-01-01',
+  ]) {
+    t.match(
+      await announce(sunset),
+      { error: /^sunset must be a date .* of the years 2000 to 9998, not "/ },
+      sunset,
+    )
+  }
+  t.equal(lifecycle.of('publish').state, 'live')
+  for (const sunset of ['2000-01-01', '9998-12-31T23:59:59Z', '1999-12-31T23:59:00-00:01']) {
+    t.match(await announce(sunset), { state: 'deprecated', sunset: /^(2000|9998)-/ }, sunset)
+  }
+})
+
 t.test('the first request of a day survives a crash, the others a stop, old days go', async (t) => {
   const { traffic, time, reopen, store } = await start(t)
   traffic.count('push', 'GET /topics')
