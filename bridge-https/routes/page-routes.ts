@@ -26,7 +26,7 @@ export function pageRoutes(parts: PageParts): Route[] {
         200: { description: 'Page', mediaType: 'text/html' },
         404: { description: 'For whoever asks for anything but text/html', schema: PlainError },
       },
-      handle: async ({ header }) => (wantsPage(header) ? pageAnswer('on-air', parts) : refuse(404)),
+      handle: async ({ header }) => (wantsPage(header) ? pageAnswer('on-air', parts) : noPage()),
     },
     ...consolePaths.map(
       ({ path, id, params }): Route => ({
@@ -37,7 +37,7 @@ export function pageRoutes(parts: PageParts): Route[] {
           200: { description: 'Page', mediaType: 'text/html' },
           404: { description: 'For whoever asks for anything but text/html', schema: PlainError },
         },
-        handle: async ({ header }) => (wantsPage(header) ? pageAnswer('console', parts) : refuse(404)),
+        handle: async ({ header }) => (wantsPage(header) ? pageAnswer('console', parts) : noPage()),
       }),
     ),
     {
@@ -76,6 +76,13 @@ const consolePaths = [
   },
 ]
 
+/** Of a page, and of the refusal at the same URL: a cache must not give the one to who asks for the other. */
+const ofEither = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
+
+function noPage(): Answer {
+  return { ...refuse(404), headers: ofEither }
+}
+
 /** Whether a client asks for a page: browsers name HTML, clients of the API do not. */
 export function wantsPage(header: Call['header']): boolean {
   const types = (header('accept') ?? '').toLowerCase().split(',')
@@ -102,8 +109,7 @@ export async function pageAnswer(name: string, { webFiles, publicUrl }: PagePart
     body: undefined,
     headers: {
       'content-security-policy': policy.join('; '),
-      'cache-control': 'no-cache',
-      vary: 'accept, accept-encoding',
+      ...ofEither,
     },
     file: { directory: await webFiles.directory(), name: `${name}.html` },
   }

@@ -23,7 +23,11 @@ t.test('a browser gets a page, everybody else JSON as before', async (t) => {
     t.match(json, { service: 'now-playing-hub', status: 'ok' }, `accept: ${accept}`)
     t.match(headers.vary, /accept/)
   }
-  t.equal((await api.call('GET', '/livestreams/x')).status, 404)
+  for (const path of ['/livestreams/x', '/console']) {
+    const { status, headers } = await api.call('GET', path)
+    t.equal(status, 404)
+    t.match(headers, { vary: /\baccept\b/, 'cache-control': 'no-cache' }, 'no cache gives it to a browser')
+  }
   for (const path of [
     '/',
     '/livestreams/urn:org:permanent-livestream:4638c4eac849c618',
