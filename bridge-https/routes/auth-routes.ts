@@ -42,13 +42,12 @@ const busyRetry = 5
 /** Log-in with e-mail address and password, and everything about tokens (design.md §9). */
 export function authRoutes(parts: AuthParts): Route[] {
   const { users, logIn, tokens, resetMail, counted, inBackground } = parts
-  const base = { method: 'POST', tag: 'Log-in' } as const
   // A brown-out must leave a way in for those who can end it.
-  const ofPublishers = { ...base, track: 'publish', staysOnInBrownout: true } as const
+  const base = { method: 'POST', tag: 'Log-in', track: 'publish', staysOnInBrownout: true } as const
 
   return [
     {
-      ...ofPublishers,
+      ...base,
       path: '/auth/login',
       id: 'logIn',
       summary: 'Log in',
@@ -68,7 +67,7 @@ export function authRoutes(parts: AuthParts): Route[] {
       },
     },
     {
-      ...ofPublishers,
+      ...base,
       path: '/auth/refresh',
       id: 'refresh',
       summary: 'Exchange a refresh token for a new token',
@@ -94,16 +93,19 @@ export function authRoutes(parts: AuthParts): Route[] {
         'With `email`: mails a one-time link if there is such a user; the answer is the same if not. With `token` and `password`: sets the password and ends all log-ins made with the old one.',
       body: [UseResetBody, AskResetBody],
       answers: { 200: { description: 'Done', schema: TraceAnswer }, ...throttled },
-      async handle({ body, address }) {
+      async handle({ body, address, count }) {
         if (isUse(body)) {
           const wrong = refuse(400, [httpsError('reset.invalid')])
           const result = await judge(logIn.useReset(body.token, body.password, address), wrong, counted)
           if ('refused' in result) return result.refused
+          if (isOfTrack(result.user)) count()
           return { status: 200, body: { trace: null } }
         }
         const { email } = body as AskResetBody
         const asked = await logIn.mayAskForMail(email, address)
         if ('retryAfter' in asked) return refuseUntil(429, asked.retryAfter)
+        const known = users.find(email)
+        if (known && isOfTrack(known)) count()
         // Answered first: the time it takes to store and to mail would tell who has an account.
         if (asked.mailNow && resetMail) {
           inBackground(async () => {
@@ -128,7 +130,7 @@ export function authRoutes(parts: AuthParts): Route[] {
 }
 
 /** Operators log in as long as there is a hub: that is no sign of publishers who are left. */
-function isOfTrack({ permissions }: KnownUser): boolean {
+function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }
 
