@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
-import type { Principal } from './acl/principal.ts'
+import { isTemporary, type Principal } from './acl/principal.ts'
 import { createAudit } from './admin/audit.ts'
 import { createNodeCommands } from './admin/operations/node-commands.ts'
 import { operations } from './admin/operations/operations.ts'
@@ -148,7 +148,9 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     ...{ publishes, mayPublish, maySubscribe, mayReceive },
     authenticate(...login: Parameters<typeof credentials.authenticate>) {
       const principal = credentials.authenticate(...login)
-      if (principal) lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
+      // A credential of an hour is gone before anybody asks.
+      if (principal && !isTemporary(principal))
+        lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
       return principal
     },
     isValid: ({ username }: Principal) => credentials.isValid(username),
