@@ -28,7 +28,7 @@ interface CredentialsParts {
   clock: () => number
   /** Whether a page may still read by this log-in. Asked whenever somebody shows a temporary credential. */
   isCurrent: (login: PageLogin) => boolean
-  /** Whether the livestream feed knows the institution; without it nobody is warned. */
+  /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution?: (institutionId: string) => boolean
   /** Writes the audit entry of a scheduled revocation, before that is stored. */
   noteDue?: (username: string) => Promise<void>

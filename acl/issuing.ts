@@ -25,7 +25,7 @@ export function createIssuing(parts: {
   collection: Pick<StoredCredentials, 'get' | 'put'>
   usernames: Usernames
   clock: () => number
-  /** Whether the livestream feed knows the institution; without it nobody is warned. */
+  /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution: ((institutionId: string) => boolean) | undefined
   /** Revokes a stored credential at its time, if it has one. */
   schedule: (credential: Credential) => void

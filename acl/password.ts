@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** What is stored of a password. */
+/** A password as the store has it. */
 interface Hashed {
   salt: string
   hash: string
@@ -13,7 +13,7 @@ export function createPassword(): Hashed & { password: string } {
   return { password, salt, hash: digest(salt, password).toString('base64url') }
 }
 
-/** Takes the same time whether there is a credential or not, so that nobody learns which usernames exist. */
+/** An unknown username takes as long as a wrong password: the time must not tell which usernames exist. */
 export function passwordMatches(password: Buffer | string, stored: Hashed = nobody): boolean {
   const expected = Buffer.from(stored.hash, 'base64url')
   const actual = digest(stored.salt, password)
@@ -25,7 +25,7 @@ function digest(salt: string, password: Buffer | string): Buffer {
   return createHash('sha256').update(salt).update(password).digest()
 }
 
-/** Stands in for an unknown user, so that the same work is done. Nobody knows a password for it. */
+/** Compared in place of the credential of an unknown username. Its hash is random, so no password fits. */
 const nobody: Hashed = {
   salt: randomBytes(16).toString('base64url'),
   hash: randomBytes(32).toString('base64url'),

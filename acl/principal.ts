@@ -18,7 +18,7 @@ export interface Subscriber {
   role: 'subscriber'
   username: string
   filters: readonly string[]
-  /** The user of a temporary credential: its sessions end with their connections, and are nobody else's. */
+  /** The user of a temporary credential. Its sessions end with their connections, and no other user resumes them. */
   temporaryOf?: string
 }
 

@@ -51,7 +51,7 @@ export function createTemporaryCredentials(parts: {
         }
         const made = await add(user, filters)
         if ('error' in made || credentials.isValid(made.username)) return made
-        // The user went while this waited for the store: nobody else may know of it yet.
+        // The user was removed while the store wrote. Its other credentials were ended before this one was there.
         await credentials.revoke(made.username)
         return { isVoid: true }
       }),

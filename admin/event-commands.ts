@@ -90,7 +90,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
   }
 
-  /** Whose events are asked for: everybody's, if nobody is named. */
+  /** The livestream or institution whose events are asked for; without one of them all institutions. */
   function whoseOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')

@@ -33,7 +33,7 @@ export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics 
   return ({ url, ...answered }: Answered, level: 'debug' | 'info' = 'info'): void => {
     const { route, status, userId } = answered
     metrics.httpsRequests.inc({ route: route ?? 'none', status })
-    // What is not written takes no line of others.
+    // A line that the log level leaves out does not count for the limit.
     if (!log.isLevelEnabled(level)) return
     if (userId === undefined && !hasLine()) {
       leftOut++

@@ -2,7 +2,7 @@ import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
 
-/** Who asks, as far as those need it who tell them of a retirement. */
+/** A user of the HTTPS API, with what an operator needs to tell it of a retirement. */
 export interface Asker {
   userId: string
   email: string

@@ -57,7 +57,7 @@ export async function createTraffic(parts: {
       const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
       own.set(key, { ...counter, requests: requests + 1 })
       changed.add(key)
-      // Whether there was any traffic at all is what counts: a crash must not turn one into none.
+      // A track retires only without traffic: a crash must not lose the first request of a day.
       if (requests === 0) void flush()
     },
 

@@ -21,7 +21,7 @@ t.test('strangers cannot fill the log, users are logged as before', async (t) =>
   }
 })
 
-t.test('what is not written takes no line of others', async (t) => {
+t.test('a line that the log level leaves out does not count for the limit', async (t) => {
   const { lines, note } = start()
   for (let count = 0; count < 5_000; count++) note({ ...request, status: 200 }, 'debug')
   note({ ...request, status: 404 })
