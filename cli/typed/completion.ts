@@ -60,12 +60,7 @@ _hubctl() {
   [[ " ${valued.join(' ')} " == *" \${COMP_WORDS[COMP_CWORD - 1]} "* ]] && return
   for ((index = 1; index < COMP_CWORD; index++)); do
     word=\${COMP_WORDS[index]}
-    if [[ $word == -* ]]; then
-      [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))
-    else
-      typed+="\${typed:+ }$word"
-    fi
-  done
+${typedSoFar(valued)}
   case $typed in
 ${next.map(([typed, words]) => `    ${patternOf(typed)}) COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$current")) ;;`).join('\n')}
   esac
@@ -81,18 +76,23 @@ _hubctl() {
   [[ " ${valued.join(' ')} " == *" \${words[CURRENT - 1]} "* ]] && { _files; return }
   for ((index = 2; index < CURRENT; index++)); do
     word=\${words[index]}
-    if [[ $word == -* ]]; then
-      [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))
-    else
-      typed+="\${typed:+ }$word"
-    fi
-  done
+${typedSoFar(valued)}
   case $typed in
 ${next.map(([typed, words]) => `    ${patternOf(typed)}) compadd -- ${words.join(' ')} ;;`).join('\n')}
     *) _files ;;
   esac
 }
 if [[ \${funcstack[1]} == _hubctl ]]; then _hubctl; else compdef _hubctl hubctl; fi`
+}
+
+/** The end of the loop in bash and zsh that collects the words before the cursor, without options and their values. */
+function typedSoFar(valued: readonly string[]): string {
+  return `    if [[ $word == -* ]]; then
+      [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))
+    else
+      typed+="\${typed:+ }$word"
+    fi
+  done`
 }
 
 function forFish({ next, valued }: Words): string {
