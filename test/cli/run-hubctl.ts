@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { commandOf } from '../root.ts'
 
-interface Run {
+export interface Run {
   stdin?: string
   env?: Record<string, string>
 }

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -9,8 +7,9 @@ import t, { type Test } from 'tap'
 import type { Commands } from '../../../admin/operations/perform.ts'
 import { refusal } from '../../../admin/refusal.ts'
 import { startAdminSocket } from '../../../admin/socket.ts'
+import { runHubctl as hubctl, type Run } from '../../cli/run-hubctl.ts'
 import { shortDir } from '../../cli/short-dir.ts'
-import { commandOf, projectFile } from '../../root.ts'
+import { projectFile } from '../../root.ts'
 
 const A = 'urn:org:institution:a'
 const addPublisher = ['credentials', 'add', '--role', 'publisher', '--label', 'swr3', '--institution', A]
@@ -548,29 +547,6 @@ async function startNode(t: Test, given: Commands = {}) {
 /** In front, because everything behind `--` is an argument; not at all where the test names one itself. */
 function before(path: string, argv: readonly string[]): string[] {
   return argv.includes('--socket') ? [] : ['--socket', path]
-}
-
-interface Run {
-  stdin?: string
-  env?: Record<string, string>
-}
-
-const [program = '', ...entry] = commandOf('cli/hubctl.ts')
-
-async function hubctl(argv: readonly string[], { stdin = '', env = {} }: Run = {}) {
-  const child = spawn(program, [...entry, ...argv], {
-    env: { ...process.env, HUB_DATA_DIR: '', ...env },
-  })
-  child.stdin.end(stdin)
-  const output = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (text) => {
-    output.stdout += text
-  })
-  child.stderr.setEncoding('utf8').on('data', (text) => {
-    output.stderr += text
-  })
-  const [code] = await once(child, 'close')
-  return { code, ...output }
 }
 
 /** A few processes at a time, so that a machine with two cores is not asked for thirty. */
