@@ -7,7 +7,7 @@ import { isHttps, type ReadFeed, readSource } from './read-source.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
-interface FeedStatus {
+export interface FeedStatus {
   /** The one that is configured, like all that is said of it without passwords and tokens. */
   source: string
   /** The one the feed in use came from, or null without a feed. */

@@ -2,6 +2,29 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { operations as all } from '../../../admin/operations/operations.ts'
+import type { ClientView, SessionView } from '../../../broker/operators-view.ts'
+import type {
+  Attempt as StoredAttempt,
+  DeadLetter as StoredDeadLetter,
+} from '../../../delivery/queue/work-item.ts'
+import type { ShownQueue } from '../../../delivery/queue-list.ts'
+import type { EventRow as StoredEventRow } from '../../../journal/history/event-row.ts'
+import type { EventStages } from '../../../telemetry/stages.ts'
+import type { TrendSample as NodeTrendSample } from '../../../telemetry/trend.ts'
+import type { Livestream as FeedLivestream } from '../../../validator/feed/feed.ts'
+import type { FeedStatus as NodeFeedStatus } from '../../../validator/feed/feed-source.ts'
+import type {
+  Attempt,
+  Client,
+  DeadLetter,
+  EventRow,
+  FeedStatus,
+  Livestream,
+  Queue,
+  Session,
+  Stages,
+  TrendSample,
+} from '../../../web/console/answers.ts'
 import { operations } from '../../../web/console/operations.ts'
 import { root } from '../../root.ts'
 
@@ -30,3 +53,21 @@ t.test('every command of the table is asked by a view', async (t) => {
     t.ok(isAsked, name)
   }
 })
+
+/*
+ * What the console reads of answers, held by the type check: each line is an error when the node answers something else.
+ * Pages are checked without the types of Node, so they cannot name the types of the node themselves.
+ */
+type Fits<Shown, Answered extends Shown> = Answered
+export type Held = [
+  Fits<Client, ClientView>,
+  Fits<Session, SessionView>,
+  Fits<Omit<EventRow, 'errors'>, StoredEventRow>,
+  Fits<TrendSample, NodeTrendSample>,
+  Fits<FeedStatus, NodeFeedStatus>,
+  Fits<Livestream, FeedLivestream>,
+  Fits<Queue, ShownQueue>,
+  Fits<Attempt, StoredAttempt>,
+  Fits<DeadLetter, StoredDeadLetter>,
+  Fits<Stages, EventStages>,
+]
