@@ -1,6 +1,6 @@
-import { useSignal } from '@preact/signals'
 import { go } from '../page/place.ts'
 import { logInAt } from '../page/session.ts'
+import { useSubmission } from '../page/submission.ts'
 
 /** Where the link leads that a node prints. */
 export const firstOperatorPath = '/console/first'
@@ -10,22 +10,15 @@ const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
 
 /** Makes the account of the first operator, by the link that the node printed. */
 export function FirstOperator() {
-  const isBusy = useSignal(false)
-  const problem = useSignal<string | undefined>(undefined)
-
-  async function submit(event: SubmitEvent): Promise<void> {
-    event.preventDefault()
-    if (!(event.target instanceof HTMLFormElement)) return
-    const fields = new FormData(event.target)
-    isBusy.value = true
-    problem.value = await logInAt('/auth/first-operator', {
+  const { isBusy, problem, submit } = useSubmission(async (fields) => {
+    const problem = await logInAt('/auth/first-operator', {
       token,
       email: String(fields.get('email')).trim(),
       password: String(fields.get('password')),
     })
-    isBusy.value = false
-    if (problem.value === undefined) go('/console')
-  }
+    if (problem === undefined) go('/console')
+    return problem
+  })
 
   if (token === '')
     return <p class="nothing">This link is not complete. Copy all of what the node printed.</p>

@@ -3,6 +3,7 @@ import { controlsOn, upNext } from '../live/now-playing.ts'
 import { Cover } from './cover.tsx'
 import { type Livestream, ticker } from './livestreams.ts'
 import { Progress } from './progress.tsx'
+import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
 
 /** One livestream on the board. Drawn again only when its own events arrive. */
@@ -31,18 +32,7 @@ export function Card({ livestream }: { livestream: Livestream }) {
             {controls.value}
           </p>
         )}
-        {playing ? (
-          <>
-            <p class="title" dir="auto">
-              {playing.title}
-            </p>
-            <p class="artist" dir="auto">
-              {playing.artist}
-            </p>
-          </>
-        ) : (
-          <p class="artist">No title yet</p>
-        )}
+        <TrackTitle playing={playing} />
       </div>
       {(next || text?.text) && (
         <dl>

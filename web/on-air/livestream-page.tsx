@@ -6,6 +6,7 @@ import { History } from './history.tsx'
 import { connection, institutions, isListed, type Livestream, livestreams, ticker } from './livestreams.ts'
 import { Progress } from './progress.tsx'
 import { clockTime } from './times.ts'
+import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
 
 /** One livestream, with what was on before. */
@@ -75,19 +76,8 @@ function Hero({ livestream, institution }: { livestream: Livestream; institution
           {institution}
         </p>
         <Controls livestream={livestream} />
-        {playing ? (
-          <>
-            <p class="title" dir="auto">
-              {playing.title}
-            </p>
-            <p class="artist" dir="auto">
-              {playing.artist}
-            </p>
-            <Progress track={playing} />
-          </>
-        ) : (
-          <p class="artist">No title yet</p>
-        )}
+        <TrackTitle playing={playing} />
+        {playing && <Progress track={playing} />}
       </div>
     </article>
   )

@@ -1,19 +1,11 @@
-import { useSignal } from '@preact/signals'
 import { isLogInOptional, logIn, mustLogIn } from './session.ts'
+import { useSubmission } from './submission.ts'
 
 /** E-mail address and password. */
 export function LogIn({ need }: { need: string }) {
-  const isBusy = useSignal(false)
-  const problem = useSignal<string | undefined>(undefined)
-
-  async function submit(event: SubmitEvent): Promise<void> {
-    event.preventDefault()
-    if (!(event.target instanceof HTMLFormElement)) return
-    const fields = new FormData(event.target)
-    isBusy.value = true
-    problem.value = await logIn(String(fields.get('email')), String(fields.get('password')))
-    isBusy.value = false
-  }
+  const { isBusy, problem, submit } = useSubmission((fields) =>
+    logIn(String(fields.get('email')), String(fields.get('password'))),
+  )
 
   return (
     <form class="log-in" onSubmit={submit} aria-labelledby="log-in-title">

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Session } from '../answers.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
+import { SomeOrAll } from '../parts/switch.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
 import { amount, bytes, count, dateAndTime } from '../words.ts'
@@ -69,26 +70,12 @@ function Sessions() {
         textOf={({ clientId, username, subscriptions }) => [clientId, username, ...subscriptions].join(' ')}
         empty={isAll.value ? 'There is no session.' : 'No session waits for its client.'}
         tools={
-          <fieldset class="switch" aria-label="Which are listed">
-            <button
-              type="button"
-              aria-pressed={!isAll.value}
-              onClick={() => {
-                isAll.value = false
-              }}
-            >
-              Client is away ({count(away?.length ?? 0)})
-            </button>
-            <button
-              type="button"
-              aria-pressed={isAll.value}
-              onClick={() => {
-                isAll.value = true
-              }}
-            >
-              All ({count(sessions.value.value?.length ?? 0)})
-            </button>
-          </fieldset>
+          <SomeOrAll
+            isAll={isAll}
+            name="Client is away"
+            some={away?.length ?? 0}
+            all={sessions.value.value?.length ?? 0}
+          />
         }
         columns={[
           { title: 'Client', cell: ({ clientId }) => <SessionLink clientId={clientId} /> },

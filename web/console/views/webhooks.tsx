@@ -3,6 +3,7 @@ import type { Queue, Subscription } from '../answers.ts'
 import { livestreamName } from '../names.ts'
 import { needsAttention, QueueState } from '../parts/queue-state.tsx'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'
+import { SomeOrAll } from '../parts/switch.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
 import { amount, count } from '../words.ts'
@@ -45,26 +46,7 @@ export function Webhooks() {
             all &&
             failing &&
             failing.length > 0 && (
-              <fieldset class="switch" aria-label="Which are listed">
-                <button
-                  type="button"
-                  aria-pressed={!isAll.value}
-                  onClick={() => {
-                    isAll.value = false
-                  }}
-                >
-                  Needs attention ({count(failing.length)})
-                </button>
-                <button
-                  type="button"
-                  aria-pressed={isAll.value}
-                  onClick={() => {
-                    isAll.value = true
-                  }}
-                >
-                  All ({count(all.length)})
-                </button>
-              </fieldset>
+              <SomeOrAll isAll={isAll} name="Needs attention" some={failing.length} all={all.length} />
             )
           }
           columns={[

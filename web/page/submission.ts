@@ -1,0 +1,18 @@
+import { useSignal } from '@preact/signals'
+
+/** A form that is sent once at a time: whether it is on its way, and in words what went wrong with it. */
+export function useSubmission(send: (fields: FormData) => Promise<string | undefined>) {
+  const isBusy = useSignal(false)
+  const problem = useSignal<string | undefined>(undefined)
+
+  async function submit(event: SubmitEvent): Promise<void> {
+    event.preventDefault()
+    if (!(event.target instanceof HTMLFormElement)) return
+    const fields = new FormData(event.target)
+    isBusy.value = true
+    problem.value = await send(fields)
+    isBusy.value = false
+  }
+
+  return { isBusy, problem, submit }
+}
