@@ -156,14 +156,17 @@ t.test('a cover over https is shown, and its initials where it does not load', {
   ]
   await publisher.publish(playing(station(0, 7), { media }))
   const { page } = await browser.open(t, hub, '/docs/')
-  const asked: Record<string, string>[] = []
-  await page.route('https://media.example/**', async (route) => {
-    asked.push({ url: route.request().url(), referer: route.request().headers().referer ?? '' })
-    await route.fulfill({ contentType: 'image/png', body: pixel })
-  })
-  await page.goto(`https://localhost:${hub.httpsPort}${pageOf(station(0, 7))}`)
+  await page.route('https://media.example/**', (route) =>
+    route.fulfill({ contentType: 'image/png', body: pixel }),
+  )
+  // The picture is in the page before the browser asks for it.
+  const [asked] = await Promise.all([
+    page.waitForRequest('https://media.example/**'),
+    page.goto(`https://localhost:${hub.httpsPort}${pageOf(station(0, 7))}`),
+  ])
+  t.equal(asked.url(), 'https://media.example/cover.png')
+  t.equal(asked.headers().referer, undefined)
   await page.locator('.hero img').waitFor()
-  t.strictSame(asked[0], { url: 'https://media.example/cover.png', referer: '' })
   await page.unroute('https://media.example/**')
   await page.route('https://media.example/**', (route) => route.abort())
   await publisher.publish(playing(station(0, 7), { media: [{ ...media[0], isFallback: false }] }))
