@@ -5,6 +5,8 @@ import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts
 import { createCredentials } from './acl/credentials.ts'
 import { isTemporary, type Principal } from './acl/principal.ts'
 import { createAudit } from './admin/audit.ts'
+import { createBackupCommands } from './admin/backup/backup-commands.ts'
+import { openStoreAtStart } from './admin/backup/opening.ts'
 import { createNodeCommands } from './admin/operations/node-commands.ts'
 import { operations } from './admin/operations/operations.ts'
 import { createPerform } from './admin/operations/perform.ts'
@@ -41,7 +43,6 @@ import { createPublishRate } from './listener/publish-rate.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
-import { openStore } from './store/open.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { startTrend } from './telemetry/trend.ts'
@@ -60,6 +61,8 @@ interface HubOptions {
   passwords?: Passwords
   /** The node has lost track of what the others do: it must be closed and started again. */
   onGap?: (reason: Error) => void
+  /** An export waits in the data directory: the node must be closed and started again. */
+  onImport?: () => void
 }
 
 /**
@@ -72,7 +75,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   try {
     const reached = { publicUrl: config.publicUrl ?? '', mqttPort: config.mqttPort }
     const parts = await openParts(open, config, log, options, reached)
-    return { ...(await listen(open, parts, reached)), close }
+    return { ...(await listen(open, parts, reached, options)), close }
   } catch (error) {
     await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
     throw error
@@ -104,7 +107,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const { certificates, caPath } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
-  const opened = await openStore(config, nodeName, log, { onGap, takeOver: createTakeOver(formerWork) })
+  const takeOver = createTakeOver(formerWork)
+  const opened = await openStoreAtStart(config, nodeName, log, { onGap, takeOver })
   const { store, nodes, state: storeState } = opened
   open.store = store
   const checkStore = createStoreCheck({ store, state: storeState })
@@ -207,7 +211,12 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
 }
 
 /** Opens the listeners: what they ask is there. */
-async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, reached: Reached) {
+async function listen(
+  open: Open,
+  parts: Awaited<ReturnType<typeof openParts>>,
+  reached: Reached,
+  options: HubOptions,
+) {
   const { config, log, metrics, certificates, opened, checkStore, feed, broker, deliveries } = parts
   const { pipeline, topics, accounts, lifecycle } = parts
   const { store, state: storeState } = opened
@@ -261,7 +270,10 @@ async function listen(open: Open, parts: Awaited<ReturnType<typeof openParts>>, 
   reached.publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
-  const admin = await startAdminSocket({ path: join(config.dataDir, 'admin.sock'), commands, log })
+  const restart = options.onImport ?? (() => undefined)
+  const backup = createBackupCommands({ ...opened, ...parts, dataDir: config.dataDir, restart })
+  const socketPath = join(config.dataDir, 'admin.sock')
+  const admin = await startAdminSocket({ path: socketPath, commands: { ...commands, ...backup }, log })
   open.admin = admin
   const mqttAt = { host: config.host, port: config.mqttPort }
   const mqtt = await listening('HUB_MQTT_PORT', mqttAt, () =>

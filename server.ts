@@ -76,10 +76,11 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 
   while (!stopping) {
-    const { hub, lost } = await running
-    const reason = await lost
+    const { hub, over } = await running
+    const reason = await over
     if (stopping) return
-    log.error({ err: reason }, 'the node lost track of the others, and starts again')
+    if (reason === 'import') log.info('the node starts again, to take in an export')
+    else log.error({ err: reason }, 'the node lost track of the others, and starts again')
     running = hub.close().then(startAgain)
     running.catch((error: unknown) => {
       log.fatal({ err: error }, 'the node cannot be closed')
@@ -87,13 +88,16 @@ async function main(argv: readonly string[]): Promise<void> {
     })
   }
 
-  /** `lost` resolves, with the reason, when what is loaded no longer agrees with what the other nodes have done. */
-  async function start(): Promise<{ hub: Hub; lost: Promise<Error> }> {
-    let onGap = (_reason: Error) => {}
-    const lost = new Promise<Error>((resolve) => {
-      onGap = resolve
+  /**
+   * `over` resolves when the node has to start again: with an error when what is loaded no longer agrees with what the
+   * other nodes have done, with `import` when an export is to be taken in.
+   */
+  async function start(settings = config): Promise<{ hub: Hub; over: Promise<Error | 'import'> }> {
+    let end = (_reason: Error | 'import') => {}
+    const over = new Promise<Error | 'import'>((resolve) => {
+      end = resolve
     })
-    return { hub: await startHub(config, log, { onGap }), lost }
+    return { hub: await startHub(settings, log, { onGap: end, onImport: () => end('import') }), over }
   }
 
   /** Until it succeeds: what made the node lose track may last, and so may a Redis that is away. */
@@ -102,8 +106,8 @@ async function main(argv: readonly string[]): Promise<void> {
       // There is nothing to close.
       if (stopping) process.exit(0)
       try {
-        const started = await start()
-        const { mqttPort, httpsPort } = started.hub
+        // Clients come back to the ports that were free at first.
+        const started = await start({ ...config, mqttPort, httpsPort })
         log.info({ mqttPort, httpsPort }, 'hub ready')
         return started
       } catch (err) {

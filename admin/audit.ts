@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, readFile } from 'node:fs/promises'
+import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Change, Store } from '../store/store.ts'
 import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
@@ -27,7 +27,8 @@ interface Shared {
   limit?: number
 }
 
-const prefix = 'audit/'
+/** Where nodes that share a store keep entries: a time and something that tells entries of the same time apart. */
+export const auditPrefix = 'audit/'
 /** Entries that nodes share. Each keeps its own in its file for as long as operators like. */
 const sharedEntries = 10_000
 /** Entries of one node between two looks whether there are too many. */
@@ -75,11 +76,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     /** All entries that can be read, oldest first. */
     async list(): Promise<AuditEntry[]> {
       if (shared) return (await sharedLines(shared.store)).flatMap(([, line]) => parseEntry(line))
-      const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return ''
-        throw error
-      })
-      return text.split('\n').flatMap(parseEntry)
+      return (await readAuditLines(path)).flatMap(parseEntry)
     },
   }
 
@@ -99,7 +96,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
 
   /** The store comes first: what it has can be removed again. */
   async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
-    const key = `${prefix}${at} ${randomUUID()}`
+    const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
       await store.commit([...untrue, { put: key, value: line }])
       untrue = []
@@ -115,6 +112,30 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     }
     if (recordedHere++ % pruneEvery === 0) await prune(store, limit).catch(() => undefined)
   }
+}
+
+/** Lines of audit logs that can be read, in the file of this node. */
+export async function readAuditLines(path: string): Promise<string[]> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
+  return text.split('\n').filter((line) => parseEntry(line).length > 0)
+}
+
+/** Puts lines of another hub before those of this one. Lines that are there already are not added again. */
+export async function addAuditLines(path: string, lines: readonly string[]): Promise<void> {
+  const all = new Set([...lines, ...(await readAuditLines(path))])
+  const draft = `${path}.new`
+  const file = await open(draft, 'w', 0o600)
+  try {
+    await file.writeFile([...all, ''].join('\n'))
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+  await syncDirectory(dirname(path))
 }
 
 async function prune(store: Store, limit: number): Promise<void> {
@@ -134,7 +155,7 @@ function whatFailed(error: unknown): string {
 /** By time. */
 async function sharedLines(store: Store): Promise<[key: string, line: string][]> {
   const lines: [string, string][] = []
-  for await (const [key, value] of store.range(prefix)) lines.push([key, value.toString()])
+  for await (const [key, value] of store.range(auditPrefix)) lines.push([key, value.toString()])
   return lines
 }
 
@@ -158,7 +179,7 @@ async function endsMidLine(file: FileHandle, size: number): Promise<boolean> {
 }
 
 /** A new file survives power loss only with its directory entry. */
-async function syncDirectory(path: string): Promise<void> {
+export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path)
   try {
     await directory.sync()

@@ -18,7 +18,7 @@ const maxPathBytes = 107
  * it. Who may open the file (mode 0600) may do everything.
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
-  const { path } = parts
+  const { path, log } = parts
   const perform = createPerform(parts)
   const answering = createRunningWork()
   const closing = new AbortController()
@@ -53,7 +53,10 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
       isLines(body) ? sendLines(response, body, closing.signal) : send(response, { status, body }),
     )
     answering.add(answer)
-    await answer
+    await answer.catch((err: unknown) => {
+      log.error({ err }, 'the answer to an admin command was cut off')
+      response.destroy()
+    })
   }
 
   async function answerTo(request: IncomingMessage, body: Buffer | 'too long'): Promise<Reply> {

@@ -3,7 +3,7 @@ import type { BenchNode } from './node.ts'
 
 /** Adds a user of an institution and logs it in; the token. */
 export async function logIn(
-  node: BenchNode,
+  node: HttpsDoor & Pick<BenchNode, 'ask'>,
   institution: string,
   permissions: readonly string[] = [],
 ): Promise<string> {

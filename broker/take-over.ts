@@ -42,10 +42,11 @@ export type FormerWork = (store: Store) => AsyncIterable<readonly Change[]>
 /**
  * Makes a store of the release before, or an empty one, a store of this release, before anything else reads it. Each
  * commit takes what it adds away from the former form: after a crash the next start goes on with what is left. The
- * number of the format comes last.
+ * number of the format comes last. Resolves with whether anything was to be done.
  */
 export function createTakeOver(work: FormerWork, size = portionSize) {
-  return async (store: Store, log: Log): Promise<void> => {
+  return async (store: Store, log: Log): Promise<boolean> => {
+    if (await isPresentFormat(store)) return false
     while (!(await isPresentFormat(store))) {
       const before = await store.get(markKey)
       if (before && store.isShared && (await hasMoved(store, before))) continue
@@ -56,6 +57,7 @@ export function createTakeOver(work: FormerWork, size = portionSize) {
         if (!(error instanceof ConditionFailed)) throw error
       }
     }
+    return true
   }
 }
 

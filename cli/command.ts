@@ -32,13 +32,19 @@ export interface Command extends Typed {
   succeeded?(result: unknown): boolean
 }
 
+/** What such a command may need to reach a hub. */
+export interface LocalHow {
+  socketPath: string
+  url: string | undefined
+  caPath: string | undefined
+  /** Who the audit log will name. */
+  who: string
+}
+
 /** A command that asks no node, or not only. */
 export interface LocalCommand extends Typed {
   summary: string
-  does(
-    input: Input,
-    how: { url: string | undefined; caPath: string | undefined },
-  ): Promise<{ result: unknown } | { error: CallFailure }>
+  does(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
   /** The answer for people. */
   print(result: unknown, printer: Printer): string
 }

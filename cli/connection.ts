@@ -1,6 +1,7 @@
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 
 /** Why a command did not bring a result. `code` is for programs, the message for people. */
 export interface CallFailure {
@@ -38,15 +39,7 @@ export async function readLines(
   { args, who, print }: { args: Record<string, unknown>; who: string; print: (value: unknown) => void },
 ): Promise<CallFailure> {
   try {
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const headers = { 'content-type': 'application/json' }
-      const sending = request(
-        { socketPath, path: `/${command}`, method: 'POST', headers, agent: false },
-        resolve,
-      )
-      sending.on('error', reject)
-      sending.end(JSON.stringify({ args, who }))
-    })
+    const response = await ask(socketPath, command, { args, who })
     for await (const line of createInterface({ input: response })) {
       const value: unknown = JSON.parse(line)
       if (response.statusCode === 200) print(value)
@@ -56,6 +49,36 @@ export async function readLines(
   } catch (error) {
     return describe(socketPath, error)
   }
+}
+
+/**
+ * Sends a command whose answer comes line by line, and resolves with its bytes, or the reason why there are none.
+ * `close` gives the rest up.
+ */
+export async function openLines(
+  socketPath: string,
+  command: string,
+  who: string,
+): Promise<{ stream: IncomingMessage; close: () => void } | { error: CallFailure }> {
+  try {
+    const stream = await ask(socketPath, command, { args: {}, who })
+    if (stream.statusCode === 200) return { stream, close: () => void stream.destroy() }
+    return { error: failureOf(JSON.parse(await text(stream))) }
+  } catch (error) {
+    return { error: describe(socketPath, error) }
+  }
+}
+
+function ask(socketPath: string, command: string, call: object): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' }
+    const sending = request(
+      { socketPath, path: `/${command}`, method: 'POST', headers, agent: false },
+      resolve,
+    )
+    sending.on('error', reject)
+    sending.end(JSON.stringify(call))
+  })
 }
 
 function failureOf(answer: unknown): CallFailure {

@@ -67,7 +67,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 
   async function runHere(command: LocalCommand, input: Input, how: How): Promise<number> {
-    const answer = await command.does(input, how)
+    const answer = await command.does(input, { ...how, who: whoAsks() })
     if ('error' in answer) {
       fail(answer.error, json)
       return 1

@@ -128,3 +128,9 @@ function flatten(value: unknown, path = ''): [path: string, leaf: unknown][] {
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
+
+/** Bytes for people. */
+export function sizeText(bytes: unknown): string {
+  const size = Number(bytes)
+  return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`
+}

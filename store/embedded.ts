@@ -4,6 +4,7 @@ import { createGroupCommit, type Pending } from './group-commit.ts'
 import {
   type Change,
   ConditionFailed,
+  type Dumpable,
   holds,
   isConditional,
   keepsStored,
@@ -34,7 +35,7 @@ import {
 export async function openEmbeddedStore(
   directory: string,
   onDamaged?: (damage: Damage) => void,
-): Promise<Store> {
+): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
   /** Event times of the entries that have been asked about, as they are stored. */
@@ -73,6 +74,14 @@ export async function openEmbeddedStore(
     },
 
     lastNumber: async () => lastNumber,
+
+    async *dump() {
+      await reopening
+      // One iterator: it shows everything as it was when it began.
+      for await (const page of pagesOf(db, {})) {
+        yield page.map(([key, stored]) => ({ key, value: contentOf(stored), time: timeOf(stored) }))
+      }
+    },
 
     commit(changes, underway) {
       if (closed) return Promise.reject(new Error('the store is closed'))

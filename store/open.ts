@@ -7,17 +7,17 @@ import type { Damage } from './directory.ts'
 import { openEmbeddedStore } from './embedded.ts'
 import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
+import type { RedisServer } from './redis/client.ts'
 import { moveFormerStore } from './redis/former.ts'
 import { openRedisStore } from './redis/redis.ts'
 import { redisSettingProblems } from './redis/settings.ts'
 import { acceptReplacement, replacementOf } from './repair.ts'
 import type { StoreState } from './state.ts'
-import type { Store } from './store.ts'
-import { isPresentFormat } from './stored-value.ts'
+import type { Dumpable, Store } from './store.ts'
 
 /** The state of a node, and the nodes it shares that with. */
 interface OpenStore {
-  store: Store
+  store: Store & Dumpable
   nodes: Nodes
   state: StoreState
   /** Begins to follow the other nodes, and joins them; call it when everything is loaded. */
@@ -30,8 +30,10 @@ interface OpenStore {
 interface Handlers {
   /** What other nodes did can no longer be followed, everything must be loaded again. */
   onGap: (reason: Error) => void
-  /** Makes a store of the release before, or an empty one, a store of this release. */
-  takeOver: (store: Store, log: Log) => Promise<void>
+  /**
+   * Makes of a store what this release reads, before anything else reads it. Resolves with whether it changed anything.
+   */
+  prepare: (store: Store & Dumpable) => Promise<boolean>
 }
 
 /**
@@ -45,18 +47,31 @@ export function openStore(
   log: Log,
   handlers: Handlers,
 ): Promise<OpenStore> {
-  const isShared = config.redisUrl !== undefined || config.redis !== undefined
-  return isShared ? openShared(config, name, log, handlers) : openOwn(config, name, log, handlers)
+  const server = redisServerOf(config)
+  return server ? openShared(config, server, name, log, handlers) : openOwn(config, name, log, handlers)
+}
+
+/** Opens the store of the configuration for a program that is no node. Rejects where the store is in use, or damaged. */
+export async function openUnused(config: Config): Promise<Store & Dumpable> {
+  const { project, stage, dataDir } = config
+  const server = redisServerOf(config)
+  return server ? openRedisStore({ server, project, stage }) : openEmbeddedStore(join(dataDir, 'store'))
+}
+
+function redisServerOf({ redisUrl: url, redis }: Config): RedisServer | undefined {
+  return url === undefined && redis === undefined
+    ? undefined
+    : { ...(url !== undefined && { url }), ...redis }
 }
 
 async function openShared(
   config: Config,
+  server: RedisServer,
   name: string,
   log: Log,
-  { onGap, takeOver }: Handlers,
+  { onGap, prepare }: Handlers,
 ): Promise<OpenStore> {
   const { project, stage, dataDir, redisUrl: url, redis, redisReplicas: replicas } = config
-  const server = { ...(url !== undefined && { url }), ...redis }
   const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
   let problem: string | undefined
   const open = () =>
@@ -74,8 +89,7 @@ async function openShared(
       log.info({ members }, 'looking whether nodes of the former release run')
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
-    if (!(await isPresentFormat(store))) {
-      await takeOver(store, log)
+    if (await prepare(store)) {
       // What other nodes did meanwhile is in the store, and need not be told.
       await store.close()
       store = await open()
@@ -112,7 +126,7 @@ async function openOwn(
   { dataDir }: Config,
   name: string,
   log: Log,
-  { takeOver }: Handlers,
+  { prepare }: Handlers,
 ): Promise<OpenStore> {
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
@@ -120,7 +134,7 @@ async function openOwn(
   // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
   await chmod(directory, 0o700)
   try {
-    if (!(await isPresentFormat(store))) await takeOver(store, log)
+    await prepare(store)
   } catch (error) {
     await store.close()
     throw error

@@ -48,6 +48,25 @@ export interface Store {
   close(): Promise<void>
 }
 
+/** What is stored under a key: a value, perhaps with an event time, or nothing. */
+export interface StoredRecord {
+  key: string
+  /** Undefined: there is no entry. */
+  value: Buffer | undefined
+  /** Event time of the entry (`Order`), milliseconds since the epoch. */
+  time?: number | undefined
+}
+
+/** What the drivers can do besides: a copy of the store. */
+export interface Dumpable {
+  /**
+   * Everything that is stored, page by page, also keys that are no paths. Whoever applies the records in their order has
+   * the store as it was at one moment, no earlier than the call. Commits go on meanwhile, and may make a key appear
+   * several times: the last record counts. Rejects where so much was committed meanwhile that some of it cannot be told.
+   */
+  dump(): AsyncIterable<readonly StoredRecord[]>
+}
+
 /** A store that other nodes write to as well. */
 export type SharedStore = Store & {
   /** See `Follow`. `nodes/followed-store.ts` follows, for all listeners of `onOthers`. */

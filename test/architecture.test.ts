@@ -71,6 +71,7 @@ const folders: Record<string, string[]> = {
     'delivery/webhook',
     'bridge-https/lifecycle',
   ],
+  'admin/backup': ['admin', 'config', 'store', 'store/nodes'],
   'admin/operations': [
     'admin',
     'event',
@@ -81,8 +82,9 @@ const folders: Record<string, string[]> = {
     'bridge-https/lifecycle',
   ],
   'cli/time': ['cli', 'event'],
+  'cli/backup': ['admin/backup', 'cli'],
   'cli/remote': ['cli', 'cli/typed'],
-  'cli/typed': ['admin/operations', 'cli'],
+  'cli/typed': ['admin/operations', 'cli', 'cli/backup'],
   cli: [
     'admin/operations',
     'event',
@@ -96,7 +98,15 @@ const folders: Record<string, string[]> = {
 }
 
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
-const seesTypesOfAll = ['admin', 'admin/operations', 'cli', 'cli/remote', 'cli/typed']
+const seesTypesOfAll = [
+  'admin',
+  'admin/backup',
+  'admin/operations',
+  'cli',
+  'cli/backup',
+  'cli/remote',
+  'cli/typed',
+]
 
 /** Files that put the parts together, and folders that start whole nodes. */
 const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']

@@ -11,7 +11,7 @@ export async function spawnHub(
   t: Test,
   home: string,
   env: Record<string, string> = {},
-  { openFiles, server }: { openFiles?: number; server?: string } = {},
+  { openFiles, server, killAfterMs }: { openFiles?: number; server?: string; killAfterMs?: number } = {},
 ) {
   const node = [process.execPath, server ?? (await compiledServer())]
   await shareCertificates(join(home, 'certs'))
@@ -39,6 +39,7 @@ export async function spawnHub(
     child.kill('SIGKILL')
     await exited
   })
+  if (killAfterMs !== undefined) setTimeout(() => child.kill('SIGKILL'), killAfterMs)
   if (!child.stdout) throw new Error('no output')
   const lines = createInterface({ input: child.stdout })
   const messages: string[] = []

@@ -17,6 +17,7 @@ import type { Post } from '../../delivery/webhook/webhook.ts'
 import { createEventIds } from '../../event/id.ts'
 import { createCalls } from '../../store/nodes/calls.ts'
 import { openStore } from '../../store/open.ts'
+import type { Store } from '../../store/store.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createFeedSource } from '../../validator/feed/feed-source.ts'
@@ -40,7 +41,8 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const onGap = (reason: Error) => {
     throw reason
   }
-  const handlers = { onGap, takeOver: createTakeOver(formerWork) }
+  const takeOver = createTakeOver(formerWork)
+  const handlers = { onGap, prepare: (store: Store) => takeOver(store, log) }
   const { store, nodes, join } = await openStore(config, 'week', log, handlers)
   const feed = await createFeedSource({ source: config.feed, intervalMs: neverMs, store, log, clock })
   const calls = createCalls({ store, nodes })

@@ -1,5 +1,7 @@
 import { Command as Commander, Option } from 'commander'
 import { operations } from '../../admin/operations/operations.ts'
+import { exportCommand } from '../backup/export.ts'
+import { importCommand } from '../backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from '../command.ts'
 import { commands } from '../commands.ts'
 import { defaultSocket } from '../connection.ts'
@@ -27,9 +29,10 @@ export interface How {
 }
 
 /** What is done without a node, or with more than it. */
+const withoutTable = [exportCommand, importCommand, ...logInCommands]
 export const localCommands: readonly LocalCommand[] = [
-  ...logInCommands,
-  completionOf([...commands, ...logInCommands], programOptions),
+  ...withoutTable,
+  completionOf([...commands, ...withoutTable], programOptions),
 ]
 
 /** The tables of commands as commander wants them. */

@@ -6,9 +6,11 @@ import {
   isConditional,
   keyOf,
   numbersTaken,
+  type StoredRecord,
   type Told,
   withNumber,
 } from '../store.ts'
+import { timeOf } from '../stored-value.ts'
 
 /*
  * The changes of a group of commits as one run of bytes: sent once, read by the script, kept in the log as it
@@ -121,28 +123,52 @@ function bytesOf(value: Buffer | string): Buffer {
 /** The changes whose number, counted from 1, is wanted; `base` is the first number that their group took. */
 export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean): Told[] {
   const told: Told[] = []
-  let at = 0
-  for (let number = 1; at < bytes.length; number++) {
-    const kind = bytes.readUInt8(at)
-    const keyEnd = at + headBytes + bytes.readUInt32BE(at + 1)
-    const end = keyEnd + timeBytes + bytes.readUInt32BE(at + 5)
-    const key = bytes.toString('utf8', at + headBytes, keyEnd)
-    const value = bytes.subarray(keyEnd + timeBytes, end)
-    at = end
-    if (!isWanted(number)) continue
-    if (kind === kinds.put) told.push({ put: key, value })
-    else if (kind === kinds.del) told.push({ del: key })
+  for (const { kind, key, value } of readChanges(bytes, base, isWanted)) {
+    if (kind === kinds.del) told.push({ del: key })
     else if (kind === kinds.tell) told.push({ tell: key, value })
-    else told.push(decodeNumbered(kind, key, value, base))
+    else told.push({ put: key, value })
   }
   return told
 }
 
-function decodeNumbered(kind: number, key: string, value: Buffer, base: number): Told {
+/** The same as what is stored after them. */
+export function decodeRecords(
+  bytes: Buffer,
+  base: number,
+  isWanted: (number: number) => boolean,
+): StoredRecord[] {
+  const records: StoredRecord[] = []
+  for (const { kind, key, value, time } of readChanges(bytes, base, isWanted)) {
+    if (kind === kinds.tell) continue
+    records.push(kind === kinds.del ? { key, value: undefined } : { key, value, time: timeOf(time) })
+  }
+  return records
+}
+
+function* readChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean) {
+  let at = 0
+  for (let number = 1; at < bytes.length; number++) {
+    const kind = bytes.readUInt8(at)
+    const keyEnd = at + headBytes + bytes.readUInt32BE(at + 1)
+    const valueAt = keyEnd + timeBytes
+    const end = valueAt + bytes.readUInt32BE(at + 5)
+    const key = bytes.toString('utf8', at + headBytes, keyEnd)
+    const value = bytes.subarray(valueAt, end)
+    at = end
+    if (!isWanted(number)) continue
+    yield { kind, ...withNumberOf(kind, key, value, base), time: bytes.subarray(keyEnd, valueAt) }
+  }
+}
+
+/** Key and value as they are stored: with the number that the change took, where it took one. */
+function withNumberOf(kind: number, key: string, value: Buffer, base: number) {
+  const isInKey = kind === kinds.key || kind === kinds.both
+  const isInValue = kind === kinds.value || kind === kinds.both
   const number = (offset: string) => digitsOf(base + Number(offset))
-  const inValue = () => Buffer.from(number(value.toString('latin1', 0, digits)))
   return {
-    put: kind === kinds.value ? key : key.slice(0, -digits) + number(key.slice(-digits)),
-    value: kind === kinds.key ? value : Buffer.concat([inValue(), value.subarray(digits)]),
+    key: isInKey ? key.slice(0, -digits) + number(key.slice(-digits)) : key,
+    value: isInValue
+      ? Buffer.concat([Buffer.from(number(value.toString('latin1', 0, digits))), value.subarray(digits)])
+      : value,
   }
 }

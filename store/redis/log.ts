@@ -71,7 +71,7 @@ export function followLog(parts: {
         if (!isContinuous) await checkPosition()
         isContinuous = true
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
-        const entries = entriesOf(await connection.send('xread', options))
+        const entries = newEntriesOf(await connection.send('xread', options))
         await take(entries)
         // Nodes give signs of life: where there are none, Redis may have lost the log, this node's membership included.
         isContinuous = entries.length > 0
@@ -182,10 +182,13 @@ interface Entry extends Outcome {
 }
 
 /** The entries of the only stream in an answer to XREAD; none when the time was up. */
-function entriesOf(answer: unknown): Entry[] {
-  if (!Array.isArray(answer)) return []
-  const [[, entries]] = answer
-  return entries.map(entryOf)
+function newEntriesOf(answer: unknown): Entry[] {
+  return Array.isArray(answer) ? entriesOf(answer[0][1]) : []
+}
+
+/** The entries in an answer to XRANGE. */
+export function entriesOf(answer: unknown): Entry[] {
+  return Array.isArray(answer) ? answer.map(entryOf) : []
 }
 
 function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {

@@ -1,17 +1,21 @@
-import type { SharedStore } from '../store.ts'
-import { contentOf, keysBefore, keysBelow } from '../stored-value.ts'
+import type { Dumpable, SharedStore, StoredRecord } from '../store.ts'
+import { contentOf, counterKey, keysBefore, keysBelow, timeOf } from '../stored-value.ts'
+import { decodeRecords } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { type Keys, pageScript } from './script.ts'
+import { entriesOf, readPosition } from './log.ts'
+import { type Keys, pageScript, start } from './script.ts'
 
 /** Size of one answer of a range. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
+/** Entries of the log in one answer. */
+const logEntries = 32
 
 /** What can be read of the store; `ask` asks Redis. */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,
-): Pick<SharedStore, 'get' | 'lastNumber' | 'range' | 'last'> {
+): Pick<SharedStore, 'get' | 'lastNumber' | 'range' | 'last'> & Dumpable {
   return {
     async get(key) {
       const stored = await ask((send) => send('hget', [keys.values, key]))
@@ -25,7 +29,7 @@ export function createReading(
       let from: Buffer | string = `[${gte}`
       for (;;) {
         const page: Buffer[] = await readPage(from, `(${lt}`)
-        yield* entriesOf(page)
+        yield* contentsOf(page)
         const last = page.at(-2)
         if (!last) return
         from = Buffer.concat([Buffer.from('('), last])
@@ -34,8 +38,44 @@ export function createReading(
 
     async last(prefix, count, before) {
       const { gte, lt } = keysBefore(prefix, before)
-      return entriesOf(await readPage(`(${lt}`, `[${gte}`, { isReverse: true, count }))
+      return contentsOf(await readPage(`(${lt}`, `[${gte}`, { isReverse: true, count }))
     },
+
+    /**
+     * The moment is the end of the log when the last key has been read. What is committed while the keys are read stands
+     * in the log: its records follow the page, so that they replace what the pages say.
+     */
+    async *dump() {
+      const position = { read: await ask((send) => readPosition({ send }, keys)) }
+      for (let from: Buffer | string = '-'; ; ) {
+        const page: Buffer[] = await readPage(from, '+')
+        yield recordsOf(page)
+        yield* changesSince(position)
+        const last = page.at(-2)
+        if (!last) break
+        from = Buffer.concat([Buffer.from('('), last])
+      }
+      // Numbers may be missing: a later one is right as well.
+      const number = await ask((send) => send('hget', [keys.head, 'number']))
+      if (Buffer.isBuffer(number)) yield [{ key: counterKey, value: number }]
+    },
+  }
+
+  /** The records of the log behind a position, which moves on to the end of the log. */
+  async function* changesSince(position: { read: string }): AsyncGenerator<StoredRecord[]> {
+    for (let count = logEntries; count === logEntries; ) {
+      const after = position.read === start ? '-' : `(${position.read}`
+      const found = await ask((send) => send('xrange', [keys.log, after, '+', 'COUNT', logEntries]))
+      const entries = entriesOf(found)
+      count = entries.length
+      for (const { id, previous, changes, base, withoutEffect } of entries) {
+        if (previous !== position.read) {
+          throw new Error('too much was changed meanwhile: the log of changes does not reach back')
+        }
+        position.read = id
+        yield decodeRecords(changes, base, (nth) => !withoutEffect.has(nth))
+      }
+    }
   }
 
   async function readPage(
@@ -49,12 +89,16 @@ export function createReading(
   }
 }
 
-/** Keys and values in turn, as entries. */
-function entriesOf(page: readonly Buffer[]): [key: string, value: Buffer][] {
-  const entries: [string, Buffer][] = []
+function contentsOf(page: readonly Buffer[]): [key: string, value: Buffer][] {
+  return recordsOf(page).map(({ key, value }) => [key, value])
+}
+
+/** Keys and values in turn, as records. */
+function recordsOf(page: readonly Buffer[]) {
+  const records: { key: string; value: Buffer; time: number | undefined }[] = []
   for (let index = 0; index + 1 < page.length; index += 2) {
     const [key, stored] = page.slice(index, index + 2)
-    if (key && stored) entries.push([key.toString(), contentOf(stored)])
+    if (key && stored) records.push({ key: key.toString(), value: contentOf(stored), time: timeOf(stored) })
   }
-  return entries
+  return records
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type FollowedStore, withListeners } from '../nodes/followed-store.ts'
+import type { Dumpable } from '../store.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createCommitting } from './committing.ts'
 import { type Connection, createConnection, type OnConnection } from './connection.ts'
@@ -33,7 +34,7 @@ export interface RedisStoreOptions {
  * A commit that was rejected for want of an answer may still be applied, but never after a later one of this
  * node. Rejects with a readable reason when Redis cannot be reached.
  */
-export async function openRedisStore(options: RedisStoreOptions): Promise<FollowedStore> {
+export async function openRedisStore(options: RedisStoreOptions): Promise<FollowedStore & Dumpable> {
   const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024, replicas = 0 } = options
   const node = randomBytes(9).toString('base64url')
   const keys = keysOf(`${project}:${stage}`)

@@ -1,0 +1,65 @@
+import { access, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { version } from '../../config/version.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Dumpable, Store } from '../../store/store.ts'
+import { type Audit, readAuditLines, syncDirectory } from '../audit.ts'
+import type { Commands } from '../operations/perform.ts'
+import { refusal } from '../refusal.ts'
+import { contentOf } from './content.ts'
+import { exported } from './exporting.ts'
+import { type Outcome, waitingName } from './importing.ts'
+import { isImporting } from './mark.ts'
+
+/** `hubctl import` puts the file here before it asks for it. */
+export const offeredName = 'import.offered'
+
+/**
+ * What only the admin socket does: an export holds password hashes and signing keys, and whoever may open the socket may
+ * read them in the data directory as well.
+ */
+export function createBackupCommands(parts: {
+  store: Store & Dumpable
+  dataDir: string
+  audit: Pick<Audit, 'record'>
+  clock: () => number
+  nodes: Pick<Nodes, 'self'>
+  /** What this start made of a file that waited for it. */
+  imported: Outcome | undefined
+  /** Closes the node and starts it again. */
+  restart: () => void
+}): Commands {
+  const { store, dataDir, audit, clock, nodes, imported, restart } = parts
+  // Tells this start of the node from the ones before and after it.
+  const run = nodes.self
+  return {
+    /** Answers with the lines of an export. */
+    async export(_args, who) {
+      if (await isImporting(store)) throw refusal('an import into this store has not finished')
+      await audit.record({ who, action: 'export', target: store.driver, detail: null })
+      return exported({
+        store,
+        release: version,
+        clock,
+        auditLines: () => readAuditLines(join(dataDir, 'audit.log')),
+      })
+    },
+
+    /** The next start takes the offered file in. It begins when this is answered. */
+    async import(_args, who) {
+      const offered = join(dataDir, offeredName)
+      await access(offered).catch(() => {
+        throw refusal(`there is no file ${offered} on the machine of the node: run hubctl import there`)
+      })
+      const content = await contentOf(store, dataDir)
+      if (content.length > 0) throw refusal(`the store is not empty: it has ${content.join(', ')}`)
+      await audit.record({ who, action: 'import', target: store.driver, detail: null })
+      await rename(offered, join(dataDir, waitingName))
+      await syncDirectory(dataDir)
+      setImmediate(restart)
+      return { run }
+    },
+
+    'import.outcome': async () => ({ run, ...imported }),
+  }
+}

@@ -1,0 +1,43 @@
+import type { Dumpable, Store, StoredRecord } from '../../store/store.ts'
+import { counterKey } from '../../store/stored-value.ts'
+import { auditPrefix } from '../audit.ts'
+import { linesOf } from './file.ts'
+import { isImporting } from './mark.ts'
+
+/** What only concerns the nodes that use a store now: who they are, and what each of them does at the moment. */
+const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
+
+/**
+ * Everything that a store holds, as the lines of an export: of one moment, while the hub goes on. What was acknowledged
+ * before the call is in it.
+ */
+export async function* exported(parts: {
+  store: Store & Dumpable
+  release: string
+  clock: () => number
+  /** The lines of the audit log, where the store does not hold them. */
+  auditLines: () => Promise<readonly string[]>
+}) {
+  const { store, release, clock } = parts
+  if (await isImporting(store)) throw new Error('an import into this store has not finished')
+  const at = new Date(clock()).toISOString()
+  yield* linesOf({ release, at, from: store.driver }, records())
+
+  async function* records(): AsyncGenerator<StoredRecord[]> {
+    for await (const page of store.dump()) {
+      yield page.filter(({ key }) => !ofNodes.some((prefix) => key.startsWith(prefix)))
+    }
+    if (store.isShared) return
+    // As several nodes keep it. The number makes keys of the same moment differ, and sort as the lines do.
+    const lines = await parts.auditLines()
+    yield lines.map((line, nth) => ({
+      key: `${auditPrefix}${JSON.parse(line).at} ${String(nth).padStart(8, '0')}`,
+      value: Buffer.from(line),
+    }))
+  }
+}
+
+/** The counter of positions is in no range: its record says up to where positions were given. */
+export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
+  return key === counterKey && value ? Number(value.toString()) : undefined
+}

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { createGunzip } from 'node:zlib'
+import type { StoredRecord } from '../../store/store.ts'
+import { presentFormat } from '../../store/stored-value.ts'
+
+/*
+ * An export is a file of JSON lines, compressed with gzip: a header, pages of records, an end. Whoever applies the
+ * records in their order has the store as it was. `zcat FILE | head -1` shows what a file is.
+ */
+
+const maker = 'now-playing hub'
+/** Raised when a release before would misread the file. */
+const fileVersion = 1
+/** The longest line: a feed of tens of thousands of livestreams is one record. */
+const maxLineBytes = 256 * 1024 * 1024
+
+export interface Header {
+  export: typeof maker
+  version: number
+  /** Format of the store (`store/stored-value.ts`). */
+  format: number
+  /** The release that wrote it. */
+  release: string
+  /** When it was begun, ISO 8601. */
+  at: string
+  from: 'embedded' | 'redis'
+}
+
+/** Key, event time, value in base64; without a value there is no entry any more. */
+type Row = [key: string, time: number | null, value: string | null]
+
+interface End {
+  records: number
+  /** Of all bytes before this line. */
+  sha256: string
+}
+
+/** What a whole file says of itself. */
+export interface About extends Header, End {}
+
+/** Why a file cannot be used, in words for who asked. */
+export class UnusableFile extends Error {
+  override name = 'UnusableFile'
+}
+
+/** The lines of an export, as values that are written as JSON. */
+export async function* linesOf(
+  about: Pick<Header, 'release' | 'at' | 'from'>,
+  pages: AsyncIterable<readonly StoredRecord[]>,
+): AsyncGenerator<Header | Row[] | End> {
+  const hash = createHash('sha256')
+  const hashed = <Line>(line: Line): Line => {
+    hash.update(`${JSON.stringify(line)}\n`)
+    return line
+  }
+  let records = 0
+  yield hashed({ export: maker, version: fileVersion, format: presentFormat, ...about })
+  for await (const page of pages) {
+    if (page.length === 0) continue
+    records += page.length
+    yield hashed(page.map(rowOf))
+  }
+  yield { records, sha256: hash.digest('hex') }
+}
+
+/** Reads a file to its end. Throws `UnusableFile` where it is damaged, not whole, of a newer release, or something else. */
+export async function checkFile(path: string): Promise<About> {
+  const reading = readFile(path)
+  for (;;) {
+    const { done, value } = await reading.next()
+    if (done) return value
+  }
+}
+
+/**
+ * The records of a file, page by page; returns what the file says of itself. Only when it has returned is it known that
+ * the file is whole. Throws as `checkFile` does.
+ */
+export async function* readFile(path: string): AsyncGenerator<readonly StoredRecord[], About> {
+  const hash = createHash('sha256')
+  let header: Header | undefined
+  let end: End | undefined
+  let records = 0
+  for await (const line of readLines(path)) {
+    if (end) throw new UnusableFile('the file is damaged: there is more behind its end')
+    const value = parse(line)
+    if (!header) {
+      header = headerOf(value)
+    } else if (Array.isArray(value)) {
+      const page = value.map(recordOf)
+      records += page.length
+      yield page
+    } else {
+      end = endOf(value)
+      if (end.sha256 !== hash.digest('hex') || end.records !== records) {
+        throw new UnusableFile('the file is damaged: its checksum is not that of its content')
+      }
+      continue
+    }
+    hash.update(line).update('\n')
+  }
+  if (!header) throw new UnusableFile('the file is empty')
+  if (!end) throw new UnusableFile('the file is not whole: its end is missing')
+  return { ...header, ...end }
+}
+
+function rowOf({ key, value, time }: StoredRecord): Row {
+  return [key, time ?? null, value?.toString('base64') ?? null]
+}
+
+function recordOf(row: unknown): StoredRecord {
+  const [key, time, value]: unknown[] = Array.isArray(row) ? row : []
+  const isTime = time === null || typeof time === 'number'
+  const isValue = value === null || typeof value === 'string'
+  if (typeof key !== 'string' || key === '' || !isTime || !isValue) {
+    throw new UnusableFile('the file is damaged: a record is not a key, a time and a value')
+  }
+  return { key, time: time ?? undefined, value: value === null ? undefined : Buffer.from(value, 'base64') }
+}
+
+function headerOf(value: unknown): Header {
+  const { export: made, version, format, release, at, from } = Object(value)
+  if (made !== maker) throw new UnusableFile('the file is no export of a now-playing hub')
+  if (version !== fileVersion || format !== presentFormat) {
+    const written = `a store of format ${JSON.stringify(format)}, in a file of version ${JSON.stringify(version)}`
+    const reads = `this release reads format ${presentFormat} and version ${fileVersion}`
+    throw new UnusableFile(
+      `another release (${JSON.stringify(release)}) has written it: ${written}; ${reads}`,
+    )
+  }
+  if (typeof release !== 'string' || typeof at !== 'string' || (from !== 'embedded' && from !== 'redis')) {
+    throw new UnusableFile('the file is damaged: its header has no release, time or store')
+  }
+  return { export: maker, version, format, release, at, from }
+}
+
+function endOf(value: unknown): End {
+  const { records, sha256 } = Object(value)
+  if (typeof records === 'number' && typeof sha256 === 'string') return { records, sha256 }
+  throw new UnusableFile('the file is damaged: its end has no checksum')
+}
+
+function parse(line: Buffer): unknown {
+  try {
+    return JSON.parse(line.toString())
+  } catch {
+    throw new UnusableFile('the file is damaged: a line is no JSON')
+  }
+}
+
+/** The lines of a compressed file. */
+async function* readLines(path: string): AsyncGenerator<Buffer> {
+  const file = createReadStream(path)
+  const unpacked = createGunzip()
+  file.on('error', (error) => unpacked.destroy(error))
+  let parts: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of file.pipe(unpacked)) {
+      let from = 0
+      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+        yield Buffer.concat([...parts, chunk.subarray(from, at)])
+        parts = []
+        length = 0
+        from = at + 1
+      }
+      parts.push(chunk.subarray(from))
+      length += chunk.length - from
+      if (length > maxLineBytes) throw new UnusableFile('the file is damaged: a line is endless')
+    }
+  } catch (error) {
+    throw isOfZlib(error)
+      ? new UnusableFile('the file is damaged, or no export: it is no whole gzip file')
+      : error
+  } finally {
+    file.destroy()
+  }
+  if (length > 0) throw new UnusableFile('the file is not whole: its last line is cut off')
+}
+
+function isOfZlib(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^Z_/.test(String(error.code))
+}

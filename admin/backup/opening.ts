@@ -1,0 +1,34 @@
+import type { Config } from '../../config/config.ts'
+import { openStore } from '../../store/open.ts'
+import type { Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { importWaiting, type Outcome } from './importing.ts'
+import { leftBehind } from './left-behind.ts'
+
+/**
+ * Opens the store of a node (`openStore`), with what a former release or an export has to be made part of it first.
+ * `imported`: what became of an export that waited.
+ */
+export async function openStoreAtStart(
+  config: Config,
+  name: string,
+  log: Log,
+  of: {
+    onGap: (reason: Error) => void
+    /** Resolves with whether a former release had written the store. */
+    takeOver: (store: Store, log: Log) => Promise<boolean>
+  },
+) {
+  let imported: Outcome | undefined
+  const opened = await openStore(config, name, log, {
+    onGap: of.onGap,
+    async prepare(store) {
+      const isTakenOver = await of.takeOver(store, log)
+      imported = await importWaiting(store, config.dataDir, log)
+      return isTakenOver || imported !== undefined
+    },
+  })
+  const forgotten = await leftBehind(opened.store, config.dataDir)
+  if (forgotten !== undefined) log.warn(forgotten)
+  return { ...opened, imported }
+}

@@ -1,0 +1,61 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Config, loadConfig } from '../../config/config.ts'
+import { version } from '../../config/version.ts'
+import { openUnused } from '../../store/open.ts'
+import { isPresentFormat } from '../../store/stored-value.ts'
+import { readAuditLines } from '../audit.ts'
+import { membersOf } from './content.ts'
+import { exported } from './exporting.ts'
+
+/**
+ * Opens the store of an environment whose nodes are stopped, and answers with the lines of its export. Rejects where a
+ * node uses it, where there is none, or where another user has to do it.
+ */
+export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
+  const config = configOf(env, cwd)
+  await checkOwner(config)
+  const store = await openUnused(config)
+  try {
+    if (!(await isPresentFormat(store)))
+      throw new Error('the store is empty, or of the release before: start a node once')
+    const members = await membersOf(store)
+    if (members.length > 0) {
+      throw new Error(
+        `nodes use it (${members.join(', ')}): leave out --stopped to ask one of them, or stop them; one that has crashed has to be started and stopped`,
+      )
+    }
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  const auditLines = () => readAuditLines(join(config.dataDir, 'audit.log'))
+  const lines = exported({ store, release: version, clock: Date.now, auditLines })
+  return { lines, close: () => store.close() }
+}
+
+/** The data directory of a node that is stopped. */
+export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Promise<string> {
+  const { dataDir } = configOf(env, cwd)
+  await stat(dataDir).catch(() => {
+    throw new Error(`there is no data directory ${dataDir}: set HUB_DATA_DIR as for the node`)
+  })
+  return dataDir
+}
+
+function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
+  const loaded = loadConfig(env, cwd)
+  if ('problems' in loaded) throw new Error(loaded.problems.join('; '))
+  return loaded.config
+}
+
+/** LevelDB writes when it is opened: files of another user would keep the node from starting. */
+async function checkOwner({ dataDir, redisUrl, redis }: Config): Promise<void> {
+  if (redisUrl !== undefined || redis !== undefined) return
+  const directory = join(dataDir, 'store')
+  const { uid } = await stat(directory).catch(() => {
+    throw new Error(`there is no store ${directory}: set HUB_DATA_DIR as for the node`)
+  })
+  if (uid !== process.getuid?.())
+    throw new Error(`${directory} belongs to another user: run this as that user`)
+}

@@ -1,0 +1,59 @@
+import { createWriteStream } from 'node:fs'
+import { rename, rm, stat } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { checkFile } from '../../admin/backup/file.ts'
+import type { LocalCommand } from '../command.ts'
+import { type CallFailure, openLines } from '../connection.ts'
+import { sizeText, valueAt } from '../print.ts'
+import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
+import { progress } from './progress.ts'
+
+/** `hubctl export FILE`. What it has written is read again before the file gets its name. */
+export const exportCommand: LocalCommand = {
+  words: 'export',
+  summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
+  parameters: ['<file>'],
+  options: [stoppedOption],
+  does: (input, how) => exportTo(input.text('file'), atSocket(how, input)),
+  print: (result, printer) =>
+    printer.sentence(
+      `Exported ${valueAt(result, 'records')} records (${sizeText(valueAt(result, 'bytes'))}) into`,
+      valueAt(result, 'file'),
+    ),
+}
+
+async function exportTo(file: string, place: Place): Promise<{ result: unknown } | { error: CallFailure }> {
+  const draft = `${file}.part`
+  try {
+    await rm(draft, { force: true })
+    const lines = place.stopped
+      ? await linesOfStopped()
+      : await openLines(place.socketPath, 'export', place.who)
+    if ('error' in lines) return lines
+    try {
+      const written = createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true })
+      await pipeline(lines.stream, progress('exported'), createGzip({ level: 4 }), written)
+    } finally {
+      await lines.close()
+    }
+    const { records, sha256, at, release, from } = await checkFile(draft)
+    const { size: bytes } = await stat(draft)
+    await rename(draft, file)
+    return { result: { file, records, bytes, sha256, exportedAt: at, release, from } }
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined)
+    return { error: { code: 'export', message: `nothing was exported: ${reasonOf(error)}` } }
+  }
+}
+
+/** The store itself is read. Loaded only then: other commands start sooner without it. */
+async function linesOfStopped() {
+  const { openStopped } = await import('../../admin/backup/stopped.ts')
+  const { lines, close } = await openStopped(process.env, process.cwd())
+  const text = async function* () {
+    for await (const line of lines) yield `${JSON.stringify(line)}\n`
+  }
+  return { stream: Readable.from(text()), close }
+}

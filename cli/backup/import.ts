@@ -1,0 +1,105 @@
+import { createReadStream } from 'node:fs'
+import { open, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import { offeredName } from '../../admin/backup/backup-commands.ts'
+import { type About, checkFile } from '../../admin/backup/file.ts'
+import { waitingName } from '../../admin/backup/importing.ts'
+import type { LocalCommand } from '../command.ts'
+import { type CallFailure, call } from '../connection.ts'
+import { valueAt } from '../print.ts'
+import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
+import { progress } from './progress.ts'
+
+/** Between two questions whether the node is back. */
+const askEveryMs = 200
+/** A node that takes longer than this has a problem that its log tells about. */
+const patienceMs = 30 * 60_000
+
+type Done = { result: unknown } | { error: CallFailure }
+
+/** `hubctl import FILE`. */
+export const importCommand: LocalCommand = {
+  words: 'import',
+  summary: 'take a file of hubctl export into an empty store; the node starts again meanwhile',
+  parameters: ['<file>'],
+  options: [stoppedOption],
+  does: (input, how) => importFrom(input.text('file'), atSocket(how, input)),
+  print(result, printer) {
+    const what = `${valueAt(result, 'records')} records of ${valueAt(result, 'exportedAt')}`
+    return valueAt(result, 'waits') === true
+      ? printer.sentence(
+          `The next start of the node takes in ${what}, which wait in`,
+          valueAt(result, 'waitsIn'),
+        )
+      : printer.sentence(`Imported ${what} from`, valueAt(result, 'file'))
+  },
+}
+
+async function importFrom(file: string, place: Place): Promise<Done> {
+  try {
+    // Before the node is asked: it would stop for a file that it cannot use.
+    const about = await checkFile(file)
+    return place.stopped ? await leaveFor(file, about, place.who) : await offer(file, about, place)
+  } catch (error) {
+    return { error: { code: 'import', message: `nothing was imported: ${reasonOf(error)}` } }
+  }
+}
+
+/** Puts the file where the next start of the node looks for it. */
+async function leaveFor(file: string, about: About, who: string): Promise<Done> {
+  const { dataDirOfStopped } = await import('../../admin/backup/stopped.ts')
+  const dataDir = await dataDirOfStopped(process.env, process.cwd())
+  const socketPath = join(dataDir, 'admin.sock')
+  if (!('error' in (await call(socketPath, 'import.outcome', {}, who)))) {
+    throw new Error(`a node runs on ${socketPath}: leave out --stopped, or stop it`)
+  }
+  await copyInto(dataDir, file)
+  const path = join(dataDir, waitingName)
+  await rename(join(dataDir, offeredName), path)
+  return { result: { ...shown(file, about), waits: true, waitsIn: path } }
+}
+
+/** Hands the file to a running node, and waits until it has started with it. */
+async function offer(file: string, about: About, { socketPath, who }: Place): Promise<Done> {
+  const dataDir = dirname(socketPath)
+  // First of all whether there is a node.
+  const before = await call(socketPath, 'import.outcome', {}, who)
+  if ('error' in before) return before
+  await copyInto(dataDir, file)
+  const taken = await call(socketPath, 'import', {}, who)
+  if ('error' in taken) {
+    await rm(join(dataDir, offeredName), { force: true })
+    return taken
+  }
+  const until = Date.now() + patienceMs
+  while (Date.now() < until) {
+    const outcome = await call(socketPath, 'import.outcome', {}, who)
+    if ('error' in outcome || valueAt(outcome.result, 'run') === valueAt(taken.result, 'run')) {
+      await delay(askEveryMs)
+      continue
+    }
+    const refused = valueAt(outcome.result, 'refused')
+    if (refused !== undefined)
+      return { error: { code: 'refused', message: `nothing was imported: ${refused}` } }
+    return { result: shown(file, about) }
+  }
+  const message = 'the node has not started again within 30 minutes: its log says why'
+  return { error: { code: 'node.unreachable', message } }
+}
+
+/** A copy that belongs to the user of the node, and is on disk. */
+async function copyInto(dataDir: string, file: string): Promise<void> {
+  const path = join(dataDir, offeredName)
+  await rm(path, { force: true })
+  const copy = await open(path, 'wx', 0o600)
+  // By its handle: the name is in a directory where another user may write.
+  const { uid, gid } = await stat(dataDir)
+  if (process.getuid?.() === 0) await copy.chown(uid, gid)
+  await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))
+}
+
+function shown(file: string, { records, sha256, at, release, from }: About): object {
+  return { file, records, sha256, exportedAt: at, release, from }
+}

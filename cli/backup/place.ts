@@ -1,0 +1,27 @@
+import { type CommandOption, type Input, type LocalHow, usage } from '../command.ts'
+
+/** Where a backup is made and taken in: through the socket of a node, or in the store of nodes that are stopped. */
+export interface Place {
+  socketPath: string
+  stopped: boolean
+  who: string
+}
+
+export const stoppedOption: CommandOption = {
+  flags: '--stopped',
+  summary:
+    'no node runs: use the store of this environment (HUB_CONFIG, HUB_DATA_DIR, HUB_REDIS_URL as for a node)',
+}
+
+/** An export holds keys and password hashes: it never goes over the network. */
+export function atSocket({ url, socketPath, who }: LocalHow, input: Input): Place {
+  if (url !== undefined) throw usage('this works on the machine of a node only, without --url and HUBCTL_URL')
+  return { socketPath, stopped: input.flag('stopped'), who }
+}
+
+/** An error in one line: what a person may do something about comes first. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { message, cause } = error
+  return cause instanceof Error ? `${message} (${cause.message})` : message
+}
