@@ -14,6 +14,8 @@ export interface SubscriptionCommandParts {
     Deliveries['subscriptions'],
     'list' | 'find' | 'standing' | 'pause' | 'resume' | 'remove'
   >
+  /** Sends a test message; undefined: a test is under way, or too many are. */
+  testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */
     current(): { byId(id: string): { title: string } | undefined } | undefined
@@ -29,6 +31,7 @@ export function createSubscriptionCommands(
     QueueCommandParts & { events: Pick<EventCommandParts['events'], 'livestreams'>; audit: Audit },
 ): CommandsOf<'subscriptions'> {
   const { subscriptions, feed, queues, events, audit } = parts
+  const test = createTest(parts)
   return {
     'subscriptions.list': async (args) => {
       const named = livestreamsNamed(args.livestream)
@@ -50,6 +53,8 @@ export function createSubscriptionCommands(
       return shown(subscription, queue, attempts.slice(0, shownAttempts))
     },
 
+    'subscriptions.test': async (args, who) => test(existing(args.name), who),
+
     'subscriptions.pause': async (args, who) => {
       const { name, institutionId, topicId } = existing(args.name)
       const closed = queues.whyClosed(name)
@@ -67,10 +72,10 @@ export function createSubscriptionCommands(
 
     'subscriptions.resume': async (args, who) => {
       const { name, pausedAt, pausedBy } = existing(args.name)
-      if (pausedAt === undefined) throw notPaused(name)
+      if (pausedAt === undefined) throw notPaused(existing(name))
       await audit.change(who, 'subscriptions.resume', async (first) => {
         await first(name, { pausedAt, pausedBy })
-        if (!(await subscriptions.resume(name))) throw notPaused(name)
+        if (!(await subscriptions.resume(name))) throw notPaused(existing(name))
       })
       const { state, pending } = await queueOf(name)
       return { name, resumed: true, state, pending }
@@ -114,14 +119,6 @@ export function createSubscriptionCommands(
     if (pausedAt !== undefined) throw refusal(`${pausedBy} paused it already, at ${pausedAt}`)
   }
 
-  function notPaused(name: string): Error {
-    const why =
-      existing(name).disabledAt === undefined
-        ? 'it is not paused'
-        : 'it is disabled because its webhook answered 410; a replay or an acknowledged test message enables it'
-    return refusal(`nothing is resumed: ${why}`)
-  }
-
   function listed(subscription: PushSubscription, { state, pending, oldest, deadLetters }: ShownQueue) {
     const { name, institutionId, topicId, url, contact, createdAt } = subscription
     const livestream = { id: topicId, title: feed.current()?.byId(topicId)?.title ?? null }
@@ -142,4 +139,29 @@ export function createSubscriptionCommands(
       attempts,
     }
   }
+}
+
+/** Sends a test message, and answers how the webhook took it. */
+function createTest(
+  parts: Pick<SubscriptionCommandParts, 'testWebhook'> & QueueCommandParts & { audit: Audit },
+) {
+  const { testWebhook, queues, audit } = parts
+  return async ({ name, institutionId, topicId }: PushSubscription, who: string) => {
+    const closed = queues.whyClosed(name)
+    if (closed !== undefined) throw refusal(`nothing is sent: ${closed}`)
+    return audit.change(who, 'subscriptions.test', async (first) => {
+      await first(name, { institutionId, livestreamId: topicId })
+      const delivery = await testWebhook(name)
+      if (delivery) return { name, delivered: delivery.reason === null, delivery }
+      throw refusal('a test of this webhook is under way, or many others are: try again in a second')
+    })
+  }
+}
+
+function notPaused({ disabledAt }: PushSubscription): Error {
+  const why =
+    disabledAt === undefined
+      ? 'it is not paused'
+      : 'it is disabled because its webhook answered 410; a replay or an acknowledged test message enables it'
+  return refusal(`nothing is resumed: ${why}`)
 }

@@ -40,6 +40,14 @@ export const subscriptionCommands: readonly Command[] = [
     print: printSubscription,
   },
   {
+    words: 'subscriptions test',
+    parameters: ['<name>'],
+    asks: 'subscriptions.test',
+    args: nameArgument,
+    print: (result, printer) => printer.list([valueAt(result, 'delivery')], attemptColumns, ''),
+    succeeded: (result) => valueAt(result, 'delivered') === true,
+  },
+  {
     words: 'subscriptions pause',
     parameters: ['<name>'],
     asks: 'subscriptions.pause',

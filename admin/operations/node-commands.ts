@@ -34,6 +34,7 @@ export function createNodeCommands(
       pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
     queues: deliveries,
     subscriptions: deliveries.subscriptions,
+    testWebhook: deliveries.test,
     events: createKnownEvents(parts),
   })
 }

@@ -199,6 +199,11 @@ export const operations = {
     { name: text('the name of a subscription, or its beginning') },
     { name: aQueue },
   ),
+  'subscriptions.test': changes(
+    'send a marked test message to a webhook now, past what waits; if it is acknowledged, a disabled one is enabled',
+    { name: subscription },
+    { name: aQueue },
+  ),
   'subscriptions.pause': changes(
     'send nothing to a webhook until it is resumed; its events are collected',
     { name: subscription },

@@ -312,6 +312,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       isWebhook: () => true,
       replaySince: async () => 3,
     },
+    testWebhook: async () => undefined,
     subscriptions: {
       list: () => [subscription],
       find: (name) => (known(name) ? subscription : undefined),

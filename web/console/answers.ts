@@ -22,6 +22,7 @@ export interface Results {
   'queues.replay': { name: string; replayed: number }
   'subscriptions.list': Subscription[]
   'subscriptions.show': ShownSubscription
+  'subscriptions.test': { name: string; delivered: boolean; delivery: Attempt }
   'subscriptions.pause': { name: string }
   'subscriptions.resume': { name: string; state: string; pending: number }
   'subscriptions.remove': { name: string; pending: number; deadLetters: number }

@@ -36,6 +36,7 @@ export const operations = {
   'queues.replay': { view: 'webhooks' },
   'subscriptions.list': { view: 'webhooks' },
   'subscriptions.show': { view: 'webhooks' },
+  'subscriptions.test': { view: 'webhooks' },
   'subscriptions.pause': { view: 'webhooks' },
   'subscriptions.resume': { view: 'webhooks' },
   'subscriptions.remove': { view: 'webhooks', loses: true },

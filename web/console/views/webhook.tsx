@@ -94,6 +94,19 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
               isStrong
             />
           )}
+          {subscription && (
+            <Action
+              name="subscriptions.test"
+              args={{ name }}
+              label="Send a test message"
+              said={({ delivered, delivery }) =>
+                delivered
+                  ? `Acknowledged with ${delivery.status} after ${delivery.duration} ms.`
+                  : `Not acknowledged: ${delivery.reason}.`
+              }
+              done={changed}
+            />
+          )}
           {subscription && paused === null && (
             <Action
               name="subscriptions.pause"

@@ -50,6 +50,25 @@ onEachStore('a paused webhook gets nothing until it is resumed, then all in orde
   ])
 })
 
+onEachStore('an operator sends a test message, and sees how the webhook answers', async (t, store) => {
+  const one = await start(t, store)
+  const { receiver, ask, name, shown } = one
+  t.match(await ask('subscriptions.test', { name }), {
+    name,
+    delivered: true,
+    delivery: { status: 201, reason: null },
+  })
+  t.match(receiver.received, [{ event: { event: 'de.org.hub.v1.test', test: true } }])
+  receiver.behave(() => 500)
+  t.match(await ask('subscriptions.test', { name }), { delivered: false, delivery: { status: 500 } })
+  t.match(await shown(), { state: 'active' }, 'which changes nothing')
+  const entry = { who: 'tester', action: 'subscriptions.test', target: name }
+  t.match(await audited(one), [entry, entry])
+  await t.rejects(ask('subscriptions.test', { name: 'nothing' }), {
+    message: 'there is no subscription "nothing"',
+  })
+})
+
 onEachStore('a delivery under way ends, and no other begins', async (t, store) => {
   const { receiver, ask, name, publish, queue } = await start(t, store)
   const held: ServerResponse[] = []
