@@ -270,8 +270,8 @@ async function listen(
   reached.publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
-  const restart = options.onImport ?? (() => undefined)
-  const backup = createBackupCommands({ ...opened, ...parts, dataDir: config.dataDir, restart })
+  const { dataDir } = config
+  const backup = createBackupCommands({ ...opened, ...parts, dataDir, restart: options.onImport })
   const socketPath = join(config.dataDir, 'admin.sock')
   const admin = await startAdminSocket({ path: socketPath, commands: { ...commands, ...backup }, log })
   open.admin = admin

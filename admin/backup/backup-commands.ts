@@ -26,8 +26,8 @@ export function createBackupCommands(parts: {
   nodes: Pick<Nodes, 'self'>
   /** What this start made of a file that waited for it. */
   imported: Outcome | undefined
-  /** Closes the node and starts it again. */
-  restart: () => void
+  /** Closes the node and starts it again; undefined: somebody else does that. */
+  restart: (() => void) | undefined
 }): Commands {
   const { store, dataDir, audit, clock, nodes, imported, restart } = parts
   // Tells this start of the node from the ones before and after it.
@@ -56,8 +56,8 @@ export function createBackupCommands(parts: {
       await audit.record({ who, action: 'import', target: store.driver, detail: null })
       await rename(offered, join(dataDir, waitingName))
       await syncDirectory(dataDir)
-      setImmediate(restart)
-      return { run }
+      if (restart) setImmediate(restart)
+      return { run, waits: restart === undefined }
     },
 
     'import.outcome': async () => ({ run, ...imported }),

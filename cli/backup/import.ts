@@ -56,9 +56,12 @@ async function leaveFor(file: string, about: About, who: string): Promise<Done> 
     throw new Error(`a node runs on ${socketPath}: leave out --stopped, or stop it`)
   }
   await copyInto(dataDir, file)
-  const path = join(dataDir, waitingName)
-  await rename(join(dataDir, offeredName), path)
-  return { result: { ...shown(file, about), waits: true, waitsIn: path } }
+  await rename(join(dataDir, offeredName), join(dataDir, waitingName))
+  return waiting(file, about, dataDir)
+}
+
+function waiting(file: string, about: About, dataDir: string): Done {
+  return { result: { ...shown(file, about), waits: true, waitsIn: join(dataDir, waitingName) } }
 }
 
 /** Hands the file to a running node, and waits until it has started with it. */
@@ -73,6 +76,8 @@ async function offer(file: string, about: About, { socketPath, who }: Place): Pr
     await rm(join(dataDir, offeredName), { force: true })
     return taken
   }
+  if (valueAt(taken.result, 'waits') === true) return waiting(file, about, dataDir)
+  if (process.stderr.isTTY) process.stderr.write('the node takes it in, and starts again\n')
   const until = Date.now() + patienceMs
   while (Date.now() < until) {
     const outcome = await call(socketPath, 'import.outcome', {}, who)
