@@ -6,6 +6,7 @@ import { fanout } from './scenarios/fanout.ts'
 import { growth } from './scenarios/growth.ts'
 import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
+import { pages } from './scenarios/pages.ts'
 import { push } from './scenarios/push.ts'
 import { retained } from './scenarios/retained.ts'
 import { sessions } from './scenarios/sessions.ts'
@@ -25,6 +26,7 @@ const scenarios: Record<string, Scenario> = {
   'slow-readers': slowReaders,
   sessions,
   week,
+  pages,
   attacks,
 }
 

@@ -1,5 +1,5 @@
 import type { Login } from '../load/packets.ts'
-import { startNode } from '../node.ts'
+import { type BenchNode, startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
@@ -16,7 +16,10 @@ export function nodeEnv({ certificate, feedPath }: Ground): Record<string, strin
 }
 
 /** This project, as `npm start` runs it. */
-export async function startHubPeer(ground: Ground, env: Record<string, string> = {}): Promise<Peer> {
+export async function startHubPeer(
+  ground: Ground,
+  env: Record<string, string> = {},
+): Promise<Peer & Pick<BenchNode, 'httpsPort' | 'ask'>> {
   const node = await startNode({ ...env, ...nodeEnv(ground) })
   const publishers: Peer['publishers'] = []
   for (const { id, livestreams } of ground.institutions) {
@@ -28,6 +31,8 @@ export async function startHubPeer(ground: Ground, env: Record<string, string> =
   const subscriber = await addSubscriber()
   return {
     name: 'hub',
+    httpsPort: node.httpsPort,
+    ask: node.ask,
     address: { port: node.mqttPort, ca: ground.ca },
     subscriber,
     publishers,

@@ -1,0 +1,66 @@
+import { startChild } from '../child.ts'
+import { keepApart } from '../cores.ts'
+import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
+import type { commands as pageCommands } from '../load/pages.ts'
+import { prepareGround } from '../peers/ground.ts'
+import { startHubPeer } from '../peers/hub.ts'
+import { type Sample, type Scenario, single } from '../scenario.ts'
+import { actOf } from '../stage.ts'
+import { logIn } from '../user.ts'
+
+const institution = 'urn:org:institution:75b657fb49856f7b'
+
+export const pages: Scenario = {
+  about:
+    'What open pages do to subscribers: the time from publish to receipt over --subscribers, alone and while --onair on-air ' +
+    'pages read every event over WebSocket and --consoles consoles ask for status, charts and events at their pace. ' +
+    'Alone and beside them take turns.',
+  options: {
+    seconds: [10],
+    runs: [7],
+    subscribers: [100],
+    rate: [10],
+    onair: [200],
+    consoles: [20],
+    warm: [warmUpEvents],
+  },
+  figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
+  compared: [],
+
+  async measure(options, _asked, say) {
+    const subscribers = single(options, 'subscribers')
+    const rate = single(options, 'rate')
+    const ground = await prepareGround()
+    const stops: (() => Promise<unknown>)[] = [ground.remove]
+    const samples: Sample[] = []
+    try {
+      const hub = await startHubPeer(ground)
+      const ending: (() => Promise<void>)[] = [hub.stop]
+      stops.push(() => Promise.all(ending.map((end) => end())))
+      const act = await actOf(hub, ending)
+      const browsers = await startChild<typeof pageCommands>('load/pages.ts')
+      ending.push(browsers.stop)
+      await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
+      const door = { port: hub.httpsPort, ca: ground.ca }
+      const token = await logIn({ ...hub, ca: ground.ca }, institution, ['subscribe', 'operate'])
+      await joinPublishers(act, 1)
+      await warmUp([act], single(options, 'warm'))
+      await joinCrowd(act, { count: subscribers, qos: 0 })
+      const wanted = { onAir: single(options, 'onair'), consoles: single(options, 'consoles') }
+      for (let run = 1; run <= single(options, 'runs'); run++) {
+        for (const name of ['alone', 'beside pages']) {
+          if (name !== 'alone') await browsers.ask('open', { door, token, ...wanted })
+          await deliver(act, { events: 5 * rate, rate, subscribers })
+          const events = single(options, 'seconds') * rate
+          const { p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
+          const did = name === 'alone' ? '' : `, ${JSON.stringify(await browsers.ask('close', undefined))}`
+          say(`run ${run}, ${name}: p50 ${p50}, p99 ${p99} ms${did}`)
+          samples.push({ case: name, system: 'hub', run, figures: { p50, p99, max, lost } })
+        }
+      }
+      return samples
+    } finally {
+      for (const stop of stops.reverse()) await stop().catch(() => undefined)
+    }
+  },
+}
