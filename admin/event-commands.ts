@@ -26,6 +26,12 @@ export interface EventCommandParts {
     trace: ReturnType<typeof createEventTrace>
     /** The livestreams with this id, external id or title, with the institution that they belong to. */
     livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
+    /** All livestreams of the feed, with the time of the newest event that their topics show; null: they show none. */
+    newest(): readonly {
+      eventTime: string | null
+      livestream: { id: string; externalId: string; title: string }
+      institution: { id: string; title: string }
+    }[]
     /** All institutions of the livestream feed. */
     institutions(): readonly string[]
     deliveries(event: AcceptedEvent): Promise<EventDelivery[]>
@@ -84,6 +90,12 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       if (after === undefined) return tail(isMeant)
       const { events, ...rest } = await history.since(after === 'now' ? undefined : after)
       return { events: events.filter(isMeant), ...rest }
+    },
+
+    'events.newest': async ({ institution, limit }) => {
+      const isAsked = ({ id }: { id: string }) => institution === undefined || id === institution
+      const asked = events.newest().filter((row) => isAsked(row.institution))
+      return asked.sort((a, b) => timeOf(a) - timeOf(b)).slice(0, limit)
     },
 
     'events.slow': async () =>
@@ -183,4 +195,8 @@ function excerpt({ head, bytes }: Excerpt) {
   const content =
     end === undefined ? { base64: head.toString('base64') } : { text: head.toString('utf8', 0, end) }
   return { bytes, isWhole: head.length === bytes, ...content }
+}
+
+function timeOf({ eventTime }: { eventTime: string | null }): number {
+  return eventTime === null ? 0 : Date.parse(eventTime)
 }

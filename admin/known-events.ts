@@ -28,6 +28,17 @@ export function createKnownEvents(parts: {
     institutions: () => [
       ...new Set([...(feed.current()?.all() ?? [])].map(({ institution }) => institution.id)),
     ],
+    newest: () => {
+      const { retained } = broker
+      return [...(feed.current()?.all() ?? [])].map(({ id, externalId, title, institution }) => {
+        const topics = retained.topics(`radio/${id}/#`)
+        const times = topics.map((topic) => retained.current(topic)?.time ?? -Infinity)
+        const newest = Math.max(...times)
+        const eventTime = newest === -Infinity ? null : new Date(newest).toISOString()
+        const livestream = { id, externalId, title }
+        return { eventTime, livestream, institution: { id: institution.id, title: institution.title } }
+      })
+    },
     livestreams(name) {
       const known = [feed.current(), feed.former]
       const direct = known.map((livestreams) => livestreams?.byId(name)).find((one) => one !== undefined)

@@ -1,5 +1,5 @@
 import { checkInstitution } from '../acl/permissions.ts'
-import { type Command, type Input, usage } from './command.ts'
+import { type Command, filtersOf, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { instantForms, instantOf, passedInstantOf } from './time/instant.ts'
 import { localTime } from './time/local-time.ts'
@@ -80,6 +80,12 @@ export const eventCommands: readonly Command[] = [
     },
   },
   {
+    words: 'events newest',
+    asks: 'events.newest',
+    ...filtersOf('events.newest'),
+    print: (result, printer) => printer.list(result, newestColumns, 'The livestream feed is empty.'),
+  },
+  {
     words: 'events slow',
     asks: 'events.slow',
     print: (result, printer) =>
@@ -103,6 +109,14 @@ const eventColumns = [
   ['EVENT TIME', 'eventTime'],
   ['ID', 'id'],
   ['WHY', 'why'],
+] as const
+
+const newestColumns = [
+  ['EVENT TIME', 'eventTime'],
+  ['LIVESTREAM', 'livestream.title'],
+  ['EXTERNAL ID', 'livestream.externalId'],
+  ['INSTITUTION', 'institution.title'],
+  ['ID', 'livestream.id'],
 ] as const
 
 const tailColumns = [

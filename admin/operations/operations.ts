@@ -256,6 +256,10 @@ export const operations = {
     ),
     atOnce: { after: 'now' },
   },
+  'events.newest': reads(
+    'the newest event that each livestream of the feed still shows; livestreams without one first, then the longest silent',
+    { institution: Type.Optional(institution), limit },
+  ),
   'events.slow': reads(
     'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
   ),

@@ -88,6 +88,7 @@ t.test('the answers are those of the socket', async (t) => {
     ['retained.list', { filter: 'radio/#' }],
     ['events.list', { institution: own, limit: 1 }],
     ['events.show', { id }],
+    ['events.newest', { institution: own }],
     ['lifecycle.status', {}],
   ] as const) {
     const { status, json } = await ask(name, args)

@@ -329,6 +329,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       institutions: () => [],
       deliveries: async () => [],
       isRetained: () => false,
+      newest: () => [],
     },
     resetUrl: (token) => `https://hub.example/#${token}`,
     store: { replaced: () => undefined, accept: async () => undefined },

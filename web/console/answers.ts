@@ -2,6 +2,7 @@
 export interface Results {
   status: Status
   trend: Trend
+  'events.newest': NewestEvent[]
   'events.slow': SlowEvent[]
   'events.tail': { events: EventRow[]; next: number; leftOut: number | null }
   'events.list': { events: EventRow[]; next: number | null }
@@ -166,6 +167,12 @@ export interface Livestream {
   title: string
   publisher: { id: string; externalId: string; title: string }
   institution: { id: string; title: string; acronym: string }
+}
+
+export interface NewestEvent {
+  eventTime: string | null
+  livestream: { id: string; externalId: string; title: string }
+  institution: { id: string; title: string }
 }
 
 export interface Queue {

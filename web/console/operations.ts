@@ -27,6 +27,7 @@ export const operations = {
   check: { view: 'trace' },
 
   'feed.lookup': { view: 'livestreams' },
+  'events.newest': { view: 'livestreams' },
   'retained.list': { view: 'livestreams' },
   'retained.clear': { view: 'livestreams', loses: true },
 

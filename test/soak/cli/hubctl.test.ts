@@ -90,6 +90,7 @@ t.test('commands reach the node with their arguments', async (t) => {
       },
     ],
     ['events show 17', 'events.show', { id: '17' }],
+    ['events newest --limit 3', 'events.newest', { limit: 3 }],
     ['events slow', 'events.slow', {}],
     ['retained list', 'retained.list', {}],
     ['retained list radio/#', 'retained.list', { filter: 'radio/#' }],

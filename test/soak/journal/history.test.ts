@@ -140,6 +140,12 @@ onEachStore('one event is shown with its report, and where it went', async (t, s
   t.match(await hub.ask('events.show', { id: report.id }), {
     topics: [{ retained: false }, { retained: true }],
   })
+  const newest = await hub.ask<{ eventTime: string | null }[]>('events.newest', { institution: own })
+  t.match(newest[0], { eventTime: null, institution: { id: own } }, 'the silent livestreams come first')
+  t.match(
+    newest.slice(-2).map(({ eventTime }) => eventTime !== null),
+    [true, true],
+  )
   const slow = await hub.ask<{ id: string }[]>('events.slow')
   t.equal(slow.length, 2)
   t.ok(slow.some(({ id }) => id === report.id))

@@ -195,8 +195,10 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
     // Those are in pushes, history and paused.test.ts, beside this file.
-    const ofEvents = ['events.list', 'events.show', 'events.slow', 'events.tail']
-    const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show'].map((one) => `subscriptions.${one}`)
+    const ofEvents = ['events.list', 'events.newest', 'events.show', 'events.slow', 'events.tail']
+    const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show', 'test'].map(
+      (one) => `subscriptions.${one}`,
+    )
     const elsewhere = ['queues.dead-letters', 'queues.replay', ...ofEvents, ...ofSubscriptions]
     t.same([...asked, ...elsewhere].sort(), commands.map(({ asks }) => asks).sort(), 'no command is missing')
   })

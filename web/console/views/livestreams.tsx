@@ -1,8 +1,11 @@
 import type { Livestream } from '../answers.ts'
 import { livestreams, livestreamsProblem } from '../names.ts'
-import { Head, Problem } from '../parts/shown.tsx'
+import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { useAsked } from '../poll.ts'
 import { amount } from '../words.ts'
+
+const everyMs = 10_000
 
 /** All livestreams and institutions of the feed. */
 export function Livestreams() {
@@ -27,6 +30,8 @@ export function Livestreams() {
 
 /** Livestreams, found by whatever they are called. */
 export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefined }) {
+  const newest = useAsked('events.newest', {}, everyMs)
+  const times = new Map(newest.value.value?.map(({ livestream, eventTime }) => [livestream.id, eventTime]))
   return (
     <Table
       caption="Livestreams"
@@ -61,6 +66,14 @@ export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefi
               {institution.title}
             </a>
           ),
+        },
+        {
+          title: 'Last event',
+          cell: ({ id }) => {
+            const at = times.get(id)
+            if (at) return <When at={at} />
+            return <span class="muted">{at === null ? 'none' : ''}</span>
+          },
         },
         { title: 'External id', cell: ({ externalId }) => <span class="id">{externalId}</span> },
         { title: 'Id', cell: ({ id }) => <span class="id">{id}</span> },
