@@ -43,8 +43,9 @@ export function endingAt(credential: StoredCredential, time: number): StoredCred
   return { ...credential, revokeAt: new Date(time).toISOString() }
 }
 
-export function principalOf(stored: StoredCredential): Principal {
-  const { role, username, institutions, classes, filters, user } = stored
+/** Who logs in with a credential. */
+export function principalOf(credential: Credential): Principal {
+  const { role, username, institutions, classes, filters, user } = credential
   if (role === 'publisher') return { role, username, institutions, classes }
   return { role, username, filters, ...(user !== undefined && { temporaryOf: user }) }
 }

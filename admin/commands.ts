@@ -1,4 +1,5 @@
 import type { EventClass } from '../event/kind.ts'
+import { type AedesImportParts, createAedesImport } from './aedes-redis/import-command.ts'
 import type { Audit } from './audit.ts'
 import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
 import { createEventCommands, type EventCommandParts } from './event-commands.ts'
@@ -25,7 +26,8 @@ export interface CommandParts
     HttpsCommandParts,
     QueueCommandParts,
     SubscriptionCommandParts,
-    EventCommandParts {
+    EventCommandParts,
+    AedesImportParts {
   audit: Audit
   status(): Awaitable<unknown>
   trend(): unknown
@@ -131,6 +133,7 @@ export function createCommands(parts: CommandParts): Commands {
     ...createQueueCommands(parts),
     ...createSubscriptionCommands(parts),
     ...createEventCommands(parts),
+    ...createAedesImport(parts),
 
     check: async ({ institution, class: cls, payload }) =>
       parts.check({

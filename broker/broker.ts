@@ -19,6 +19,7 @@ import type { FanOut } from './fanout/fanout.ts'
 import { createRetainedSending } from './fanout/retained.ts'
 import { createFilterRules } from './filter-rules.ts'
 import { openHubTime } from './hub-time.ts'
+import { createImportedSessions } from './imported-sessions.ts'
 import { createIncoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import { createClaims } from './login/claim.ts'
@@ -133,6 +134,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     sessions,
     known,
     hubTime,
+    importedSessions: opened.imported,
     /**
      * Ends sessions of nodes that are gone, publishes their wills and begins to sweep. Call it before the first connection,
      * and after webhooks and plugin targets have named the messages that the journal must keep.
@@ -187,7 +189,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const { store, nodes, access, fanout, limits, clock, log, metrics } = parts
   const { journal, returnable, routes, outgoing, reading, bounds } = fanout
-  const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential } = limits
+  const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientIdBytes } = limits
   const { isLeader } = nodes
   const hubTime = await openHubTime({
     store,
@@ -212,10 +214,13 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const sessions = createSessions({ known, here, records, stored, ended, reading })
   const claims = createClaims({ known, here, records, stored, returning, maxPerCredential })
   const grants = createGrants({ routes, here, journal, storeSession: stored.store })
+  const imported = createImportedSessions({
+    ...{ store, journal, known, here, records, claims, rules, clock, maxClientIdBytes },
+  })
   progress.start(valueNow, outgoing.takeFinished)
 
   return {
-    ...{ hubTime, known, here, sessions, returning, claims, grants, rules },
+    ...{ hubTime, known, here, sessions, returning, claims, grants, rules, imported },
     /** All connections are closed. */
     async close(): Promise<void> {
       stored.close()

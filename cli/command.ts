@@ -24,6 +24,10 @@ export interface Command extends Typed {
   print(result: unknown, printer: Printer, input?: Input): string
   /** The answer comes line by line until one side ends it: this is one of them for people. */
   line?(value: unknown, printer: Printer): string
+  /** The node tells how far it is before it answers: this is a line about that for people. */
+  progress?(value: unknown, printer: Printer): string
+  /** What is done instead where an option, by its name in camel case, is not given. */
+  without?: { option: string; does: LocalCommand }
   /** The answer for `--json`, where it is not the whole result. */
   json?(result: unknown): unknown
   /** Something about a success that needs attention. */

@@ -5,6 +5,7 @@ import { type Command, filtersOf, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
 import { eventCommands } from './event-commands.ts'
 import { httpsCommands } from './https-commands.ts'
+import { importCommand } from './import-command.ts'
 import { type Column, type Printer, valueAt } from './print.ts'
 import { queueCommands } from './queue-commands.ts'
 import { statusCommand } from './status.ts'
@@ -135,6 +136,7 @@ export const commands: readonly Command[] = [
   ...subscriptionCommands,
   ...eventCommands,
   ...httpsCommands.filter(({ words }) => !words.startsWith('users ')),
+  importCommand,
   {
     words: 'store accept',
     asks: 'store.accept',

@@ -53,6 +53,7 @@ async function main(argv: readonly string[]): Promise<number> {
       else fail(error, false)
       return 1
     }
+    if (command.progress) return show(command, input, await callAndTell(command, door, args, json), json)
     if (!how.watch) return show(command, input, await door.call(command.asks, args), json)
     process.stdout.once('error', () => process.exit(0))
     let code = 0
@@ -90,17 +91,39 @@ type Answer = Awaited<ReturnType<typeof call>>
 /** How the hub is asked: through the socket of its node, or over HTTPS. */
 async function openDoor({ socketPath, url, caPath }: How) {
   if (url !== undefined) {
-    return openRemote(checkUrl(url), caPath === undefined ? undefined : await readCa(caPath))
+    const ca = caPath === undefined ? undefined : await readCa(caPath)
+    return { isRemote: true, ...openRemote(checkUrl(url), ca) }
   }
   if (Buffer.byteLength(socketPath) > maxSocketPathBytes) {
     throw usage(`the path of the socket is longer than ${maxSocketPathBytes} bytes: ${socketPath}`)
   }
   const who = whoAsks()
   return {
+    isRemote: false,
     call: (command: string, args: Record<string, unknown>) => call(socketPath, command, args, who),
     readLines: (command: string, how: { args: Record<string, unknown>; print: (value: unknown) => void }) =>
       readLines(socketPath, command, { ...how, who }),
   }
+}
+
+/** Asks, and tells people how far the node is. Over HTTPS there is only the answer. */
+async function callAndTell(
+  { asks, progress }: Command,
+  door: Awaited<ReturnType<typeof openDoor>>,
+  args: Record<string, unknown>,
+  json: boolean,
+): Promise<Answer> {
+  if (door.isRemote) return door.call(asks, args)
+  const printer = createPrinter(process.stderr)
+  let answer: Answer | undefined
+  const print = (line: unknown) => {
+    const { result, error, progress: far } = Object(line)
+    if (error !== undefined) answer = { error }
+    else if (far === undefined) answer = { result }
+    else if (!json && process.stderr.isTTY) console.error(progress?.(far, printer))
+  }
+  const closed = await door.readLines(asks, { args, print })
+  return answer ?? { error: closed }
 }
 
 /**

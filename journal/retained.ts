@@ -83,6 +83,9 @@ export async function openRetained(parts: {
     /** The value of a topic: the newest that is valid now. */
     current: (topic: string): RetainedValue | undefined => newestOf(values.of(topic), clock()),
 
+    /** The value in one slot of a topic, whether or not it is still valid. */
+    at: (topic: string, slot: string): RetainedValue | undefined => values.get(topic, slot),
+
     /** Removes everything retained on `topic`; false when there was nothing. */
     clear: (topic: string): Promise<boolean> => clear(topic, values, store),
 

@@ -81,6 +81,17 @@ const folders: Record<string, string[]> = {
     'bridge-https/users',
     'bridge-https/lifecycle',
   ],
+  'admin/aedes-redis': [
+    'admin',
+    'admin/operations',
+    'event',
+    'store',
+    'telemetry',
+    'config',
+    'acl',
+    'journal',
+    'validator',
+  ],
   'cli/time': ['cli', 'event'],
   'cli/backup': ['admin/backup', 'cli'],
   'cli/remote': ['cli', 'cli/typed'],
@@ -100,6 +111,7 @@ const folders: Record<string, string[]> = {
 /** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
 const seesTypesOfAll = [
   'admin',
+  'admin/aedes-redis',
   'admin/backup',
   'admin/operations',
   'cli',
@@ -113,7 +125,8 @@ const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']
 
 /** Packages that belong to one folder. */
 const packageOwners: [packages: RegExp, owner: string][] = [
-  [/^(aedes|aedes-.+|mqemitter.*)$/, 'broker'],
+  [/^aedes-persistence-redis$/, 'admin/aedes-redis'],
+  [/^(aedes|aedes-(?!persistence-redis$).+|mqemitter.*)$/, 'broker'],
   [/^(fastify|@fastify\/.+|ws)$/, 'bridge-https'],
   [/^nodemailer$/, 'bridge-https'],
   [/^ioredis$/, 'store/redis'],

@@ -46,13 +46,14 @@ const inItsPlace: Plugin = {
 }
 
 /**
- * Packages that stay where they are. The first two have files beside their code, the next two are CommonJS and loaded when
- * they are needed, which names what they export only there. The others are large, and in a few tests only.
+ * Packages that stay where they are. The first two have files beside their code. The next ones, to `nodemailer`, are CommonJS
+ * and loaded when they are needed, which names what they export only there. The others are large, and in a few tests only.
  */
 const apart = [
   'classic-level',
   '@fastify/swagger-ui',
   'esbuild',
+  'aedes-persistence-redis',
   'ioredis',
   'nodemailer',
   'axe-core',

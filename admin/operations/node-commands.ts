@@ -1,6 +1,7 @@
 import type { Broker } from '../../broker/broker.ts'
 import { type Config, maskedConfig } from '../../config/config.ts'
 import type { Deliveries } from '../../delivery/deliveries.ts'
+import type { Log } from '../../telemetry/log.ts'
 import type { Trend } from '../../telemetry/trend.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { type CommandParts, createCommands } from '../commands.ts'
@@ -20,10 +21,12 @@ export function createNodeCommands(
       broker: Broker
       deliveries: Deliveries
       trend: Trend
-      pipeline: Pick<Pipeline, 'check'>
+      pipeline: Pick<Pipeline, 'check' | 'decide' | 'settle'>
+      clock: () => number
+      log: Log
     },
 ): Commands {
-  const { config, broker, deliveries, pipeline, node, trend } = parts
+  const { config, broker, deliveries, pipeline, node, trend, credentials, feed, clock, log } = parts
   return createCommands({
     ...parts,
     ...brokerParts(broker),
@@ -36,6 +39,10 @@ export function createNodeCommands(
     subscriptions: deliveries.subscriptions,
     testWebhook: deliveries.test,
     events: createKnownEvents(parts),
+    aedesImport: {
+      ...{ pipeline, log, credential: credentials.get, maxFilters: config.maxSubscriptions },
+      ...{ feed: feed.current, retained: broker.retained, sessions: broker.importedSessions, now: clock },
+    },
   })
 }
 

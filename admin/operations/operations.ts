@@ -273,6 +273,26 @@ export const operations = {
     { institution: anInstitution, payload: 'e30=' },
   ),
 
+  'import.aedes-redis': {
+    ...changes(
+      'bring over what an Aedes broker keeps in Redis: retained events, sessions, control states that wait for them',
+      {
+        url: Type.String({
+          description: 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0',
+        }),
+        users: Type.Optional(
+          texts('lines of a client id, a comma and a user name; a client id may end in *'),
+        ),
+        dryRun: Type.Optional(Type.Boolean({ description: 'true to change nothing, or false' })),
+        progress: Type.Optional(
+          Type.Boolean({ description: 'false to get nothing but the report, or true' }),
+        ),
+      },
+      { url: 'redis://10.0.0.7:6379/0', dryRun: true },
+    ),
+    atOnce: { progress: false },
+  },
+
   'keys.list': reads('keys that sign tokens, or signed some that are still valid', { limit }),
   'keys.rotate': loses('sign with a new key from now on', {
     dropOld: Type.Optional(

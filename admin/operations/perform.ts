@@ -16,17 +16,24 @@ export type Perform = ReturnType<typeof createPerform>
 export function createPerform({ commands, log }: { commands: Commands; log: Pick<Log, 'error'> }) {
   return async (name: string, args: Record<string, unknown>, who: string): Promise<Performed> => {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-    if (command === undefined) return failed('command.unknown', `this node has no command "${name}"`)
+    if (command === undefined)
+      return { error: { code: 'command.unknown', message: `this node has no command "${name}"` } }
     try {
       return { result: (await command(args, who)) ?? null }
     } catch (err) {
-      if (isRefusal(err)) return failed('refused', err.message)
-      log.error({ err, command: name, who }, 'an admin command failed')
-      return failed('internal', isFailure(err) ? err.message : 'the node could not do it; its log says why')
+      return { error: describeFailure(err, log, { command: name, who }) }
     }
   }
 }
 
-function failed(code: 'command.unknown' | 'refused' | 'internal', message: string): Performed {
-  return { error: { code, message } }
+/** Why a command did not do what it was asked, for the one who asked. What is not told is in the log. */
+export function describeFailure(
+  err: unknown,
+  log: Pick<Log, 'error'>,
+  about: { command: string; who: string },
+): Extract<Performed, { error: unknown }>['error'] {
+  if (isRefusal(err)) return { code: 'refused', message: err.message }
+  log.error({ err, ...about }, 'an admin command failed')
+  const message = isFailure(err) ? err.message : 'the node could not do it; its log says why'
+  return { code: 'internal', message }
 }

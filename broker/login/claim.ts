@@ -110,20 +110,22 @@ export function createClaims(parts: {
 
   /**
    * Whether the credential may have this session: one more, unless it is its own already. One that it takes from another
-   * credential is one more, or two with the same permissions could pass sessions on without a bound.
+   * credential is one more, or two with the same permissions could pass sessions on without a bound. `foreseen`: so many
+   * others are about to be made.
    */
-  function hasRoom(clientId: string, clean: boolean, { username }: Principal): boolean {
+  function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)
     if (clean || held.has(clientId)) return true
-    const underway = [...claiming.values()].filter(
+    const claimed = [...claiming.values()].filter(
       (session) => !session.clean && session.principal.username === username && !held.has(session.clientId),
     )
-    if (held.size + underway.length < maxPerCredential) return true
+    const underway = claimed.length + foreseen
+    if (held.size + underway < maxPerCredential) return true
     const isCurrent = (id: string) => {
       const session = known.get(id)
       return session !== undefined && !known.hasExpired(session)
     }
-    return [...held].filter(isCurrent).length + underway.length < maxPerCredential
+    return [...held].filter(isCurrent).length + underway < maxPerCredential
   }
 }
 

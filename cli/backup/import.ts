@@ -20,7 +20,7 @@ const patienceMs = 30 * 60_000
 type Done = { result: unknown } | { error: CallFailure }
 
 /** `hubctl import FILE`. */
-export const importCommand: LocalCommand = {
+export const importOfFile: LocalCommand = {
   words: 'import',
   summary: 'take a file of hubctl export into an empty store; the node starts again meanwhile',
   parameters: ['<file>'],

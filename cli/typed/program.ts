@@ -1,7 +1,6 @@
 import { Command as Commander, Option } from 'commander'
 import { operations } from '../../admin/operations/operations.ts'
 import { exportCommand } from '../backup/export.ts'
-import { importCommand } from '../backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from '../command.ts'
 import { commands } from '../commands.ts'
 import { defaultSocket } from '../connection.ts'
@@ -29,7 +28,7 @@ export interface How {
 }
 
 /** What is done without a node, or with more than it. */
-const withoutTable = [exportCommand, importCommand, ...logInCommands]
+const withoutTable = [exportCommand, ...logInCommands]
 export const localCommands: readonly LocalCommand[] = [
   ...withoutTable,
   completionOf([...commands, ...withoutTable], programOptions),
@@ -48,7 +47,10 @@ export function createProgram(
     const words = command.words.split(' ')
     const name = words.pop() ?? ''
     const built = build(parentOf(words), name, command)
-    built.action(() => act(command, inputOf(built), howOf(program)))
+    built.action(() => {
+      const input = inputOf(built)
+      return act(chosen(command, input), input, howOf(program))
+    })
   }
   return program
 
@@ -59,6 +61,12 @@ export function createProgram(
     groups.set(word, group)
     return group
   }
+}
+
+/** What a command comes to with the options that were given. */
+function chosen(command: Command | LocalCommand, input: Input): Command | LocalCommand {
+  const without = 'asks' in command ? command.without : undefined
+  return without && input.optional(without.option) === undefined ? without.does : command
 }
 
 /** The words of a command for the help: those of the table of commands, unless there is more to say to who types. */

@@ -331,6 +331,19 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       isRetained: () => false,
       newest: () => [],
     },
+    // There is no feed: an import is refused.
+    aedesImport: {
+      pipeline: { decide: unasked, settle: unasked },
+      sessions: { judge: unasked, bring: unasked },
+      retained: { at: () => undefined },
+      ...{
+        credential: credentials.get,
+        feed: () => undefined,
+        now: clock,
+        maxFilters: 1,
+        log: { error() {} },
+      },
+    },
     resetUrl: (token) => `https://hub.example/#${token}`,
     store: { replaced: () => undefined, accept: async () => undefined },
     check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
@@ -341,4 +354,8 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
     return JSON.parse(JSON.stringify((await commands[name]?.(args, 'kim')) ?? null))
   }
   return { ask, audit, names: Object.keys(commands) }
+}
+
+function unasked(): never {
+  throw new Error('nothing asks for this')
 }

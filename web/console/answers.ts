@@ -49,10 +49,20 @@ export interface Results {
   'lifecycle.retire': Track
   audit: { at: string; who: string; action: string; target: string; detail: unknown; node?: string }[]
   config: Record<string, unknown>
+  'import.aedes-redis': ImportReport
   'keys.list': { kid: string; createdAt: string; replacedAt?: string | null }[]
   'keys.rotate': { kid: string; dropOld: boolean }
   'store.accept': { accepted: boolean; at: string; movedTo: string }
 }
+
+export type ImportReport = { dryRun: boolean } & Record<
+  'retained' | 'sessions' | 'filters' | 'queued',
+  {
+    found: number
+    cameOver: number
+    leftOut: { reason: string; count: number; examples: { of: string; why: string }[] }[]
+  }
+>
 
 export interface Status {
   node: string

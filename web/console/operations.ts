@@ -70,6 +70,7 @@ export const operations = {
   audit: { view: 'audit' },
 
   config: { view: 'node' },
+  'import.aedes-redis': { view: 'node' },
   'keys.list': { view: 'node' },
   'keys.rotate': { view: 'node', loses: true },
   'store.accept': { view: 'node', loses: true },

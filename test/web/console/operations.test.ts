@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { ImportReport as StoredImportReport } from '../../../admin/aedes-redis/report.ts'
 import { operations as all } from '../../../admin/operations/operations.ts'
 import type { ClientView, SessionView } from '../../../broker/operators-view.ts'
 import type {
@@ -19,6 +20,7 @@ import type {
   DeadLetter,
   EventRow,
   FeedStatus,
+  ImportReport,
   Livestream,
   Queue,
   Session,
@@ -70,4 +72,5 @@ export type Held = [
   Fits<Attempt, StoredAttempt>,
   Fits<DeadLetter, StoredDeadLetter>,
   Fits<Stages, EventStages>,
+  Fits<ImportReport, StoredImportReport & { dryRun: boolean }>,
 ]

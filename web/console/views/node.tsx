@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals'
+import type { ImportReport } from '../answers.ts'
 import { nodeState } from '../node-state.ts'
 import { Action } from '../parts/action.tsx'
-import { Tick } from '../parts/form.tsx'
+import { CommandForm, Field, Lines, Tick } from '../parts/form.tsx'
 import { Badge, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
@@ -14,6 +15,7 @@ export function NodePage() {
       <Head title="Node">{nodeState.value && <p class="muted">{nodeState.value.node}</p>}</Head>
       <Store />
       <Keys />
+      <FromAedes />
       <Settings />
       <Counters />
     </>
@@ -92,6 +94,64 @@ function Keys() {
         />
         <Tick typed={typed} name="dropOld" label="Refuse at once what the old ones signed" />
       </div>
+    </section>
+  )
+}
+
+/** What an Aedes broker keeps in Redis. */
+function FromAedes() {
+  const typed = useSignal<Readonly<Record<string, string>>>({ dryRun: 'yes' })
+  const report = useSignal<ImportReport | undefined>(undefined)
+  return (
+    <>
+      <CommandForm
+        name="import.aedes-redis"
+        title="From an Aedes broker on Redis"
+        label="Import"
+        typed={typed}
+        args={({ url = '', users = '', dryRun }) => ({
+          ...{ url: url.trim(), dryRun: dryRun === 'yes' },
+          users: users.split('\n').filter((line) => line.trim() !== ''),
+        })}
+        done={(result) => {
+          report.value = result
+        }}
+      >
+        <Field typed={typed} name="url" label="URL of its Redis" placeholder="redis://…" isRequired />
+        <Lines typed={typed} name="users" label="Whose sessions: client id, user name" />
+        <Tick typed={typed} name="dryRun" label="Change nothing, only report" />
+      </CommandForm>
+      {report.value && <Imported report={report.value} />}
+    </>
+  )
+}
+
+const imported = [
+  ['retained', 'Retained events'],
+  ['sessions', 'Sessions'],
+  ['filters', 'Filters of these sessions'],
+  ['queued', 'Control states that wait for them'],
+] as const
+
+function Imported({ report }: { report: ImportReport }) {
+  return (
+    <section class="panel" role="status" aria-label="What came over">
+      <Table
+        caption={report.dryRun ? 'What would come over' : 'What came over'}
+        rows={imported.map(([name, what]) => ({ what, ...report[name] }))}
+        keyOf={({ what }) => what}
+        empty="Nothing."
+        columns={[
+          { title: 'What', cell: ({ what }) => what },
+          { title: 'Found', isNumber: true, cell: ({ found }) => count(found) },
+          { title: 'Came over', isNumber: true, cell: ({ cameOver }) => count(cameOver) },
+          {
+            title: 'Left out',
+            cell: ({ leftOut }) =>
+              leftOut.map((one) => `${count(one.count)} ${one.reason} (${one.examples[0]?.of})`).join(', '),
+          },
+        ]}
+      />
     </section>
   )
 }

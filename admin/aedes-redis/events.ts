@@ -1,0 +1,130 @@
+import { isRecord, parseJson } from '../../event/json.ts'
+import { radioTopic } from '../../event/topic.ts'
+import type { RetainedMessages } from '../../journal/retained.ts'
+import { orderAt } from '../../journal/retained-values.ts'
+import { keepsStored } from '../../store/store.ts'
+import { type Decision, maxPayloadBytes } from '../../validator/decide.ts'
+import type { Feed } from '../../validator/feed/feed.ts'
+import type { Pipeline } from '../../validator/pipeline.ts'
+import { LeftOut } from './left-out.ts'
+
+/** Places that are remembered. With more of them an event may come over that a newer one follows. */
+const maxPlaces = 200_000
+
+/** What is asked of an event beyond the rules for all events. */
+interface Wanted {
+  /** Only states, which wait in a queue for as long as they are valid. */
+  isControl?: boolean
+  /** Somebody listens to one of its topics. */
+  topic?: (topic: string) => boolean
+}
+
+/**
+ * Publishes events of another broker through the pipeline: those that are newer than what the hub has of their livestreams.
+ * Publishers get no report: they did not send them now.
+ */
+export function createEventImport(parts: {
+  feed: () => Feed | undefined
+  pipeline: Pick<Pipeline, 'decide' | 'settle'>
+  retained: Pick<RetainedMessages, 'at'>
+  now: () => number
+  isDry: boolean
+}) {
+  const { feed, pipeline, retained, now, isDry } = parts
+  /** The newest event times that were looked at, and those that a dry run would have stored. */
+  const seen = new Map<string, number>()
+  const foreseen = new Map<string, number>()
+
+  return {
+    /** Looks at an event that may be published afterwards: of several for one place only the newest is. */
+    look(payload: Buffer): void {
+      const { decision } = decide(payload)
+      if (decision?.outcome !== 'published') return
+      for (const place of placesOf(decision)) {
+        const key = keyOf(place)
+        const before = seen.get(key)
+        if (before === undefined ? seen.size < maxPlaces : before < decision.time)
+          seen.set(key, decision.time)
+      }
+    },
+
+    /**
+     * Publishes an event. `here`: the hub has one of the same event time. Rejects with `LeftOut` where the event stays
+     * out.
+     */
+    async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
+      const { decided, decision } = decide(payload)
+      if (decision?.outcome !== 'published') {
+        const [error] = decision?.errors ?? []
+        throw new LeftOut(error?.errorCode ?? 'unreadable', `${error?.path} ${error?.message}`)
+      }
+      const { kind, time } = decision
+      if (isControl && kind.class !== 'control') {
+        throw new LeftOut('not-control', `${kind.name}: only control states are taken from queues`)
+      }
+      const places = placesOf(decision)
+      if (topic && !places.some((place) => topic(place.topic))) {
+        throw new LeftOut('not-subscribed', 'the session has no filter for its livestreams here')
+      }
+      if (places.every((place) => timeHere(place) === time)) return 'here'
+      if (places.every((place) => isOver(place, time))) {
+        throw new LeftOut('older', 'there is one of a later event time')
+      }
+      if (isDry) foresee(places, time)
+      else {
+        const { outcome } = await pipeline.settle({ ...decided, institutions: [] })
+        if (outcome !== 'published') throw new Error('the store did not take an event')
+      }
+      return 'published'
+    },
+  }
+
+  function decide(payload: Buffer) {
+    const submission = { payload, institutionId: institutionOf(payload), allowedClasses: [] }
+    const decided = pipeline.decide(submission, { at: now(), started: performance.now() })
+    return { decided, decision: decided.event?.decision }
+  }
+
+  /** The owner of the first livestream that is named: the others must be its own as well. */
+  function institutionOf(payload: Buffer): string {
+    const parsed = payload.length <= maxPayloadBytes ? parseJson(payload) : { value: undefined }
+    const { services } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
+    const [service] = Array.isArray(services) ? services : []
+    const { id, externalId } = isRecord(service) ? service : {}
+    const known = typeof id === 'string' ? feed()?.byId(id) : undefined
+    const [named] = typeof externalId === 'string' ? (feed()?.byExternalId(externalId) ?? []) : []
+    return (known ?? named)?.institution.id ?? ''
+  }
+
+  /** Whether a place has, or is about to get, an event that is not older. */
+  function isOver(place: Place, time: number): boolean {
+    const incoming = orderAt(time, now())
+    const here = timeHere(place)
+    const others = [here, seen.get(keyOf(place))]
+    return here === time || others.some((other) => other !== undefined && keepsStored(other, incoming))
+  }
+
+  function timeHere(place: Place): number | undefined {
+    return foreseen.get(keyOf(place)) ?? retained.at(place.topic, place.slot)?.time
+  }
+
+  function foresee(places: readonly Place[], time: number): void {
+    if (foreseen.size >= maxPlaces) foreseen.clear()
+    for (const place of places) foreseen.set(keyOf(place), time)
+  }
+}
+
+interface Place {
+  topic: string
+  slot: string
+}
+
+/** Where its retained values lie: of control states by their names. */
+function placesOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): Place[] {
+  const slot = kind.class === 'control' && 'name' in event ? event.name : ''
+  return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))
+}
+
+function keyOf({ topic, slot }: Place): string {
+  return `${topic}\n${slot}`
+}

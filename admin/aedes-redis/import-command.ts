@@ -1,0 +1,79 @@
+import type { Credential } from '../../acl/credential.ts'
+import { mask } from '../../config/mask.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Audit } from '../audit.ts'
+import type { Args, CommandsOf } from '../operations/operations.ts'
+import { describeFailure } from '../operations/perform.ts'
+import { toldWork } from '../operations/told-work.ts'
+import { refusal } from '../refusal.ts'
+import { type Importing, importFromAedes } from './import.ts'
+import { createOwners } from './owners.ts'
+import { createReport } from './report.ts'
+import { openAedesSource } from './source.ts'
+
+const name = 'import.aedes-redis'
+
+/** The parts of a node that an import from Aedes asks and changes. */
+export interface AedesImportParts {
+  audit: Audit
+  aedesImport: Parameters<typeof importFromAedes>[1] & {
+    credential: (username: string) => Credential | undefined
+    /** Filters of one session. */
+    maxFilters: number
+    log: Pick<Log, 'error'>
+  }
+}
+
+/** Brings over what an Aedes broker keeps in Redis, one import at a time. */
+export function createAedesImport({ audit, aedesImport: parts }: AedesImportParts): CommandsOf<'import'> {
+  const { feed, now, credential, maxFilters, log } = parts
+  let isRunning = false
+
+  return {
+    [name]: async ({ progress = true, ...args }, who) => {
+      if (isRunning) throw refusal('an import from Aedes is running already: wait for its end')
+      isRunning = true
+      try {
+        const importing = await prepare(args)
+        const { report } = importing
+        const work = (signal: AbortSignal) => carryOut(args.url, { ...importing, signal }, who).finally(over)
+        if (!progress) return await work(new AbortController().signal)
+        const failed = (error: unknown) => describeFailure(error, log, { command: name, who })
+        return toldWork(work, { progress: report.counts, failed })
+      } catch (error) {
+        over()
+        throw error
+      }
+    },
+  }
+
+  function over(): void {
+    isRunning = false
+  }
+
+  async function prepare(args: Args<typeof name>): Promise<Omit<Importing, 'signal'>> {
+    const { url, users = [], dryRun = false } = args
+    if (!feed()) throw refusal('there is no livestream feed yet: nobody can say what belongs to a livestream')
+    const owners = createOwners(users, { credential, now })
+    const source = await openAedesSource(url, maxFilters)
+    return { source, owners, report: createReport(), isDry: dryRun }
+  }
+
+  async function carryOut(url: string, importing: Importing, who: string) {
+    const { source, report, isDry } = importing
+    const target = String(mask('url', url))
+    try {
+      if (isDry) await importFromAedes(importing, parts)
+      else {
+        await audit.change(who, name, async (first) => {
+          await first(target, null)
+          await importFromAedes(importing, parts)
+          await audit.record({ who, action: name, target, detail: { cameOver: report.counts() } })
+        })
+      }
+      return { source: target, dryRun: isDry, ...report.shown() }
+    } finally {
+      source.close()
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import { type Credential, hasEnded } from '../../acl/credential.ts'
+import { refusal } from '../refusal.ts'
+
+/** A credential whose name is longer than this is not found by a client id. */
+const maxNameLength = 100
+
+/**
+ * Whose a session is. Aedes keeps no user names, so a client id must tell: by a line `client id,user name`, where a client
+ * id that ends in `*` stands for all that begin so; or because the client id is a user name, or begins with one before
+ * something else than a letter or a digit. The longest one counts.
+ */
+export function createOwners(
+  lines: readonly string[],
+  parts: { credential: (username: string) => Credential | undefined; now: () => number },
+) {
+  const exact = new Map<string, string>()
+  const beginnings = new Map<string, string>()
+  for (const [index, line] of lines.entries()) {
+    const comma = line.lastIndexOf(',')
+    const [clientId, username] = [line.slice(0, comma), line.slice(comma + 1).trim()]
+    if (comma < 1 || username === '') {
+      const shown = JSON.stringify(line.slice(0, 100))
+      throw refusal(`users: line ${index + 1} is ${shown}, expected a client id, a comma and a user name`)
+    }
+    if (clientId.endsWith('*')) beginnings.set(clientId.slice(0, -1), username)
+    else exact.set(clientId, username)
+  }
+  const longest = Math.max(-1, ...[...beginnings.keys()].map(({ length }) => length))
+
+  return {
+    /** The credential of a session, or why there is none. */
+    of(clientId: string): Credential | { why: string } {
+      const listed = exact.get(clientId) ?? beginningOf(clientId)
+      if (listed === undefined) return byName(clientId) ?? { why: 'no user name is known for it' }
+      return valid(listed) ?? { why: `there is no credential ${JSON.stringify(listed)}` }
+    },
+  }
+
+  function beginningOf(clientId: string): string | undefined {
+    for (let length = Math.min(longest, clientId.length); length >= 0; length--) {
+      const username = beginnings.get(clientId.slice(0, length))
+      if (username !== undefined) return username
+    }
+    return undefined
+  }
+
+  function byName(clientId: string): Credential | undefined {
+    for (let length = Math.min(maxNameLength, clientId.length); length > 0; length--) {
+      const isEnd = length === clientId.length || /[^\p{L}\p{N}]/u.test(clientId.charAt(length))
+      const found = isEnd ? valid(clientId.slice(0, length)) : undefined
+      if (found) return found
+    }
+    return undefined
+  }
+
+  /** Nobody can come back with a credential that has ended, or ends in an hour. */
+  function valid(username: string): Credential | undefined {
+    const credential = parts.credential(username)
+    if (!credential || credential.user !== undefined) return undefined
+    return hasEnded(credential, parts.now()) ? undefined : credential
+  }
+}

@@ -1,0 +1,59 @@
+import type { LeftOut } from './left-out.ts'
+
+/** Examples that are kept of each reason. */
+const maxExamples = 5
+const maxTextLength = 200
+
+/** What an import found, brought over and left out. */
+export type ImportReport = ReturnType<ReturnType<typeof createReport>['shown']>
+
+export type Part = ReturnType<typeof createPart>
+
+/** Counts what comes over and what does not, with some examples of each reason. */
+export function createReport() {
+  const parts = {
+    retained: createPart(),
+    sessions: createPart(),
+    filters: createPart(),
+    queued: createPart(),
+  }
+  return {
+    ...parts,
+    shown: () => ({
+      retained: parts.retained.shown(),
+      sessions: parts.sessions.shown(),
+      filters: parts.filters.shown(),
+      queued: parts.queued.shown(),
+    }),
+    /** The numbers alone. */
+    counts: () =>
+      Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.shown().cameOver])),
+  }
+}
+
+function createPart() {
+  let cameOver = 0
+  let out = 0
+  const reasons = new Map<string, { count: number; examples: { of: string; why: string }[] }>()
+
+  return {
+    cameOver: (): void => void cameOver++,
+
+    leftOut(of: string, { reason, message }: LeftOut): void {
+      const known = reasons.get(reason) ?? { count: 0, examples: [] }
+      reasons.set(reason, known)
+      out++
+      known.count++
+      if (known.examples.length < maxExamples) known.examples.push({ of: short(of), why: short(message) })
+    },
+
+    shown() {
+      const all = [...reasons].map(([reason, known]) => ({ reason, ...known }))
+      return { found: cameOver + out, cameOver, leftOut: all.sort((a, b) => b.count - a.count) }
+    },
+  }
+}
+
+function short(text: string): string {
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}…` : text
+}

@@ -1,0 +1,44 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Lines } from '../lines.ts'
+
+/** Between two lines of progress, milliseconds. */
+const everyMs = 2_000
+
+/** A line about a long work: how far it is, or how it ended. */
+export type WorkLine = { progress: unknown } | { result: unknown } | { error: unknown }
+
+/**
+ * Does a long work, and tells how far it is until it is over; the last line says how it ended. When nobody listens any
+ * more, the work is told to end.
+ */
+export function toldWork(
+  work: (signal: AbortSignal) => Promise<unknown>,
+  { progress, failed }: { progress: () => unknown; failed: (error: unknown) => unknown },
+): Lines {
+  const ending = new AbortController()
+  const ended: Promise<WorkLine> = work(ending.signal).then(
+    (result) => ({ result }),
+    (error: unknown) => ({ error: failed(error) }),
+  )
+  let isTold = false
+
+  const lines: Lines = {
+    [Symbol.asyncIterator]: () => lines,
+    async next() {
+      if (isTold) return { value: undefined, done: true }
+      const waiting = new AbortController()
+      const later = setTimeout(everyMs, undefined, { signal: waiting.signal }).catch(() => undefined)
+      const line = await Promise.race([ended, later])
+      waiting.abort()
+      isTold = line !== undefined
+      return { value: line ?? { progress: progress() }, done: false }
+    },
+    async return() {
+      ending.abort()
+      await ended
+      isTold = true
+      return { value: undefined, done: true }
+    },
+  }
+  return lines
+}

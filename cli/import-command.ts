@@ -1,0 +1,113 @@
+import { readFile } from 'node:fs/promises'
+import { formats } from '../config/formats.ts'
+import { importOfFile } from './backup/import.ts'
+import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
+import { type Printer, valueAt } from './print.ts'
+
+/** `hubctl import`: of a file, or of what an Aedes broker has. */
+export const importCommand: Command = {
+  words: 'import',
+  summary:
+    'take a file of hubctl export into an empty store, or bring over what an Aedes broker keeps in Redis',
+  parameters: ['[file]'],
+  options: [...(importOfFile.options ?? []), ...aedesOptions()],
+  without: { option: 'aedesRedis', does: { ...importOfFile, does: fromFile } },
+  asks: 'import.aedes-redis',
+  args: aedesArgs,
+  progress: (counts, printer) => printer.properties(counts),
+  print: printAedesReport,
+  warning: aedesWarning,
+}
+
+function fromFile(...[input, how]: Parameters<LocalCommand['does']>): ReturnType<LocalCommand['does']> {
+  if (input.optional('users') !== undefined) throw usage('--users is for --aedes-redis')
+  if (input.flag('dryRun')) throw usage('--dry-run is for --aedes-redis')
+  if (input.text('file') === '') throw usage('name a file of hubctl export, or give --aedes-redis URL')
+  return importOfFile.does(input, how)
+}
+
+/** The options of an import from an Aedes broker. */
+function aedesOptions(): CommandOption[] {
+  return [
+    {
+      flags: '--aedes-redis <url>',
+      summary:
+        'from an Aedes broker with aedes-persistence-redis: the URL of its Redis, or - to read it from the input',
+    },
+    { flags: '--users <file>', summary: 'whose its sessions are: a line "client id,user name" for each' },
+    { flags: '--dry-run', summary: 'change nothing, and print the same report' },
+  ]
+}
+
+async function aedesArgs(input: Input): Promise<Record<string, unknown>> {
+  if (input.optional('file') !== undefined) throw usage('a file and --aedes-redis cannot be given together')
+  if (input.flag('stopped')) throw usage('--stopped is for a file')
+  const given = input.text('aedesRedis')
+  const url = given === '-' ? await firstLineOfInput() : given
+  // It may have a password, and everybody on the machine may list processes with their arguments.
+  if (url.includes('@')) process.title = 'hubctl import'
+  if (!formats['redis-url'](url)) throw usage('--aedes-redis must be a URL like redis://host:6379/0')
+  const file = input.optional('users')
+  return { url, dryRun: input.flag('dryRun'), ...(file !== undefined && { users: await linesOf(file) }) }
+}
+
+async function firstLineOfInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString().trim()
+}
+
+async function linesOf(path: string): Promise<string[]> {
+  const text = await readFile(path, 'utf8').catch((error: Error) => {
+    throw usage(`cannot read ${path}: ${error.message}`)
+  })
+  return text.split(/\r?\n/).filter((line) => line.trim() !== '')
+}
+
+const parts = [
+  ['retained', 'Retained events'],
+  ['sessions', 'Sessions'],
+  ['filters', 'Filters of these sessions'],
+  ['queued', 'Control states that wait for them'],
+] as const
+
+const sumColumns = [
+  ['WHAT', 'what'],
+  ['FOUND', 'found'],
+  ['CAME OVER', 'cameOver'],
+  ['LEFT OUT', 'leftOut'],
+] as const
+
+const reasonColumns = [
+  ['WHAT', 'what'],
+  ['LEFT OUT', 'count'],
+  ['REASON', 'reason'],
+  ['FOR EXAMPLE', 'of'],
+  ['BECAUSE', 'why'],
+] as const
+
+function printAedesReport(result: unknown, printer: Printer): string {
+  const sums = parts.map(([name, what]) => {
+    const { found, cameOver } = Object(valueAt(result, name))
+    return { what, found, cameOver, leftOut: found - cameOver }
+  })
+  const reasons = parts.flatMap(([name, what]) =>
+    listOf(valueAt(result, `${name}.leftOut`)).map((reason) => ({
+      ...Object(reason),
+      ...Object(listOf(valueAt(reason, 'examples'))[0]),
+      what,
+    })),
+  )
+  return [
+    printer.list(sums, sumColumns, ''),
+    printer.list(reasons, reasonColumns, 'Nothing was left out.'),
+  ].join('\n\n')
+}
+
+function aedesWarning(result: unknown): string | undefined {
+  return valueAt(result, 'dryRun') === true ? 'dry run: nothing was changed' : undefined
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
