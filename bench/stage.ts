@@ -5,7 +5,7 @@ import type { commands as publishers } from './load/publishers.ts'
 import { type Ground, prepareGround } from './peers/ground.ts'
 import { startHubPeer } from './peers/hub.ts'
 import { startMosquitto, startNats } from './peers/installed.ts'
-import { startBareSockets, startPlainAedes } from './peers/ours.ts'
+import { startAedesOnRedis, startBareSockets, startPlainAedes } from './peers/ours.ts'
 import type { Peer, StartPeer } from './peers/peer.ts'
 import { startHubOnRedis } from './peers/redis.ts'
 
@@ -16,6 +16,7 @@ export const systems = {
   mosquitto: startMosquitto,
   nats: startNats,
   aedes: startPlainAedes,
+  'aedes-redis': startAedesOnRedis,
   bare: startBareSockets,
 } satisfies Record<string, StartPeer>
 

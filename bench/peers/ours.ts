@@ -1,8 +1,10 @@
 import { startChild } from '../child.ts'
+import type { commands as aedesOnRedis } from './aedes-redis-process.ts'
 import type { commands as bareSockets } from './bare-sockets-process.ts'
 import type { Ground } from './ground.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as plainAedes } from './plain-aedes-process.ts'
+import { startRedis } from './redis.ts'
 
 /** Aedes without anything of ours but the validation. */
 export async function startPlainAedes(ground: Ground): Promise<Peer> {
@@ -10,6 +12,30 @@ export async function startPlainAedes(ground: Ground): Promise<Peer> {
   const { cert, key } = ground.certificate
   const port = await child.ask('start', { cert, key, feedPath: ground.feedPath })
   return peerOf('plain Aedes', ground, port, child)
+}
+
+/** The same on a Redis of its own, which a node on Redis would have. */
+export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefined> {
+  const redis = await startRedis(ground)
+  if (!redis) return undefined
+  const startBeside = async () => {
+    const child = await startChild<typeof aedesOnRedis>('peers/aedes-redis-process.ts')
+    const { cert, key } = ground.certificate
+    const of = { cert, key, feedPath: ground.feedPath, redisPort: redis.port }
+    return peerOf('Aedes on Redis', ground, await child.ask('start', of), child)
+  }
+  const peer = await startBeside()
+  return {
+    ...peer,
+    redis,
+    startBeside,
+    pids: [...peer.pids, redis.pid],
+    sessions: async () => Number(await redis.ask('scard', 'clients')),
+    async stop() {
+      await peer.stop()
+      await redis.stop()
+    },
+  }
 }
 
 /** What no broker on this platform can beat. */

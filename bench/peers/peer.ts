@@ -25,17 +25,22 @@ export interface Peer {
   sessions?: () => Promise<number>
   /** What it stores in, if that is a Redis. */
   redis?: Redis
+  /** One more of it on the same Redis. */
+  startBeside?: () => Promise<Peer>
   stop(): Promise<void>
 }
 
-/** A Redis that a node stores in. */
+/** A Redis that a system stores in. */
 export interface Redis {
   pid: number
+  port: number
   /** What a node needs to use it. */
   env: Record<string, string>
   usage(): Promise<Usage>
   /** Since it started: commands, also those of scripts, and bytes that it was sent. */
   counters(): Promise<{ commands: number; bytes: number }>
+  /** One command. */
+  ask(command: string, ...args: string[]): Promise<unknown>
   /** Where its files are. */
   directory: string
   /** Bytes that it has taken for its data. */
@@ -51,6 +56,7 @@ export type PeerName =
   | 'Mosquitto + validator'
   | 'NATS + validator'
   | 'plain Aedes'
+  | 'Aedes on Redis'
   | 'bare sockets'
 
 /** Undefined: not installed here. */

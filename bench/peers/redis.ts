@@ -26,9 +26,11 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
     new RegExp(`^${name}:(\\S+)`, 'm').exec(await client.info(section))?.[1]
   return {
     pid: server.pid,
+    port,
     directory,
     env: { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://bench.example' },
     usage: server.usage,
+    ask: (command, ...args) => client.call(command, ...args),
     async counters() {
       const calls = (await client.info('commandstats')).matchAll(/^cmdstat_(\S+?):calls=(\d+)/gm)
       const commands = [...calls].filter(([, name]) => name !== 'info')
@@ -56,11 +58,13 @@ export async function startHubOnRedis(
 ): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined
-  const hub = await startHubPeer(ground, { ...redis.env, ...env })
+  const startBeside = () => startHubPeer(ground, { ...redis.env, ...env })
+  const hub = await startBeside()
   return {
     ...hub,
     name: 'hub on Redis',
     redis,
+    startBeside,
     pids: [...hub.pids, redis.pid],
     async stop() {
       await hub.stop()

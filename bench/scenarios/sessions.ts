@@ -1,32 +1,32 @@
-import type { Sample, Scenario } from '../scenario.ts'
+import type { Options, Sample, Scenario } from '../scenario.ts'
 import { connected, connectedFigures } from '../sessions/connected.ts'
 import { offline, offlineFigures } from '../sessions/offline.ts'
-import { type Part, stores } from '../sessions/part.ts'
+import { type Part, type System, stores, systems } from '../sessions/part.ts'
 import { returning, returningFigures } from '../sessions/returning.ts'
 import { starting, startingFigures } from '../sessions/starting.ts'
 
-const comparisons: Record<string, { compare: Part; about: string }> = {
+const comparisons: Record<string, { compare: ReturnType<typeof on>; about: string }> = {
   offline: {
-    compare: offline,
+    compare: on(systems, offline),
     about:
       '**offline**: an event for sessions on `radio/#` (QoS 1) that nobody is connected to, beside a node without any: ' +
       'CPU time with --inflight events on their way, then how long PUBACK takes at --rate events a second. Where a node ' +
       'no longer keeps up, more sessions are not tried.',
   },
   connected: {
-    compare: connected,
+    compare: on(systems, connected),
     about:
       '**connected**: a delivery to persistent sessions beside one to clean ones on the same node; on Redis also what a ' +
       'second node does that nobody uses.',
   },
   return: {
-    compare: returning,
+    compare: on(systems, returning),
     about:
       '**return**: all sessions come back at once, each to catch up with every topic and without a new SUBSCRIBE, beside ' +
       'as many clean ones that subscribe and get the retained values; memory is resident, at most.',
   },
   start: {
-    compare: starting,
+    compare: on(stores, starting),
     about: '**start**: from the start of the process until `hub ready`.',
   },
 }
@@ -34,9 +34,10 @@ const tables = [offlineFigures, connectedFigures, returningFigures, startingFigu
 
 export const sessions: Scenario = {
   about:
-    'What persistent sessions cost, on both stores. Every phase is bounded: --seconds for what is measured, three times ' +
-    'as long for what is awaited, --bound seconds to make sessions or to serve them. ∞ is what did not come in time. ' +
-    'Nodes and Redis have half of the cores, the clients the other.',
+    'What persistent sessions cost, on both stores, and Aedes on Redis, which starts no hub and so has no **start**. ' +
+    'Every phase is bounded: --seconds for what is measured, three times as long for what is awaited, --bound seconds ' +
+    'to make sessions or to serve them. ∞ is what did not come in time. Nodes and Redis have half of the cores, the ' +
+    'clients the other.',
   options: {
     runs: [3],
     offline: [0, 1000, 10_000, 100_000],
@@ -62,10 +63,18 @@ export const sessions: Scenario = {
     const samples: Sample[] = []
     for (const [name, { compare }] of Object.entries(comparisons)) {
       if (only.length > 0 && !only.includes(name)) continue
-      for (const [word, store] of Object.entries(stores)) {
-        if (asked.length === 0 || asked.includes(word)) samples.push(...(await compare(store, options, say)))
+      for (const { word, measure } of compare) {
+        if (asked.length === 0 || asked.includes(word)) samples.push(...(await measure(options, say)))
       }
     }
     return samples
   },
+}
+
+/** A comparison on each of these, by the words of `--peers`. */
+function on<Of extends System>(those: Readonly<Record<string, Of>>, part: Part<Of>) {
+  return Object.entries(those).map(([word, system]) => ({
+    word,
+    measure: (options: Options, say: (line: string) => void) => part(system, options, say),
+  }))
 }

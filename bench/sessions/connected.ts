@@ -1,7 +1,6 @@
 import type { Usage } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import { deliver, joinCrowd, warmUp } from '../delivery.ts'
-import { startHubPeer } from '../peers/hub.ts'
 import type { Peer } from '../peers/peer.ts'
 import { counted, type Sample, single } from '../scenario.ts'
 import { type Act, onStage } from '../stage.ts'
@@ -19,15 +18,15 @@ export const connectedFigures = {
  * What a delivery at QoS 1 costs to clean and to persistent sessions that are connected: to the same node, each kind
  * subscribed to a livestream of its own. On Redis a second node stands beside it, which nobody uses.
  */
-export const connected: Part = async (store, options, say) => {
+export const connected: Part = async (system, options, say) => {
   const count = single(options, 'connected')
   const rate = single(options, 'rate')
   const events = Math.ceil(rate * single(options, 'seconds'))
-  const start = (of: Parameters<typeof store.start>[0]) => store.start(of, roomFor(count))
-  return onStage([start], { apart: true }, async ([act], ground) => {
+  const start = (of: Parameters<typeof system.start>[0]) => system.start(of, roomFor(count))
+  return onStage([start], { apart: true }, async ([act]) => {
     if (!act) return []
     const { peer } = act
-    const idle = peer.redis && (await startHubPeer(ground, peer.redis.env))
+    const idle = await peer.startBeside?.()
     try {
       if (idle) await keepApart(idle.pids, [])
       const kinds = ['clean', 'persistent'].map((kind, index) => {
@@ -47,14 +46,14 @@ export const connected: Part = async (store, options, say) => {
         for (const kind of run % 2 === 0 ? kinds.toReversed() : kinds) {
           await publishFor(act, [kind])
           const figures = await costOf(act, idle, { events, rate, subscribers: count })
-          say(`${store.name}: run ${run}, ${kind.kind}: ${JSON.stringify(figures)}`)
+          say(`${system.name}: run ${run}, ${kind.kind}: ${JSON.stringify(figures)}`)
           costs.push({ kind: kind.kind, figures })
         }
         const clean = costs.find(({ kind }) => kind === 'clean')?.figures.delivery ?? NaN
         for (const { kind, figures } of run === 0 ? [] : costs) {
           const name = `${counted(count, `connected ${kind} session`)}, QoS 1`
           const all = { ...figures, deliveryTimes: figures.delivery / clean }
-          samples.push({ case: name, system: store.name, run, figures: all })
+          samples.push({ case: name, system: system.name, run, figures: all })
         }
       }
       return samples

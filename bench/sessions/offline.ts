@@ -20,10 +20,10 @@ const turns = 10
 const names = ['cpu', 'redisCpu', 'commands', 'bytes'] as const
 
 /** What an event costs with so many sessions that nobody is connected to, beside a node that has none. */
-export const offline: Part = async (store, options, say) => {
+export const offline: Part = async (system, options, say) => {
   const counts = list(options, 'offline')
-  const start = (ground: Parameters<typeof store.start>[0]) =>
-    store.start(ground, roomFor(Math.max(...counts)))
+  const start = (ground: Parameters<typeof system.start>[0]) =>
+    system.start(ground, roomFor(Math.max(...counts)))
   return onStage([start, start], { apart: true }, async ([none, some]) => {
     if (!none || !some) return []
     for (const act of [none, some]) {
@@ -33,17 +33,17 @@ export const offline: Part = async (store, options, say) => {
     const samples: Sample[] = []
     for (const wanted of counts) {
       const made = await leaveBehind(some, { count: wanted, seconds: single(options, 'bound') })
-      say(`${store.name}: ${made} of ${wanted} sessions are there`)
+      say(`${system.name}: ${made} of ${wanted} sessions are there`)
       for (let run = 1; run <= single(options, 'runs'); run++) {
         const [cost, ofNone] = await costsOf([some, none], options)
         if (!cost || !ofNone) throw new Error('nothing was measured')
         const { isOverwhelmed, ...paced } = await pace(some, options)
         const compared = { cpuOfNone: ofNone.cpu, cpuTimes: cost.cpu / ofNone.cpu }
         const figures = { ...cost, ...compared, ...paced }
-        say(`${store.name}: ${made} offline, run ${run}: ${JSON.stringify(figures)}`)
-        samples.push({ case: counted(made, 'offline session'), system: store.name, run, figures })
+        say(`${system.name}: ${made} offline, run ${run}: ${JSON.stringify(figures)}`)
+        samples.push({ case: counted(made, 'offline session'), system: system.name, run, figures })
         if (isOverwhelmed || made < wanted) {
-          say(`${store.name}: more are not measured, it does not keep up with these`)
+          say(`${system.name}: more are not measured, it does not keep up with these`)
           return samples
         }
       }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Ground } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
+import { startAedesOnRedis } from '../peers/ours.ts'
 import type { Peer, Redis } from '../peers/peer.ts'
 import { startHubOnRedis, startRedis } from '../peers/redis.ts'
 import type { Options, Sample } from '../scenario.ts'
@@ -8,11 +9,15 @@ import type { Act } from '../stage.ts'
 
 type Env = Record<string, string>
 
-/** What a hub stores in. Undefined: not installed here. */
-export interface Store {
+/** Undefined: not installed here. */
+export interface System {
   name: Peer['name']
-  /** A node on a store of its own. */
+  /** A node on a store of its own; `env` is for hubs. */
   start(ground: Ground, env?: Env): Promise<Peer | undefined>
+}
+
+/** What a hub stores in. */
+export interface Store extends System {
   open(ground: Ground, name: string): Promise<Place | undefined>
 }
 
@@ -33,8 +38,18 @@ export const stores: Record<'hub' | 'redis', Store> = {
   redis: { name: 'hub on Redis', start: startHubOnRedis, open: startRedis },
 }
 
-/** One of the comparisons of the scenario, on one store. */
-export type Part = (store: Store, options: Options, say: (line: string) => void) => Promise<Sample[]>
+/** All that keep sessions on a store that is measured too. */
+export const systems: Record<string, System> = {
+  ...stores,
+  'aedes-redis': { name: 'Aedes on Redis', start: (ground) => startAedesOnRedis(ground) },
+}
+
+/** One of the comparisons of the scenario, of one system. */
+export type Part<Of extends System = System> = (
+  system: Of,
+  options: Options,
+  say: (line: string) => void,
+) => Promise<Sample[]>
 
 /** Lets one credential have so many sessions. */
 export function roomFor(sessions: number): Env {

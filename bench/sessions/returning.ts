@@ -19,9 +19,9 @@ const kinds = ['clean', 'persistent'] as const
  * were away when it was published, and to clean ones, which subscribe. Each kind has a fresh node in every run, on
  * which it was before.
  */
-export const returning: Part = async (store, options, say) => {
+export const returning: Part = async (system, options, say) => {
   const [count, livestreams] = [single(options, 'returning'), single(options, 'topics')]
-  const start = (ground: Parameters<typeof store.start>[0]) => store.start(ground, roomFor(count))
+  const start = (ground: Parameters<typeof system.start>[0]) => system.start(ground, roomFor(count))
   const samples: Sample[] = []
   for (let run = 1; run <= single(options, 'runs'); run++) {
     const served = await onStage([start, start], { livestreams, apart: true }, async (acts) => {
@@ -34,12 +34,12 @@ export const returning: Part = async (store, options, say) => {
         await act.crowd.ask('leave', { loggedOut: true })
         await joinPublishers(act, act.peer.publishers.length)
         const { acknowledged } = await act.publishers.ask('each', { seconds: single(options, 'bound') })
-        say(`${store.name}: run ${run}, ${kind}: ${acknowledged} of ${livestreams} are published`)
+        say(`${system.name}: run ${run}, ${kind}: ${acknowledged} of ${livestreams} are published`)
       }
       const results: { kind: string; figures: Awaited<ReturnType<typeof serve>> }[] = []
       for (const { kind, act } of run % 2 === 0 ? ways.toReversed() : ways) {
         const figures = await serve(act, kind === 'clean', options, say)
-        say(`${store.name}: run ${run}, ${kind}: ${JSON.stringify(figures)}`)
+        say(`${system.name}: run ${run}, ${kind}: ${JSON.stringify(figures)}`)
         results.push({ kind, figures })
       }
       return results
@@ -49,7 +49,7 @@ export const returning: Part = async (store, options, say) => {
       const way = kind === 'clean' ? 'subscribe' : 'return'
       samples.push({
         case: `${counted(count, `${kind} session`)} ${way}, ${counted(livestreams, 'topic')}`,
-        system: store.name,
+        system: system.name,
         run,
         figures: { ...figures, servedTimes: figures.served / clean },
       })

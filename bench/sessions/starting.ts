@@ -6,7 +6,7 @@ import { type Ground, prepareGround } from '../peers/ground.ts'
 import { nodeEnv, startHubPeer } from '../peers/hub.ts'
 import { counted, type Options, type Sample, single } from '../scenario.ts'
 import { actOf } from '../stage.ts'
-import { leaveBehind, type Part, roomFor } from './part.ts'
+import { leaveBehind, type Part, roomFor, type Store } from './part.ts'
 
 export const startingFigures = {
   ready: 'ready after, s',
@@ -15,7 +15,7 @@ export const startingFigures = {
 }
 
 /** How long a node takes to start on a store with many sessions and a long history, and on an empty one. */
-export const starting: Part = async (store, options, say) => {
+export const starting: Part<Store> = async (store, options, say) => {
   const ground = await prepareGround()
   const stops: (() => Promise<void>)[] = [ground.remove]
   try {

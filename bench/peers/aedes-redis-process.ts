@@ -1,0 +1,49 @@
+import type { EventEmitter } from 'node:events'
+import type { AedesOptions, Client } from 'aedes'
+import openPersistence from 'aedes-persistence-redis'
+import { Redis } from 'ioredis'
+import openEmitter from 'mqemitter-redis'
+import { answer } from '../answer.ts'
+import { type AedesStart, startValidatingAedes } from './validating-aedes.ts'
+
+/*
+ * Aedes with sessions, queues and retained messages in Redis, and with Redis between its brokers: what its documentation
+ * names where there are several of them.
+ */
+
+export const commands = {
+  /** `brokerId`: the name of the broker, as before a restart. Without it every start is another broker. */
+  start({ redisPort, brokerId, ...of }: AedesStart & { redisPort: number; brokerId?: string }) {
+    // Errors of connections and brokers would end the process if nobody listened.
+    const connect = () => new Redis(redisPort, '127.0.0.1').on('error', () => {})
+    const mq = openEmitter({ subConn: connect(), pubConn: connect(), matchEmptyLevels: true })
+    const { state } = mq as unknown as { state: EventEmitter }
+    state.on('error', () => {})
+    return startValidatingAedes(of, {
+      ...(brokerId !== undefined && { id: brokerId }),
+      ...permissions(),
+      mq,
+      persistence: openPersistence({ conn: connect() }),
+    })
+  },
+}
+
+answer(commands)
+
+/** A client whose user name begins with `reader` may subscribe to the radio tree and publish nothing; others may do all. */
+function permissions(): AedesOptions {
+  const readers = new WeakSet<Client>()
+  return {
+    authenticate(client, username, _password, done) {
+      if (username?.startsWith('reader')) readers.add(client)
+      done(null, true)
+    },
+    authorizeSubscribe(client, subscription, done) {
+      const isDenied = readers.has(client) && !subscription.topic.startsWith('radio/')
+      done(null, isDenied ? null : subscription)
+    },
+    authorizePublish(client, _packet, done) {
+      done(client && readers.has(client) ? new Error('readers publish nothing') : null)
+    },
+  }
+}

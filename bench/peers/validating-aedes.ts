@@ -1,0 +1,50 @@
+import type { EventEmitter } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:tls'
+import { Aedes, type AedesOptions } from 'aedes'
+import { createValidation } from './validation.ts'
+
+/** What a process is told that runs Aedes. */
+export interface AedesStart {
+  cert: string
+  key: string
+  feedPath: string
+}
+
+/**
+ * Aedes as its documentation starts it, with the validation in `authorizePublish`: the PUBLISH of an event is
+ * acknowledged when its message for the radio tree has been published. Its port.
+ */
+export async function startValidatingAedes(
+  { cert, key, feedPath }: AedesStart,
+  options: AedesOptions = {},
+): Promise<number> {
+  const validate = createValidation(
+    feedPath,
+    ({ topic, payload, retained }) =>
+      new Promise((resolve, reject) => {
+        const packet = { topic, payload, qos: 1, retain: retained !== undefined } as const
+        const done = (error?: Error | null) => (error ? reject(error) : resolve())
+        aedes.publish({ cmd: 'publish', dup: false, ...packet }, done)
+      }),
+  )
+  const { authorizePublish = (_client, _packet, done) => done(null), ...others } = options
+  const aedes = await Aedes.createBroker({
+    ...others,
+    authorizePublish: (client, packet, done) => {
+      const { topic, payload } = packet
+      if (!client || !topic.startsWith('inbox/')) return authorizePublish(client, packet, done)
+      validate(topic, Buffer.from(payload)).then(() => done(null), done)
+    },
+  })
+  // Without a listener an error of the persistence would end the process.
+  const emitter: EventEmitter = aedes
+  emitter.on('error', () => {})
+  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, (socket) => {
+    socket.setNoDelay(true)
+    aedes.handle(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const address = server.address()
+  return typeof address === 'object' && address ? address.port : 0
+}
