@@ -50,7 +50,7 @@ for (const { name, scenario, options } of asked.runs) {
     say(line)
     process.exitCode = 1
   }
-  if (asked.page) writePage(name, scenario, asked.only, rows, `npm run bench -- ${name}${asked.told}`)
+  if (asked.page) writePage(name, scenario, asked, rows, `npm run bench -- ${name}${asked.told}`)
 }
 if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), results })}\n`)
 

@@ -108,9 +108,16 @@ function align([heading = [], ...rows]: string[][]): string {
   return [line(heading), line(rule), ...rows.map(line)].join('\n')
 }
 
+/** Of which the versions are told. */
+const packages = [
+  ['aedes', 'Aedes'],
+  ['aedes-persistence-redis', 'aedes-persistence-redis'],
+] as const
+
 /** What the figures were measured on. */
 export function machine(): { cpu: string; memory: string; versions: string; date: string } {
   const [first] = cpus()
+  const { dependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
   return {
     cpu: `${cpus().length} × ${first?.model.trim() ?? 'unknown'}`,
     memory: `${Math.round(totalmem() / 1024 ** 3)} GiB`,
@@ -118,7 +125,7 @@ export function machine(): { cpu: string; memory: string; versions: string; date
       `Node ${process.versions.node} (OpenSSL ${process.versions.openssl})`,
       versionOf('mosquitto', ['-h'], /version ([\d.]+)/, 'Mosquitto'),
       versionOf('nats-server', ['--version'], /v([\d.]+)/, 'NATS'),
-      `Aedes ${JSON.parse(readFileSync(projectFile('package.json'), 'utf8')).dependencies.aedes}`,
+      ...packages.map(([name, title]) => `${title} ${dependencies[name]}`),
     ]
       .filter(Boolean)
       .join(', '),
@@ -147,26 +154,28 @@ the same run, with load generators in processes of their own on the same machine
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
 `
 
-/** Writes a scenario, or only some parts of it, into the page; what it says of others stays. */
+/** Writes a scenario, or only some parts of it or some systems, into the page; what it says of others stays. */
 export function writePage(
   name: string,
   scenario: Scenario,
-  only: readonly string[],
+  { only, peers }: { only: readonly string[]; peers: readonly string[] },
   rows: readonly Row[],
   command: string,
 ): void {
   const parts = Object.entries(scenario.parts ?? {}).filter(
     ([part]) => only.length === 0 || only.includes(part),
   )
-  const title = only.length === 0 ? name : `${name}: ${only.join(', ')}`
-  const about = [scenario.about, ...parts.map(([, text]) => text)].filter(Boolean).join(' ')
+  const chosen = only.length === 0 ? name : `${name}: ${only.join(', ')}`
+  const title = peers.length === 0 ? chosen : `${chosen} (${peers.join(', ')})`
+  const texts = parts.map(([, text]) => text).filter(Boolean)
+  const about = [scenario.about, ...(texts.length > 1 ? ['', ...texts.map((text) => `- ${text}`)] : texts)]
   const before = existsSync(page) ? readFileSync(page, 'utf8') : ''
   const [, ...sections] = before.split(/^## /m)
   const { cpu, memory, versions, date } = machine()
   const runs = Math.max(...rows.map((row) => row.runs))
   const section = `${title}
 
-${about}
+${about.join(texts.length > 1 ? '\n' : ' ')}
 
 \`${command}\`, ${runs} runs, ${date}: ${cpu}, ${memory}; ${versions}.
 
