@@ -4,6 +4,7 @@ import { attacks } from './scenarios/attacks.ts'
 import { connect } from './scenarios/connect.ts'
 import { fanout } from './scenarios/fanout.ts'
 import { growth } from './scenarios/growth.ts'
+import { hazards } from './scenarios/hazards.ts'
 import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
 import { pages } from './scenarios/pages.ts'
@@ -28,6 +29,7 @@ const scenarios: Record<string, Scenario> = {
   week,
   pages,
   attacks,
+  hazards,
 }
 
 const asked = readArguments(process.argv.slice(2))

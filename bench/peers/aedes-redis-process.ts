@@ -13,7 +13,8 @@ import { type AedesStart, startValidatingAedes } from './validating-aedes.ts'
 
 export const commands = {
   /** `brokerId`: the name of the broker, as before a restart. Without it every start is another broker. */
-  start({ redisPort, brokerId, ...of }: AedesStart & { redisPort: number; brokerId?: string }) {
+  start(start: AedesStart & { redisPort: number; brokerId?: string; heartbeatInterval?: number }) {
+    const { redisPort, brokerId, heartbeatInterval, ...of } = start
     // Errors of connections and brokers would end the process if nobody listened.
     const connect = () => new Redis(redisPort, '127.0.0.1').on('error', () => {})
     const mq = openEmitter({ subConn: connect(), pubConn: connect(), matchEmptyLevels: true })
@@ -21,6 +22,7 @@ export const commands = {
     state.on('error', () => {})
     return startValidatingAedes(of, {
       ...(brokerId !== undefined && { id: brokerId }),
+      ...(heartbeatInterval !== undefined && { heartbeatInterval }),
       ...permissions(),
       mq,
       persistence: openPersistence({ conn: connect() }),

@@ -1,0 +1,60 @@
+import { control, controlTopic, playing, playingTopic } from '../../test/events.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
+import type { Client } from './client.ts'
+
+/** An event, and how it is known again. */
+export interface Marked {
+  mark: string
+  topic: string
+  payload: Buffer
+}
+
+let lastMark = Date.now() - 3_600_000
+
+/** Now-playing events, the newest at the end, of about so many bytes: of such ones a subscriber needs the newest only. */
+export function tracks(livestream: Livestream, count: number, bytes = 0): Marked[] {
+  const title = 'x'.repeat(Math.max(10, bytes - 700))
+  return marks(count).map((mark) => ({
+    mark,
+    topic: playingTopic(livestream),
+    payload: Buffer.from(JSON.stringify(playing(livestream, { playlistItemId: mark, start: mark, title }))),
+  }))
+}
+
+/** Control events, of which a subscriber needs every one. */
+export function controls(livestream: Livestream, count: number): Marked[] {
+  return marks(count).map((mark) => ({
+    mark,
+    topic: controlTopic(livestream),
+    payload: Buffer.from(JSON.stringify(control(livestream, { time: mark }))),
+  }))
+}
+
+/** Moments of the last hour, each another one. */
+function marks(count: number): string[] {
+  return Array.from({ length: count }, () => new Date(++lastMark).toISOString())
+}
+
+/** The marks of what a client got, in this order; what has none is left out. */
+export function marksOf(client: Pick<Client, 'messages'>): string[] {
+  return client.messages().flatMap(({ payload }) => {
+    const [, mark] = /"(?:playlistItemId|time)":"([^"]+)"/.exec(String(payload)) ?? []
+    return mark === undefined ? [] : [mark]
+  })
+}
+
+/** How many of these a client does not get, however long it waits. */
+export async function missingAt(client: Client, events: readonly Marked[]): Promise<number> {
+  const missing = () => {
+    const got = new Set(marksOf(client))
+    return events.filter(({ mark }) => !got.has(mark)).length
+  }
+  await client.until(() => missing() === 0 || undefined)
+  return missing()
+}
+
+/** Waits for the messages without which a hazard could not be seen. */
+export async function expect(client: Client, isThere: (marks: readonly string[]) => boolean): Promise<void> {
+  const came = await client.until(() => isThere(marksOf(client)) || undefined)
+  if (!came) throw new Error('what every subscriber gets did not come')
+}

@@ -1,0 +1,132 @@
+import { join } from 'node:path'
+import { startChild } from '../child.ts'
+import type { Address } from '../load/light-client.ts'
+import type { Login } from '../load/packets.ts'
+import { type BenchNode, startNode } from '../node.ts'
+import type { commands as aedesOnRedis } from '../peers/aedes-redis-process.ts'
+import type { Ground } from '../peers/ground.ts'
+import { nodeEnv } from '../peers/hub.ts'
+import type { PeerName, Redis } from '../peers/peer.ts'
+import { startRedis } from '../peers/redis.ts'
+
+/** A system that can be killed, and that goes on with what it has stored. */
+export interface Subject {
+  name: PeerName
+  address: () => Address
+  pid: () => number
+  isRunning: () => boolean
+  redis: Redis | undefined
+  /** Who may publish for an institution. */
+  publisher: (institution: string) => Promise<Login | undefined>
+  /** Who may read the radio tree, at a hub only these filters, and publish nothing; somebody else with every call. */
+  reader: (filters?: readonly string[]) => Promise<Login>
+  /**
+   * Where a client publishes an event for this topic of the radio tree if the broker alone is to take it: for Aedes that
+   * topic, past the validation. A hub has one way in.
+   */
+  entry: (topic: string, institution: string) => string
+  /** As by kill -9, and starts it again. */
+  restart: () => Promise<void>
+  stop: () => Promise<void>
+}
+
+/** How much a session of the hubs may wait for, and how many one credential may have. */
+export const queueLimit = 100
+export const sessionLimit = 70
+
+/** `brokerId`: a broker has the name that it had before a restart. `heartbeatInterval`: milliseconds; by default a minute. */
+export interface AedesSettings {
+  brokerId?: string
+  heartbeatInterval?: number
+}
+
+/** Undefined: not installed here. */
+type StartSubject = (ground: Ground, settings: AedesSettings | undefined) => Promise<Subject | undefined>
+
+/** By the words of `--peers`. */
+export const subjects: Record<'aedes-redis' | 'hub' | 'redis', StartSubject> = {
+  'aedes-redis': startAedes,
+  hub: (ground) => startHub('hub', ground, undefined),
+  async redis(ground) {
+    const redis = await startRedis(ground)
+    return redis && startHub('hub on Redis', ground, redis)
+  },
+}
+
+let last = 0
+
+async function startAedes(ground: Ground, settings: AedesSettings = {}): Promise<Subject | undefined> {
+  const redis = await startRedis(ground)
+  if (!redis) return undefined
+  const { cert, key } = ground.certificate
+  const start = async () => {
+    const child = await startChild<typeof aedesOnRedis>('peers/aedes-redis-process.ts')
+    const of = { cert, key, feedPath: ground.feedPath, redisPort: redis.port }
+    return { child, port: await child.ask('start', { ...of, ...settings }) }
+  }
+  let { child, port } = await start()
+  return {
+    name: 'Aedes on Redis',
+    address: () => ({ port, ca: ground.ca }),
+    pid: () => child.pid,
+    isRunning: () => isRunning(child.pid),
+    redis,
+    publisher: async () => undefined,
+    reader: async () => ({ username: `reader-${++last}`, password: 'x' }),
+    entry: (topic) => topic,
+    async restart() {
+      await kill(child.pid)
+      const next = await start()
+      child = next.child
+      port = next.port
+    },
+    async stop() {
+      await child.stop()
+      await redis.stop()
+    },
+  }
+}
+
+async function startHub(name: PeerName, ground: Ground, redis: Redis | undefined): Promise<Subject> {
+  const env = {
+    ...nodeEnv(ground),
+    ...redis?.env,
+    HUB_DATA_DIR: join(ground.directory, `hub-${++last}`),
+    HUB_QUEUE_LIMIT: String(queueLimit),
+    HUB_MAX_SESSIONS_PER_CREDENTIAL: String(sessionLimit),
+  }
+  let node: BenchNode = await startNode(env)
+  const add = (of: object) => node.ask<Login>('credentials.add', { label: 'hazards', ...of })
+  return {
+    name,
+    address: () => ({ port: node.mqttPort, ca: ground.ca }),
+    pid: () => node.pid,
+    isRunning: () => isRunning(node.pid),
+    redis,
+    publisher: (institution) => add({ role: 'publisher', institutions: [institution] }),
+    reader: (filters = ['radio/#']) => add({ role: 'subscriber', filters }),
+    entry: (_topic, institution) => `inbox/${institution}`,
+    async restart() {
+      await kill(node.pid)
+      await node.stop()
+      node = await startNode(env)
+    },
+    async stop() {
+      await node.stop()
+      await redis?.stop()
+    },
+  }
+}
+
+async function kill(pid: number): Promise<void> {
+  process.kill(pid, 'SIGKILL')
+  while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

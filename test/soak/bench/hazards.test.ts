@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import type { Hazard } from '../../../bench/hazards/hazard.ts'
+import { hazards } from '../../../bench/hazards/hazards.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { commandOf } from '../../root.ts'
+
+const [command = '', ...words] = commandOf('bench/bench.ts')
+
+/** Those that share one system, and so are looked for in a second or two. */
+const quick = Object.entries<Hazard>(hazards).flatMap(([name, { alone }]) => (alone ? [] : [name]))
+
+/** Who comes first depends on the machine. */
+const races = ['live-message-overtaken']
+
+/** Which of the quick ones are shown; rejects when the command fails. */
+async function shownOn(peer: string): Promise<{ looked: string[]; shown: string[] }> {
+  const options = ['hazards', '--peers', peer, '--only', quick.join(), '--json']
+  const { stdout } = await promisify(execFile)(command, [...words, ...options])
+  const rows: { case: string; figures: { shown: number } }[] = JSON.parse(stdout).results.hazards.rows
+  const shown = rows.filter(({ figures }) => figures.shown === 1)
+  return { looked: rows.map((row) => row.case), shown: shown.map((row) => row.case) }
+}
+
+t.ok(quick.length > 10)
+
+for (const peer of ['hub', 'redis']) {
+  const skip = peer === 'redis' && withoutRedis
+  t.test(`the hazards of Aedes on Redis are absent: ${peer}`, { skip }, async (t) => {
+    t.strictSame(await shownOn(peer), { looked: quick, shown: [] })
+  })
+}
+
+t.test('they are shown on Aedes on Redis', { skip: withoutRedis }, async (t) => {
+  const { looked, shown } = await shownOn('aedes-redis')
+  t.strictSame(looked, quick)
+  t.strictSame(
+    quick.filter((name) => !shown.includes(name) && !races.includes(name)),
+    [],
+  )
+})
