@@ -32,6 +32,12 @@ function isOperator(): boolean {
   return user.value?.permissions.includes('operate') ?? false
 }
 
+/** The heading stands below the bar at the top, which focus alone would scroll it under. */
+function showFromItsTop(): void {
+  document.getElementById('main')?.focus({ preventScroll: true })
+  window.scrollTo(0, 0)
+}
+
 function Desk() {
   useNodeState()
   useNames()
@@ -42,7 +48,7 @@ function Desk() {
   }, [title])
   useEffect(() => {
     // Whoever does not see that another view is there is taken to it.
-    if (shown.current !== place.value) document.getElementById('main')?.focus()
+    if (shown.current !== place.value) showFromItsTop()
     shown.current = place.value
   }, [place.value])
   return (

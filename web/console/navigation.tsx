@@ -29,7 +29,7 @@ const groups: readonly (readonly [
     'Hub',
     [
       ['feed', 'Feed'],
-      ['lifecycle', 'Life cycle'],
+      ['lifecycle', 'HTTPS API'],
       ['audit', 'Audit log'],
       ['node', 'Node'],
     ],

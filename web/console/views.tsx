@@ -50,7 +50,7 @@ const views: Readonly<Record<string, (name: string | undefined) => Shown | undef
       ? { title: 'Clients', content: <Clients /> }
       : { title: clientId, content: <SessionPage clientId={clientId} /> },
   feed: () => ({ title: 'Feed', content: <Feed /> }),
-  lifecycle: () => ({ title: 'Life cycle', content: <Lifecycle /> }),
+  lifecycle: () => ({ title: 'HTTPS API', content: <Lifecycle /> }),
   audit: () => ({ title: 'Audit log', content: <Audit /> }),
   node: () => ({ title: 'Node', content: <NodePage /> }),
 }

@@ -83,7 +83,11 @@ export function Secret({ label, value }: { label: string; value: string }) {
 export function Contact({ address, subject }: { address: string | null; subject: string }) {
   if (!address) return <span class="muted">no contact</span>
   return (
-    <a href={`mailto:${encodeURIComponent(address)}?subject=${encodeURIComponent(subject)}`}>{address}</a>
+    <a
+      href={`mailto:${encodeURIComponent(address).replace('%40', '@')}?subject=${encodeURIComponent(subject)}`}
+    >
+      {address}
+    </a>
   )
 }
 

@@ -1,13 +1,16 @@
 import type { ComponentChildren } from 'preact'
-import type { Status, TrendSample } from '../answers.ts'
+import type { Queue, Status, TrendSample } from '../answers.ts'
 import { nodeState, rateOf, stateProblem } from '../node-state.ts'
 import { Chart } from '../parts/chart.tsx'
+import { needsAttention } from '../parts/queue-state.tsx'
 import { Badge, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { useAsked } from '../poll.ts'
 import { SlowEvents } from '../trace/slow-events.tsx'
 import { amount, budgetMs, bytes, count, dateAndTime, durationOf, ms, rate } from '../words.ts'
 
 const trendEveryMs = 10_000
+/** Events whose times the node keeps for its percentiles. */
+const budgetWindow = 4_096
 const outcomes = [
   ['published', 'Published', '--good'],
   ['blocked', 'Blocked', '--warn'],
@@ -18,6 +21,7 @@ const outcomes = [
 /** Whether all is well, and how the last hour was. */
 export function Overview() {
   const trend = useAsked('trend', {}, trendEveryMs)
+  const queues = useAsked('queues.list', {}, trendEveryMs)
   const status = nodeState.value
   const samples = trend.value.value?.samples ?? []
   return (
@@ -30,7 +34,11 @@ export function Overview() {
         )}
       </Head>
       <Problem text={stateProblem.value} />
-      {status ? <Tiles status={status} samples={samples} /> : <p class="loading">Loading…</p>}
+      {status ? (
+        <Tiles status={status} samples={samples} queues={queues.value.value} />
+      ) : (
+        <p class="loading">Loading…</p>
+      )}
       <Problem text={trend.problem.value} />
       {samples.length > 0 ? (
         <Charts samples={samples} />
@@ -44,7 +52,15 @@ export function Overview() {
   )
 }
 
-function Tiles({ status, samples }: { status: Status; samples: readonly TrendSample[] }) {
+function Tiles({
+  status,
+  samples,
+  queues,
+}: {
+  status: Status
+  samples: readonly TrendSample[]
+  queues: readonly Queue[] | undefined
+}) {
   const { budget, store, feed, certificate, connections } = status
   const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
   const total = samples.reduce((sum, { events }) => sum + (events.published ?? 0), 0)
@@ -66,31 +82,33 @@ function Tiles({ status, samples }: { status: Status; samples: readonly TrendSam
         value={budget.count === 0 ? '–' : ms(budget.p99)}
         unit="p99"
       >
-        p50 {ms(budget.p50)} · {exceeded === 0 ? 'none' : count(exceeded)} of {amount(total, 'event')} over it
-        in the last hour
+        of the newest {amount(Math.min(budget.count, budgetWindow), 'event')}, p50 {ms(budget.p50)}; in the
+        last hour {exceeded === 0 ? 'none' : count(exceeded)} of {amount(total, 'event')} over it
       </Tile>
       <Tile title="Events" value={published === undefined ? '–' : rate(published)} unit="published/s">
-        {refused > 0 ? `${rate(refused)}/s refused` : 'none refused'} · {count(eventsOf(status))} since the
-        start
+        {refused > 0 && `${rate(refused)}/s refused · `}
+        since the start {count(eventsOf(status))},{' '}
+        <a href="/console/trace">{count(eventsOf(status) - eventsOf(status, 'published'))} not published</a>
       </Tile>
       <Tile title="Deliveries" value={deliveries === undefined ? '–' : rate(deliveries)} unit="written/s">
         {count(status.counters.hub_deliveries_total ?? 0)} since the start
       </Tile>
+      <Webhooks queues={queues} />
       <Tile title="Connections" value={count(connections)} unit="MQTT">
         <a href="/console/clients">who is connected</a>
       </Tile>
       <Tile
         title="Store"
         tone={store.ok ? 'good' : 'bad'}
-        state={store.ok ? 'Well' : 'Not well'}
+        state={store.ok ? 'OK' : 'Not OK'}
         value={store.driver}
       >
-        {store.problem ?? 'takes what it is given'}
+        {store.problem ?? 'accepts what is written'}
       </Tile>
       <Tile
         title="Feed"
         tone={feed.ok ? 'good' : 'bad'}
-        state={feed.ok ? 'Well' : 'Not well'}
+        state={feed.ok ? 'OK' : 'Not OK'}
         value={count(feed.items)}
         unit="livestreams"
       >
@@ -110,6 +128,22 @@ function Tiles({ status, samples }: { status: Status; samples: readonly TrendSam
         until {dateAndTime(certificate.notAfter)}
       </Tile>
     </ul>
+  )
+}
+
+function Webhooks({ queues }: { queues: readonly Queue[] | undefined }) {
+  const failing = queues?.filter(needsAttention).length ?? 0
+  const tone = queues === undefined || queues.length === 0 ? 'plain' : failing === 0 ? 'good' : 'bad'
+  return (
+    <Tile
+      title="Webhooks"
+      tone={tone}
+      {...(tone !== 'plain' && { state: failing === 0 ? 'OK' : 'Failing' })}
+      value={queues ? count(failing) : '–'}
+      unit={queues ? `of ${count(queues.length)} need attention` : ''}
+    >
+      <a href="/console/webhooks">{failing === 0 ? 'all of them' : 'which ones, and whom to write to'}</a>
+    </Tile>
   )
 }
 
@@ -175,7 +209,7 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
         title="Deliveries per second"
         summary={`At most ${rate(Math.max(...deliveries))}/s in the last ${span}.`}
         times={times}
-        series={[{ name: 'written', color: '--accent', values: deliveries, isFilled: true }]}
+        series={[{ name: 'Written', color: '--accent', values: deliveries, isFilled: true }]}
         words={rate}
       />
       <Chart
@@ -196,8 +230,10 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
   )
 }
 
-function eventsOf({ counters }: Status): number {
+/** Events since the start of the node, all or with this outcome. */
+function eventsOf({ counters }: Status, outcome?: string): number {
+  const name = outcome === undefined ? 'hub_events_total' : `hub_events_total{outcome=${outcome}}`
   return Object.entries(counters)
-    .filter(([name]) => name.startsWith('hub_events_total'))
+    .filter(([counter]) => counter.startsWith(name))
     .reduce((sum, [, value]) => sum + value, 0)
 }
