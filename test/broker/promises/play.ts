@@ -294,10 +294,12 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       if (brings !== 'never') session.brought.set(number, { is: brings, times: times + 1 })
     }
     const filters = new Map(session.filters)
+    const onItsWay = events.findIndex(({ accepted }) => accepted === 'not yet')
+    const fresh = { since: events.length, perhapsSince: onItsWay < 0 ? events.length : onItsWay }
     for (const [filter, qos] of granted) {
       const before = filters.get(filter)
       const isSame = before !== undefined && before.qos > 0 && qos > 0
-      filters.set(filter, { qos, since: isSame ? before.since : events.length })
+      filters.set(filter, { ...(isSame ? before : fresh), qos })
     }
     change(
       session,

@@ -41,6 +41,8 @@ export interface Filter {
   qos: 0 | 1 | 2
   /** Number of the first event that it counts for. */
   since: number
+  /** It may count from this event on: those up to `since` were on their way when it was granted. */
+  perhapsSince: number
 }
 
 /** What a session has of a message, or still has to get. */
@@ -233,8 +235,10 @@ export function isDue(standing: Standing, event: Event, moment: Moment): boolean
 
 /** Filters were removed or lowered to QoS 0: what was not begun ends. After a crash it is not known what was. */
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
-  if (standing.is !== 'must' || counts(event, filters)) return standing
+  const counting = counts(event, filters)
+  if (standing.is !== 'must' || counting === 'yes') return standing
   if (standing.before) return isRead(standing.before) ? { is: 'may' } : standing
+  if (counting === 'perhaps') return { is: 'may' }
   return { is: 'never', why: 'filter removed', ...(standing.isChosen && { wasChosen: true }) }
 }
 
@@ -249,14 +253,15 @@ export function whenCrashed(
   session: { filters: Filters; wasConnected: boolean; isAfterCrash: boolean; isRaced: boolean },
   isRecent: (at: number) => boolean,
 ): Standing {
-  const isCounted = counts(event, session.filters)
+  const counting = counts(event, session.filters)
+  const isCounted = counting === 'yes'
   switch (standing.is) {
     case 'must':
       if (standing.before) return standing.before
       if (!isCounted) return { is: 'waits', choice: 'perhaps' }
       return { is: 'waits', choice: standing.isBehind ? 'newest, perhaps all' : 'all' }
     case 'may':
-      return standing.isQos0 && !isCounted
+      return standing.isQos0 && counting === 'no'
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps' }
     case 'waits':
@@ -385,10 +390,12 @@ type Filters = ReadonlyMap<string, Filter>
 type KeepingBounds = Pick<Bounds, 'history' | 'queueLimit'>
 
 /** Whether a filter above QoS 0 was granted before the event. */
-function counts(event: Event, filters: Filters): boolean {
-  return [...filters].some(
-    ([filter, { qos, since }]) => qos > 0 && since <= event.number && matches(filter, event.topic),
+function counts({ number, topic }: Event, filters: Filters): 'yes' | 'perhaps' | 'no' {
+  const asking = [...filters].flatMap(([filter, each]) =>
+    each.qos > 0 && matches(filter, topic) ? [each] : [],
   )
+  if (asking.some(({ since }) => since <= number)) return 'yes'
+  return asking.some(({ perhapsSince }) => perhapsSince <= number) ? 'perhaps' : 'no'
 }
 
 /** Whether it is the retained value of its topic. */

@@ -31,9 +31,11 @@ const every: Event = {
   isWhole: true,
 }
 const latest: Event = { ...every, topic: 'l/1', keep: 'latest' }
-const qos1 = new Map<string, Filter>([['#', { qos: 1, since: 0 }]])
-const qos0 = new Map<string, Filter>([['#', { qos: 0, since: 0 }]])
-const late = new Map<string, Filter>([['#', { qos: 1, since: 6 }]])
+const qos1 = new Map<string, Filter>([['#', { qos: 1, since: 0, perhapsSince: 0 }]])
+const qos0 = new Map<string, Filter>([['#', { qos: 0, since: 0, perhapsSince: 0 }]])
+const late = new Map<string, Filter>([['#', { qos: 1, since: 6, perhapsSince: 6 }]])
+/** Granted at the same time as `every` and `latest` were accepted. */
+const meanwhile = new Map<string, Filter>([['#', { qos: 1, since: 6, perhapsSince: 5 }]])
 const none = new Map<string, Filter>()
 const waits: Standing = { is: 'waits', choice: 'newest' }
 const sent: Standing = { is: 'sent', isOwed: true }
@@ -169,6 +171,7 @@ t.test('trimmed while the client holds back acknowledgements', async (t) => {
 t.test('filters removed', async (t) => {
   t.equal(short(whenFiltersChanged({ is: 'must' }, every, none)), 'never: filter removed')
   t.equal(short(whenFiltersChanged({ is: 'must' }, every, late)), 'never: filter removed')
+  t.equal(short(whenFiltersChanged({ is: 'must' }, every, meanwhile)), 'may')
   t.equal(short(whenFiltersChanged({ is: 'must' }, every, qos1)), 'must')
   t.same(whenFiltersChanged(sent, every, none), sent, 'what was begun is completed')
   const chosen = whenReturned(waits, latest, { now: 0, events: [latest] }, false)
@@ -183,6 +186,9 @@ t.test('crashed', async (t) => {
   const after = (standing: Standing, fields: Partial<typeof session> = {}, since = 0) =>
     whenCrashed(standing, latest, { ...session, ...fields }, (at) => at > since)
   t.equal(short(after({ is: 'must' })), 'waits: all')
+  t.equal(short(after({ is: 'must' }, { filters: meanwhile })), 'waits: perhaps')
+  t.equal(short(after({ is: 'may', isQos0: true }, { filters: meanwhile })), 'waits: perhaps')
+  t.equal(short(after({ is: 'may', isQos0: true }, { filters: late })), 'never: QoS 0')
   t.same(after(sent), read)
   t.same(after(sent, { filters: none }), read)
   t.same(after(sent, { filters: none, isRaced: true }), { ...read, isOwed: false })
