@@ -51,12 +51,16 @@ export function readPayload(
     stream.once('close', cut)
 
     /**
-     * Stops reading; the connection ends with the answer. The parser has thousands of pieces more from the same read.
-     * A paused stream would keep them all, so the stream drops them and pauses afterwards.
+     * Stops reading; the connection ends with the answer. The parser has hundreds of pieces more from the same step:
+     * a paused stream would keep them, so the stream drops them and pauses afterwards. The socket pauses with it, or
+     * the parser would go on and the stream keep thousands of pieces more.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)
-      setImmediate(() => stream.pause())
+      setImmediate(() => {
+        stream.pause()
+        stream.socket.pause()
+      })
       finish({ refused: { ...answer, headers: { ...headers, connection: 'close' } } })
     }
 
