@@ -404,8 +404,12 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       // It is not waited for again, unless it waits for acknowledgements itself.
       const isWaiting = isFull(session)
       for (const copy of session.copies) {
-        if (copy.standing.is !== 'must') continue
-        copy.standing = isWaiting ? { ...copy.standing, isUnsent: !copy.standing.before } : { is: 'may' }
+        const { standing } = copy
+        if (isWaiting) {
+          if (standing.is === 'must') copy.standing = { ...standing, isUnsent: !standing.before }
+        } else if (standing.is === 'must' || (standing.is === 'may' && standing.isAgain)) {
+          copy.standing = { is: 'may' }
+        }
       }
       for (const due of session.brought.values()) due.is = 'may'
       session.released.clear()

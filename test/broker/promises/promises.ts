@@ -49,16 +49,19 @@ export interface Filter {
 export type Standing =
   /** `wasChosen`: for a session that came back; its filter was removed before it was sent. */
   | { is: 'never'; why: Reason; wasChosen?: boolean }
-  /** Its session is away; this is what is chosen from when it comes back. `isUnsent`: it was certainly never sent. */
-  | { is: 'waits'; choice: 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'; isUnsent?: boolean }
+  /**
+   * Its session is away; this is what is chosen from when it comes back. `isUnsent`: it was certainly never sent.
+   * `isAgain`: perhaps it comes once more because of a crash.
+   */
+  | { is: 'waits'; choice: Choice; isUnsent?: boolean; isAgain?: boolean }
   /**
    * `isUnsent`: it was certainly never sent. `isBehind`: while it waited for acknowledgements, the journal was trimmed;
    * then it is chosen as for a return. `before`: where it stands again if the connection ends first. `isChosen`: when
    * the session came back.
    */
   | { is: 'must'; isUnsent?: boolean; isBehind?: boolean; isChosen?: boolean; before?: Before }
-  /** `isQos0`: only in this connection, and not above QoS 0. */
-  | { is: 'may'; isQos0?: true }
+  /** `isQos0`: only in this connection, and not above QoS 0. `isAgain`: as above. */
+  | { is: 'may'; isQos0?: true; isAgain?: boolean }
   /**
    * Received, and not acknowledged; `isOwed`: it comes again with the next connection. `isRead`: after a crash, because
    * the journal has it behind the last word of the node.
@@ -66,6 +69,8 @@ export type Standing =
   | { is: 'sent'; isOwed: boolean; isRead?: boolean }
   /** `isKnown`: the node has seen the acknowledgement. */
   | { is: 'acknowledged'; isKnown: boolean; at: number }
+
+type Choice = 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'
 
 type Before = Extract<Standing, { is: 'sent' | 'waits' }>
 
@@ -119,7 +124,7 @@ export function whenLeft(standing: Standing): Standing {
     return { is: 'waits', choice: 'newest, perhaps all', ...isUnsent }
   }
   if (standing.is !== 'may') return standing
-  return standing.isQos0 ? { is: 'never', why: 'QoS 0' } : { is: 'waits', choice: 'perhaps' }
+  return standing.isQos0 ? { is: 'never', why: 'QoS 0' } : waitsPerhaps(standing)
 }
 
 /**
@@ -128,29 +133,29 @@ export function whenLeft(standing: Standing): Standing {
  */
 export function whenReturned(standing: Standing, event: Event, moment: Moment, wasQos2: boolean): Standing {
   if (standing.is === 'acknowledged') {
-    return standing.isKnown ? { is: 'never', why: 'acknowledged' } : { is: 'may' }
+    return standing.isKnown ? { is: 'never', why: 'acknowledged' } : comesPerhaps(standing)
   }
   if (standing.is !== 'sent' && standing.is !== 'waits') return standing
   if (isOver(event, moment.now)) {
     const isSure = event.keep === 'every' ? event.qos === 1 || standing.is === 'waits' : isUnsent(standing)
-    return isSure ? { is: 'never', why: 'expired' } : { is: 'may' }
+    return isSure ? { is: 'never', why: 'expired' } : comesPerhaps(standing)
   }
   if (standing.is === 'sent') {
-    if (!standing.isOwed) return { is: 'may' }
+    if (!standing.isOwed) return comesPerhaps(standing)
     if (wasQos2) return { is: 'must', before: standing }
     // Of what the journal no longer has as a whole, only the newest comes again.
     const isLeftOut = standing.isRead && !event.isWhole && !isAsked(event, moment)
-    return event.isKept && !isLeftOut ? { is: 'must', before: standing } : { is: 'may' }
+    return event.isKept && !isLeftOut ? { is: 'must', before: standing } : comesPerhaps(standing)
   }
-  if (standing.choice === 'perhaps' || !event.isKept) return { is: 'may' }
+  if (standing.choice === 'perhaps' || !event.isKept) return comesPerhaps(standing)
   const isEach = event.keep === 'every' || (standing.choice === 'all' && event.isWhole)
   const newest = isEach ? 'yes' : isNewest(event, moment)
   // Accepted after the log-in, it comes also where it is not the newest.
-  if (event.accepted === 'perhaps') return { is: 'may' }
+  if (event.accepted === 'perhaps') return comesPerhaps(standing)
   if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
   if (newest === 'yes') return { is: 'must', isChosen: true, ...(isUnsent(standing) && { isUnsent: true }) }
   if (newest === 'no' && standing.choice === 'newest') return { is: 'never', why: 'superseded' }
-  return { is: 'may' }
+  return comesPerhaps(standing)
 }
 
 /** What a session has of each event when it comes back, or leaves; `dropped`: how many it loses to the limit. */
@@ -206,10 +211,10 @@ export function withinLimit(
       if (standing.is === 'must' && isInGap && isCrowded) return { is: 'may' }
       if (sent === 'yes' || !isPossible(standing) || behind(number, waiting) < room.min) return standing
       // When it leaves: what it would have read from the journal is not dropped yet.
-      if (standing.is === 'waits') return { is: 'waits', choice: 'perhaps' }
+      if (standing.is === 'waits') return waitsPerhaps(standing)
       const isDropped = sent === 'no' && behind(number, certainlyWaiting) >= room.max
       if (isDropped) return { is: 'never', why: 'over the limit' }
-      return { is: 'may' }
+      return comesPerhaps(standing)
     }),
     dropped: {
       min: isAfterCrash ? 0 : Math.max(0, certainlyWaiting.length - room.max),
@@ -263,7 +268,7 @@ export function whenCrashed(
     case 'may':
       return standing.isQos0 && counting === 'no'
         ? { is: 'never', why: 'QoS 0' }
-        : { is: 'waits', choice: 'perhaps' }
+        : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
       return session.wasConnected || standing.choice !== 'newest'
         ? standing
@@ -419,7 +424,16 @@ function isUnsent(standing: Standing): boolean {
 
 /** Whether it comes again, or may, because of a crash. */
 export function isSentAgain(standing: Standing): boolean {
-  return isRead(standing) || (standing.is === 'acknowledged' && !standing.isKnown)
+  if (standing.is === 'acknowledged') return !standing.isKnown
+  return isRead(standing) || ((standing.is === 'waits' || standing.is === 'may') && standing.isAgain === true)
+}
+
+function comesPerhaps(before: Standing): Standing {
+  return { is: 'may', ...(isSentAgain(before) && { isAgain: true }) }
+}
+
+function waitsPerhaps(before: Standing): Standing {
+  return { is: 'waits', choice: 'perhaps', ...(isSentAgain(before) && { isAgain: true }) }
 }
 
 /** Whether it comes after a crash because the journal has it behind the last word of the node. */

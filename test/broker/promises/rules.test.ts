@@ -151,6 +151,18 @@ t.test('over the limit', async (t) => {
   const again = [unconflated, unconflated, unconflated]
   t.same(left(again, three, 1, 1), ['must', 'must', 'must', 0, 0], 'after a crash nothing is dropped')
   t.same(left(again, three, 1, 1, false), ['may', 'may', 'may', 0, 0], 'as long as the journal is whole')
+  const perhapsAgain = whenReturned(
+    { ...acknowledged, isKnown: false },
+    every,
+    { now: 0, events: [every] },
+    false,
+  )
+  const leftAgain = whenLeft(perhapsAgain)
+  t.same(
+    left([sent, leftAgain, waits], [must, perhapsAgain, must], 1, 1),
+    ['must', 'may', 'may', 0, 2],
+    'nor when it left before all of it had come again',
+  )
 })
 
 t.test('trimmed while the client holds back acknowledgements', async (t) => {
