@@ -49,9 +49,10 @@ export function createBacklogs(parts: {
       const { wanted, missing } = await withoutOver(filters, { upTo, owed: withoutTwice(owed) }, terms)
       const floor = Math.min(journal.floor() - 1, replay)
       const kept = withoutGap(filters, { upTo, owed: wanted }, floor, terms)
-      const again = await sentAgain(kept, replay, terms, mostAgain)
+      const first = await sentAgain(kept, replay, terms, mostAgain)
       // If there are more, the session reads on from there: no message that may have been sent is left out.
-      const isCut = again.upTo < replay
+      const isCut = first.upTo < replay
+      const again = isCut ? await withoutReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
       // If more messages go out again than may be owed, `maxOwed` others may still be chosen.
       const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
@@ -65,27 +66,7 @@ export function createBacklogs(parts: {
       }
     },
 
-    stillWanted,
-  }
-
-  /** The owed messages that the session still gets, and how many others are no longer kept. */
-  async function stillWanted(
-    all: readonly Owed[],
-    terms: Terms,
-  ): Promise<{ wanted: Owed[]; missing: number }> {
-    const wanted: Owed[] = []
-    let missing = 0
-    for (let from = 0; from < all.length; ) {
-      const page = await journal.getFirst(all.slice(from).map(({ position }) => position))
-      for (const [index, entry] of page.entries()) {
-        const owed = all[from + index]
-        if (!owed) continue
-        if (entry ? isWanted(owed, entry, terms) : owed.stored) wanted.push(owed)
-        else if (!entry) missing++
-      }
-      from += page.length
-    }
-    return { wanted, missing }
+    stillWanted: (all: readonly Owed[], terms: Terms) => stillWanted(journal, all, terms),
   }
 
   /** Without messages that are over, so that they count for no limit. They are read only if a limit may be reached. */
@@ -99,7 +80,7 @@ export function createBacklogs(parts: {
     const room = Math.min(queueLimit, maxOwed) - owed.length
     const fits = () => returnable.since(upTo, filters).length <= room
     if (others.length === 0 || fits()) return { wanted: [...owed], missing: 0 }
-    const { wanted, missing } = await stillWanted(others, terms)
+    const { wanted, missing } = await stillWanted(journal, others, terms)
     return { wanted: inOrder([...stored, ...wanted]), missing }
   }
 
@@ -145,6 +126,41 @@ export function createBacklogs(parts: {
     }
     return { upTo, owed: inOrder(owed) }
   }
+}
+
+/** The owed messages that the session still gets, and how many others are no longer kept. */
+async function stillWanted(
+  journal: Pick<Journal, 'getFirst'>,
+  all: readonly Owed[],
+  terms: Terms,
+): Promise<{ wanted: Owed[]; missing: number }> {
+  const wanted: Owed[] = []
+  let missing = 0
+  for (let from = 0; from < all.length; ) {
+    const page = await journal.getFirst(all.slice(from).map(({ position }) => position))
+    for (const [index, entry] of page.entries()) {
+      const owed = all[from + index]
+      if (!owed) continue
+      if (entry ? isWanted(owed, entry, terms) : owed.stored) wanted.push(owed)
+      else if (!entry) missing++
+    }
+    from += page.length
+  }
+  return { wanted, missing }
+}
+
+/** Without values that a SUBSCRIBE has brought, if the session reads them behind its place: each comes once. */
+async function withoutReadLater(
+  journal: Pick<Journal, 'getFirst'>,
+  { upTo, owed }: Place,
+  terms: Terms,
+): Promise<Place> {
+  const behind = owed.filter(({ position }) => position > upTo)
+  const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
+  // The journal brings a value of a data topic however old it is.
+  const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
+  const later = new Set(wanted.map(({ position }) => position))
+  return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }
 }
 
 /** Each position once: the first that names it counts. */

@@ -144,6 +144,27 @@ t.test('a value that a SUBSCRIBE brought is not dropped first if the session get
   )
 })
 
+t.test('a value that a SUBSCRIBE brought comes once after a crash, in its place', async (t) => {
+  const { start, crash } = openHub(t)
+  const limits = { ...few, maxInFlight: 2 }
+  const broker = await start({ wrapStore: withoutProgress, limits })
+  const held = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+  await broker.broker.distribute([...many(5, 'e'), title('newest', 1)])
+  await held.next('publish', 1)
+  subscribe(held, 2, { '#': 1 })
+  await held.next('suback', 1)
+  crash()
+  const after = await start({ limits })
+  const client = await returning(t, after, 'c')
+  await client.next('publish', 5)
+  await after.broker.distribute([message('behind', '2')])
+  await client.next('publish', 6)
+  t.same(
+    publishes(client).map(({ topic }) => topic),
+    [...Array.from({ length: 5 }, (_, n) => `e/${n}`), 'radio/x/track', 'behind'],
+  )
+})
+
 t.test('a QoS 2 message comes once, also where more goes out again than a session may be owed', async (t) => {
   const { start, crash } = openHub(t)
   const broker = await start({ wrapStore: withoutProgress, limits: few })
