@@ -114,7 +114,8 @@ export function createHopper(parts: {
     })
     presence = 'present'
     client = entered
-    step(`is on node ${node.index}, connection ${connections}`)
+    const found = entered.sessionPresent ? '' : ', a new session'
+    step(`is on node ${node.index}, connection ${connections}${found}`)
     if (!entered.sessionPresent) noteAll('removed')
     if (before === 'present' && !entered.sessionPresent) {
       // A node that stood still may have read the request only now, after the client used the session elsewhere.
