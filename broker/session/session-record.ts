@@ -135,7 +135,7 @@ export function createRecords(parts: {
 
     /** Stores a session as it is now, under the next version. */
     changesOf(session: Session): Change[] {
-      session.version = Math.max(session.version, session.storedVersion ?? 0, sequences.next() - 1) + 1
+      session.version = versionAfter(session.storedVersion)
       return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
     },
 
@@ -145,7 +145,7 @@ export function createRecords(parts: {
 
     /** The next record of a session whose client has gone. */
     offline({ node: _given, ...record }: SessionRecord): SessionRecord {
-      return { ...record, version: Math.max(record.version + 1, sequences.next()), ...hubTime.gone() }
+      return { ...record, version: versionAfter(record.version), ...hubTime.gone() }
     },
 
     /** Removes the record of a session, where there is no later one. */
@@ -162,6 +162,15 @@ export function createRecords(parts: {
       }
       return changes
     },
+  }
+
+  /**
+   * Greater than the one before, and less than what this node stores next of its progress: whichever is greater is later,
+   * also where clocks disagree or one was set back.
+   */
+  function versionAfter(before = 0): number {
+    sequences.heard(before)
+    return sequences.next()
   }
 
   /** With several nodes the others must know of every client id that is in use. */

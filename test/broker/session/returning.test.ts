@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Message } from '../../../event/message.ts'
+import type { Store } from '../../../store/store.ts'
 import {
   openBroker,
   type Peer,
@@ -13,6 +14,7 @@ import {
 } from '../../conformance/peers.ts'
 import { until } from '../../nodes/fleet.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
+import { many, message, openHub, returning } from './crashing-hub.ts'
 
 /* What a session gets when its client comes back, beyond what `test/broker/promises/` plays. */
 
@@ -160,6 +162,28 @@ for (const [count, what] of [
   })
 }
 
+t.test('a clock that is set back brings nothing again that was acknowledged before a crash', async (t) => {
+  const clock = { now: Date.now() }
+  const options = { clock: () => clock.now }
+  const { start, crash } = openHub(t)
+  const first = await start(options)
+  await subscriber(t, first, 'c', { '#': 1 }, persistent)
+  crash()
+  clock.now -= 3_600_000
+  const progress = watchProgress()
+  const second = await start({ ...options, wrapStore: progress.wrapStore })
+  const client = await returning(t, second, 'c')
+  await second.broker.distribute(many(3, 'e'))
+  await client.next('publish', 2)
+  await client.settled()
+  await until(async () => progress.last().startsWith('{"upTo":3,"unsettled":{}'), 10_000)
+  crash()
+  const third = await start(options)
+  const again = await returning(t, third, 'c')
+  await third.broker.distribute([message('new', '4')])
+  t.match(await again.next('publish'), { topic: 'new' })
+})
+
 t.test('a clock that is set back while a client is away keeps nothing from it', async (t) => {
   let now = Date.now()
   const hour = 3_600_000
@@ -192,4 +216,24 @@ async function acknowledging(t: Test, broker: PlainBroker, count: number): Promi
   }
   await client.settled()
   return client
+}
+
+/** What a node stored last of how far its sessions have got, without its version. */
+function watchProgress() {
+  let last = ''
+  return {
+    last: () => last,
+    wrapStore: (store: Store): Store => ({
+      ...store,
+      async commit(changes, underway) {
+        const first = await store.commit(changes, underway)
+        for (const change of changes) {
+          if (!('put' in change) || !change.put.startsWith('progress/')) continue
+          const { version: _version, ...rest } = JSON.parse(change.value.toString())
+          last = JSON.stringify(rest)
+        }
+        return first
+      },
+    }),
+  }
 }
