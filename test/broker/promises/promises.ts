@@ -296,7 +296,16 @@ export function whenCrashed(
  */
 export function broughtBySubscribe(
   event: Event,
-  { standing, qos: receivedAt }: { standing: Standing; qos: number },
+  {
+    standing,
+    qos: receivedAt,
+    isDueBesides,
+  }: {
+    standing: Standing
+    qos: number
+    /** A SUBSCRIBE brought it before, and it comes once more: perhaps it is in flight by then. */
+    isDueBesides: boolean
+  },
   granted: ReadonlyMap<string, 0 | 1 | 2>,
   moment: Moment,
 ): 'must' | 'may' | 'never' {
@@ -306,7 +315,7 @@ export function broughtBySubscribe(
   if (newest === 'no') return 'never'
   if (qos.includes(0)) return 'may'
   if (standing.is === 'sent') return standing.isOwed ? 'never' : 'may'
-  const isOnItsWay = standing.is === 'must' || standing.is === 'may'
+  const isOnItsWay = standing.is === 'must' || standing.is === 'may' || isDueBesides
   const isUncertain = standing.is === 'acknowledged' && !standing.isKnown
   const isAtQos2 = receivedAt === 2 && standing.is === 'acknowledged'
   const isOpen = newest === 'perhaps' || isOnItsWay || isUncertain || isAtQos2

@@ -217,10 +217,19 @@ t.test('crashed', async (t) => {
 })
 
 t.test('brought by SUBSCRIBE', async (t) => {
-  const brings = (standing: Standing, event = latest, qos: 0 | 1 = 1, filter = 'l/+') =>
-    broughtBySubscribe(event, { standing, qos: 1 }, new Map([[filter, qos]]), { now: 90, events: [event] })
+  const brings = (
+    standing: Standing,
+    event = latest,
+    qos: 0 | 1 = 1,
+    filter = 'l/+',
+    isDueBesides = false,
+  ) => {
+    const moment = { now: 90, events: [event] }
+    return broughtBySubscribe(event, { standing, qos: 1, isDueBesides }, new Map([[filter, qos]]), moment)
+  }
   t.equal(brings({ is: 'never', why: 'no filter' }), 'must')
   t.equal(brings(acknowledged), 'must')
+  t.equal(brings(acknowledged, latest, 1, 'l/+', true), 'may')
   t.equal(brings(sent), 'never', 'it is in flight')
   t.equal(brings(sent, latest, 0), 'may')
   t.equal(brings(acknowledged, every, 1, '#'), 'never')
