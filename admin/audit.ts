@@ -123,9 +123,13 @@ export async function readAuditLines(path: string): Promise<string[]> {
   return text.split('\n').filter((line) => parseEntry(line).length > 0)
 }
 
-/** Puts lines of another hub before those of this one. Lines that are there already are not added again. */
+/** Puts lines of another hub among those of this one, by their time. Lines that are there already are not added again. */
 export async function addAuditLines(path: string, lines: readonly string[]): Promise<void> {
-  const all = new Set([...lines, ...(await readAuditLines(path))])
+  const times = new Map<string, string>()
+  for (const line of [...lines, ...(await readAuditLines(path))]) {
+    for (const { at } of parseEntry(line)) times.set(line, at)
+  }
+  const all = [...times].sort(([, a], [, b]) => Number(a > b) - Number(a < b)).map(([line]) => line)
   const draft = `${path}.new`
   const file = await open(draft, 'w', 0o600)
   try {

@@ -9,7 +9,7 @@ import { refusal } from '../refusal.ts'
 import { contentOf } from './content.ts'
 import { exported } from './exporting.ts'
 import { type Outcome, waitingName } from './importing.ts'
-import { isImporting } from './mark.ts'
+import { isImporting, lastImport } from './mark.ts'
 
 /** `hubctl import` puts the file here before it asks for it. */
 export const offeredName = 'import.offered'
@@ -60,6 +60,7 @@ export function createBackupCommands(parts: {
       return { run, waits: restart === undefined }
     },
 
-    'import.outcome': async () => ({ run, ...imported }),
+    /** `last`: the checksum of what was taken in last, at this start or before. */
+    'import.outcome': async () => ({ run, ...imported, last: await lastImport(store) }),
   }
 }

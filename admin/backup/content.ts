@@ -26,9 +26,14 @@ export async function contentOf(store: Store, dataDir: string): Promise<string[]
       break
     }
   }
-  const self = await readFile(join(dataDir, 'node'), 'utf8').catch(() => undefined)
-  const others = await membersOf(store, self)
+  const others = await nodesOf(store, dataDir)
   return others.length > 0 ? [...found, `nodes that use it (${others.join(', ')})`] : found
+}
+
+/** The nodes that use a store, but for the one of this data directory. */
+export async function nodesOf(store: Store, dataDir: string): Promise<string[]> {
+  const self = await readFile(join(dataDir, 'node'), 'utf8').catch(() => undefined)
+  return membersOf(store, self)
 }
 
 /** What operators call the nodes that use a store, but for the one with the id `self`. */

@@ -1,11 +1,7 @@
 import type { Dumpable, Store, StoredRecord } from '../../store/store.ts'
-import { counterKey } from '../../store/stored-value.ts'
 import { auditPrefix } from '../audit.ts'
-import { linesOf } from './file.ts'
+import { isOfNodes, linesOf } from './file.ts'
 import { isImporting } from './mark.ts'
-
-/** What only concerns the nodes that use a store now: who they are, and what each of them does at the moment. */
-const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
 
 /**
  * Everything that a store holds, as the lines of an export: of one moment, while the hub goes on. What was acknowledged
@@ -25,7 +21,7 @@ export async function* exported(parts: {
 
   async function* records(): AsyncGenerator<StoredRecord[]> {
     for await (const page of store.dump()) {
-      yield page.filter(({ key }) => !ofNodes.some((prefix) => key.startsWith(prefix)))
+      yield page.filter(({ key }) => !isOfNodes(key))
     }
     if (store.isShared) return
     // As several nodes keep it. The number makes keys of the same moment differ, and sort as the lines do.
@@ -35,9 +31,4 @@ export async function* exported(parts: {
       value: Buffer.from(line),
     }))
   }
-}
-
-/** The counter of positions is in no range: its record says up to where positions were given. */
-export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
-  return key === counterKey && value ? Number(value.toString()) : undefined
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import type { StoredRecord } from '../../store/store.ts'
-import { presentFormat } from '../../store/stored-value.ts'
+import { counterKey, presentFormat } from '../../store/stored-value.ts'
 
 /*
  * An export is a file of JSON lines, compressed with gzip: a header, pages of records, an end. Whoever applies the
@@ -14,6 +14,11 @@ const maker = 'now-playing hub'
 const fileVersion = 1
 /** The longest line: a feed of tens of thousands of livestreams is one record. */
 const maxLineBytes = 256 * 1024 * 1024
+
+/** What only concerns the nodes that use a store now: who they are, and what each of them does at the moment. */
+const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
+/** Positions have 16 digits: this leaves room for as many again. */
+const maxNumber = 10 ** 15
 
 export interface Header {
   export: typeof maker
@@ -42,6 +47,16 @@ export interface About extends Header, End {}
 /** Why a file cannot be used, in words for who asked. */
 export class UnusableFile extends Error {
   override name = 'UnusableFile'
+}
+
+/** Whether a key stands in no export. */
+export function isOfNodes(key: string): boolean {
+  return ofNodes.some((prefix) => key.startsWith(prefix))
+}
+
+/** The counter of positions is in no range: its record says up to where positions were given. */
+export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
+  return key === counterKey && value ? Number(value.toString()) : undefined
 }
 
 /** The lines of an export, as values that are written as JSON. */
@@ -116,7 +131,15 @@ function recordOf(row: unknown): StoredRecord {
   if (typeof key !== 'string' || key === '' || !isTime || !isValue) {
     throw new UnusableFile('the file is damaged: a record is not a key, a time and a value')
   }
-  return { key, time: time ?? undefined, value: value === null ? undefined : Buffer.from(value, 'base64') }
+  if (isOfNodes(key)) throw new UnusableFile(`the file is damaged: ${JSON.stringify(key)} is in no export`)
+  const record = {
+    key,
+    time: time ?? undefined,
+    value: value === null ? undefined : Buffer.from(value, 'base64'),
+  }
+  const number = lastNumberIn(record) ?? 0
+  if (Number.isInteger(number) && number >= 0 && number <= maxNumber) return record
+  throw new UnusableFile('the file is damaged: its last position is no number that may be')
 }
 
 function headerOf(value: unknown): Header {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { access, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
@@ -10,10 +11,9 @@ import {
 import { counterKey, formatKey } from '../../store/stored-value.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { addAuditLines, auditPrefix, syncDirectory } from '../audit.ts'
-import { contentOf } from './content.ts'
-import { lastNumberIn } from './exporting.ts'
-import { type About, checkFile, readFile, UnusableFile } from './file.ts'
-import { lastKey, markKey } from './mark.ts'
+import { contentOf, nodesOf } from './content.ts'
+import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './file.ts'
+import { checksumOf, lastImport, lastKey, markKey } from './mark.ts'
 
 /** An export with this name in the data directory is taken in at the next start of the node. */
 export const waitingName = 'import'
@@ -30,7 +30,8 @@ export type Outcome = { done: About } | { refused: string }
 /**
  * Takes in the export that waits in the data directory, before anything else reads the store. A mark is stored first,
  * and goes in the commit of the last records. So a store with a mark is never used: after a crash the next start begins
- * again, with what is there wiped away. Resolves with undefined where no file waits. Rejects where a mark has no file.
+ * again, with what is there wiped away. Resolves with undefined where no file waits. Rejects where a mark has no file, or
+ * another one.
  */
 export async function importWaiting(
   store: Store & Dumpable,
@@ -46,45 +47,69 @@ export async function importWaiting(
   if (!isThere && mark === undefined) return undefined
   if (!isThere) {
     throw new Error(
-      `an import into this store has not finished (checksum ${mark}): start the node that has the file, or put that file at ${path}, or empty the store`,
+      `an import into this store has not finished (checksum ${checksumOf(mark)}): start the node that has the file, or put that file at ${path}, or empty the store`,
     )
   }
+  let begun: { about: About; own: string } | undefined
   try {
     const about = await checkFile(path)
-    if ((await store.get(lastKey))?.toString().endsWith(about.sha256)) {
-      // A crash came between the last commit and the removal of the file.
+    if ((await lastImport(store)) === about.sha256) {
+      // A crash came between the last commit and the removal of the file, or the same file came again.
       await remove(path, dataDir)
+      log.info({ records: about.records }, 'the export was taken in before')
       return { done: about }
     }
-    if (mark === undefined) await claim(store, about, dataDir)
-    else if (mark !== about.sha256) {
-      throw new Error(
-        `another import has begun (checksum ${mark}): put its file at ${path}, or empty the store`,
-      )
-    }
-    log.info({ records: about.records, exportedAt: about.at, from: about.from }, 'taking in an export')
-    await takeIn({ store, path, dataDir, about, log })
-    await remove(path, dataDir)
-    log.info({ records: about.records }, 'the export is taken in')
-    return { done: about }
+    begun = { about, own: await claim(store, about, { mark, dataDir, path }) }
   } catch (error) {
-    if (mark !== undefined || !(error instanceof UnusableFile)) throw error
+    if (!(error instanceof UnusableFile)) throw error
+    if (mark !== undefined) {
+      const need = `an import into this store has not finished (checksum ${checksumOf(mark)})`
+      throw new Error(`${need}, and ${path} is not its file: put that one there, or empty the store`, {
+        cause: error,
+      })
+    }
     await rename(path, join(dataDir, refusedName))
     log.error({ reason: error.message, movedTo: refusedName }, 'the export is not taken in')
     return { refused: error.message }
   }
+  // From here on the store is of no use until all is in it: whatever fails, the next start begins again.
+  const { about, own } = begun
+  log.info({ records: about.records, exportedAt: about.at, from: about.from }, 'taking in an export')
+  await takeIn({ store, path, dataDir, about, own, log })
+  await remove(path, dataDir)
+  log.info({ records: about.records }, 'the export is taken in')
+  return { done: about }
 }
 
-/** From now on the store is being imported. Throws `UnusableFile` where it is in use. */
-async function claim(store: Store, { sha256 }: About, dataDir: string): Promise<void> {
-  const content = await contentOf(store, dataDir)
-  if (content.length > 0) throw new UnusableFile(`the store is not empty: it has ${content.join(', ')}`)
+/**
+ * From now on this start imports into the store, and none before it: commits of another one fail, because the mark is
+ * not its own. Resolves with the mark. Throws `UnusableFile` where the store is in use.
+ */
+async function claim(
+  store: Store,
+  { sha256 }: About,
+  { mark, dataDir, path }: { mark: string | undefined; dataDir: string; path: string },
+): Promise<string> {
+  const own = `${randomUUID()} ${sha256}`
+  if (mark === undefined) {
+    const content = await contentOf(store, dataDir)
+    if (content.length > 0) throw new UnusableFile(`the store is not empty: it has ${content.join(', ')}`)
+  } else if (checksumOf(mark) !== sha256) {
+    throw new UnusableFile(`${path} has the checksum ${sha256}`)
+  }
   try {
-    await store.commit([{ put: markKey, value: sha256, when: 'absent' }])
+    await store.commit([{ put: markKey, value: own, when: mark === undefined ? 'absent' : { value: mark } }])
   } catch (error) {
     if (!(error instanceof ConditionFailed)) throw error
-    throw new UnusableFile('another node has begun to take in an export')
+    throw new Error('another node takes in an export')
   }
+  // A node that joins looks for the mark afterwards: it sees this one, or is seen here.
+  const others = await nodesOf(store, dataDir)
+  if (others.length === 0) return own
+  const reason = `nodes use the store (${others.join(', ')})`
+  if (mark !== undefined) throw new Error(`${reason}: stop them; where there are none, empty the store`)
+  await store.commit([{ del: markKey, when: { value: own } }])
+  throw new UnusableFile(reason)
 }
 
 async function takeIn(of: {
@@ -92,10 +117,12 @@ async function takeIn(of: {
   path: string
   dataDir: string
   about: About
+  /** The mark of this start. */
+  own: string
   log: Log
 }): Promise<void> {
-  const { store, path, dataDir, about, log } = of
-  const portions = createPortions(store, { check: markKey, when: { value: about.sha256 } })
+  const { store, path, dataDir, about, own, log } = of
+  const portions = createPortions(store, { check: markKey, when: { value: own } })
   for await (const page of store.dump()) {
     // Of what this removes, a dump of Redis tells as well.
     for (const { key, value } of page) if (value && !isKept(key)) await portions.add({ del: key })
@@ -103,8 +130,14 @@ async function takeIn(of: {
   const auditLines: string[] = []
   let number = 0
   let done = 0
-  for await (const page of readFile(path)) {
-    for (const record of page) {
+  const pages = readFile(path)
+  for (;;) {
+    const page = await pages.next()
+    if (page.done) {
+      if (page.value.sha256 === about.sha256) break
+      throw new Error(`${path} was changed while it was read`)
+    }
+    for (const record of page.value) {
       if (++done % linesEvery === 0) log.info({ done, of: about.records }, 'taking in an export')
       const given = lastNumberIn(record)
       number = given ?? number
@@ -120,7 +153,7 @@ async function takeIn(of: {
   const last = { put: lastKey, value: about.sha256 }
   await store.commit([
     missing > 0 ? { ...last, numbered: { nth: missing - 1, at: 'value' } } : last,
-    { del: markKey, when: { value: about.sha256 } },
+    { del: markKey, when: { value: own } },
   ])
 }
 

@@ -4,6 +4,7 @@ import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
+import { isImporting } from './mark.ts'
 
 /**
  * Opens the store of a node (`openStore`), with what a former release or an export has to be made part of it first.
@@ -30,5 +31,13 @@ export async function openStoreAtStart(
   })
   const forgotten = await leftBehind(opened.store, config.dataDir)
   if (forgotten !== undefined) log.warn(forgotten)
-  return { ...opened, imported }
+  return {
+    ...opened,
+    imported,
+    async join() {
+      await opened.join()
+      // After it, as an import looks for nodes after its mark: one of the two sees the other.
+      if (await isImporting(opened.store)) throw new Error('another node has begun to take in an export')
+    },
+  }
 }

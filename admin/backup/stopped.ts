@@ -43,8 +43,9 @@ export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Pro
   return dataDir
 }
 
+/** What the rules of a node want besides says nothing about the store, and may be missing here. */
 function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
-  const loaded = loadConfig(env, cwd)
+  const loaded = loadConfig({ ...env, HUB_PUBLIC_URL: 'https://localhost', HUB_REDIS_REPLICAS: '' }, cwd)
   if ('problems' in loaded) throw new Error(loaded.problems.join('; '))
   return loaded.config
 }

@@ -88,6 +88,10 @@ async function offer(file: string, about: About, { socketPath, who }: Place): Pr
     const refused = valueAt(outcome.result, 'refused')
     if (refused !== undefined)
       return { error: { code: 'refused', message: `nothing was imported: ${refused}` } }
+    if (valueAt(outcome.result, 'last') !== about.sha256) {
+      const message = 'the node has started again without this file: its log says why'
+      return { error: { code: 'refused', message } }
+    }
     return { result: shown(file, about) }
   }
   const message = 'the node has not started again within 30 minutes: its log says why'
@@ -99,10 +103,16 @@ async function copyInto(dataDir: string, file: string): Promise<void> {
   const path = join(dataDir, offeredName)
   await rm(path, { force: true })
   const copy = await open(path, 'wx', 0o600)
-  // By its handle: the name is in a directory where another user may write.
-  const { uid, gid } = await stat(dataDir)
-  if (process.getuid?.() === 0) await copy.chown(uid, gid)
-  await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))
+  try {
+    // By its handle: the name is in a directory where another user may write.
+    const { uid, gid } = await stat(dataDir)
+    if (process.getuid?.() === 0) await copy.chown(uid, gid)
+    await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))
+  } catch (error) {
+    // What is left of a disk that ran full belongs to the node.
+    await rm(path, { force: true })
+    throw error
+  }
 }
 
 function shown(file: string, { records, sha256, at, release, from }: About): object {

@@ -22,6 +22,7 @@ export function atSocket({ url, socketPath, who }: LocalHow, input: Input): Plac
 /** An error in one line: what a person may do something about comes first. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
+  if ('code' in error && error.code === 'ECONNRESET') return 'the node broke off: its log says why'
   const { message, cause } = error
   return cause instanceof Error ? `${message} (${cause.message})` : message
 }

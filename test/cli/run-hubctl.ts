@@ -5,13 +5,19 @@ import { commandOf } from '../root.ts'
 export interface Run {
   stdin?: string
   env?: Record<string, string>
+  /** No file may grow beyond so many blocks of 512 bytes. */
+  fileBlocks?: number
 }
 
 const [program = '', ...entry] = commandOf('cli/hubctl.ts')
 
 /** Runs `hubctl` as a process of its own, without a terminal. */
-export async function runHubctl(argv: readonly string[], { stdin = '', env = {} }: Run = {}) {
-  const child = spawn(program, [...entry, ...argv], {
+export async function runHubctl(argv: readonly string[], { stdin = '', env = {}, fileBlocks }: Run = {}) {
+  const command = [program, ...entry, ...argv]
+  // The shell becomes hubctl.
+  const [first = '', ...rest] =
+    fileBlocks === undefined ? command : ['sh', '-c', `ulimit -f ${fileBlocks}; exec "$0" "$@"`, ...command]
+  const child = spawn(first, rest, {
     env: { ...process.env, HUB_DATA_DIR: '', HUBCTL_URL: '', ...env },
   })
   child.stdin.on('error', () => undefined) // It may end without reading.

@@ -88,7 +88,13 @@ t.test('an export goes to no Redis that other nodes use', async (t) => {
   const node = await spawnHub(t, home, env)
   const file = join(home, 'hub.export')
   t.match(await runHubctl(['--socket', node.adminSocket, 'export', file]), { code: 0 })
-  await spawnHub(t, other, env)
+  const second = await spawnHub(t, other, env)
   const answer = await runHubctl(['--socket', node.adminSocket, 'import', file])
   t.match(answer, { code: 1, stderr: /the store is not empty: it has nodes that use it \(/ })
+
+  const settings = { env: { HUB_DATA_DIR: join(home, 'data'), HUB_REDIS_URL: url } }
+  t.match(await runHubctl(['export', file, '--stopped'], settings), { code: 1, stderr: /nodes use it \(/ })
+  await Promise.all([node, second].map((one) => one.stop('SIGTERM')))
+  const stopped = await runHubctl(['export', file, '--stopped'], settings)
+  t.match(stopped, { code: 0 }, 'with stopped nodes, the settings of the store are enough')
 })

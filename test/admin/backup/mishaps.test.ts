@@ -1,0 +1,192 @@
+import { EventEmitter, once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { checkFile, linesOf } from '../../../admin/backup/file.ts'
+import { importWaiting } from '../../../admin/backup/importing.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { type Change, type Dumpable, keyOf, type Store, type StoredRecord } from '../../../store/store.ts'
+import { runHubctl } from '../../cli/run-hubctl.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
+
+const records = Array.from({ length: 5_000 }, (_, nth) => record(`user/${nth}`, `user ${nth}`))
+
+t.test('a file that changes while it is taken in', async (t) => {
+  const { store, dataDir } = await emptyStore(t)
+  const file = await writeExport(t, records)
+  for (const [reason, other] of [
+    [/no whole gzip file/, await writeText(t, 'text')],
+    [/was changed while it was read/, await writeExport(t, records.slice(1))],
+  ] as const) {
+    await copyFile(file, join(dataDir, 'import'))
+    const changing = {
+      ...store,
+      // The store is wiped between the two times that the file is read.
+      async *dump() {
+        await copyFile(other, join(dataDir, 'import'))
+        yield* store.dump()
+      },
+    }
+    await t.rejects(importWaiting(changing, dataDir, silent), reason)
+    t.ok(await store.get('import/mark'), 'leaves a store that no node uses')
+    await t.rejects(importWaiting(store, dataDir, silent), /is not its file: put that one there, or empty/)
+  }
+  await copyFile(file, join(dataDir, 'import'))
+  t.match(await importWaiting(store, dataDir, silent), { done: { records: records.length } })
+  t.equal(await countOf(store), records.length)
+  t.notOk(await store.get('import/mark'))
+})
+
+t.test('of two starts with the same file the later one takes it in, and nothing is missing', async (t) => {
+  const { store, dataDir } = await emptyStore(t)
+  const [file, elsewhere] = [await writeExport(t, records), await temporaryDirectory(t)]
+  for (const at of [dataDir, elsewhere]) await copyFile(file, join(at, 'import'))
+  const puts = (changes: readonly Change[], key: string) =>
+    changes.some((change) => 'put' in change && change.put === key)
+  const steps = new EventEmitter()
+  const wiped = once(steps, 'wiped')
+  const formerIsOver = once(steps, 'former is over')
+  const later = beforeCommit(store, async (changes) => {
+    if (!puts(changes, 'user/0')) return
+    steps.emit('wiped')
+    await formerIsOver
+  })
+  let taken: ReturnType<typeof importWaiting> | undefined
+  const former = beforeCommit(store, async (changes) => {
+    if (!puts(changes, 'user/4000')) return
+    taken = importWaiting(later, elsewhere, silent)
+    await wiped
+  })
+  await t.rejects(importWaiting(former, dataDir, silent), /import\/mark is not as expected/)
+  steps.emit('former is over')
+  t.match(await taken, { done: { records: records.length } })
+  t.equal(await countOf(store), records.length)
+  t.match(await importWaiting(store, dataDir, silent), { done: {} }, 'the former one finds it done')
+  t.notOk(existsSync(join(dataDir, 'import')))
+})
+
+t.test('a node that joins while an import begins keeps it from the store', async (t) => {
+  const { store, dataDir } = await emptyStore(t)
+  await copyFile(await writeExport(t, records), join(dataDir, 'import'))
+  const member = { put: 'member/00', value: JSON.stringify({ node: 'b', name: 'b:1', number: 1 }) }
+  const joined = beforeCommit(store, async (changes) => {
+    if (changes.some((change) => keyOf(change) === 'import/mark')) await store.commit([member])
+  })
+  t.match(await importWaiting(joined, dataDir, silent), { refused: /nodes use the store \(b:1\)/ })
+  t.notOk(await store.get('import/mark'))
+  t.equal(await countOf(store), 0)
+})
+
+t.test('a file with a valid checksum is refused where its content is in no export', async (t) => {
+  for (const hostile of [
+    record('import/mark', 'x'),
+    record('member/00', '{}'),
+    record('lock/trim', '{}'),
+    record('number', 'NaN'),
+    record('number', '9007199254740991'),
+    record('number', '-1'),
+  ]) {
+    const file = await writeExport(t, [...records.slice(0, 3), hostile])
+    await t.rejects(checkFile(file), { name: 'UnusableFile' }, hostile.key)
+  }
+})
+
+t.test('lines of the audit log stand in the order of their times', async (t) => {
+  const { store, dataDir } = await emptyStore(t)
+  const line = (hour: number) =>
+    JSON.stringify({
+      at: `2026-03-01T0${hour}:00:00.000Z`,
+      who: 'me',
+      action: 'a',
+      target: 't',
+      detail: null,
+    })
+  await writeFile(join(dataDir, 'audit.log'), `${line(1)}\n${line(3)}\n`)
+  const of = [2, 3].map((hour) => record(`audit/2026-03-01T0${hour}:00:00.000Z x`, line(hour)))
+  await copyFile(await writeExport(t, of), join(dataDir, 'import'))
+  await importWaiting(store, dataDir, silent)
+  t.equal(await readFile(join(dataDir, 'audit.log'), 'utf8'), `${line(1)}\n${line(2)}\n${line(3)}\n`)
+})
+
+t.test('hubctl import', async (t) => {
+  const file = await writeExport(t, records)
+
+  t.test('that finds no room takes its copy away again', async (t) => {
+    const dataDir = await temporaryDirectory(t)
+    const answer = await runHubctl(['import', file, '--stopped'], {
+      env: { HUB_DATA_DIR: dataDir },
+      fileBlocks: 8,
+    })
+    t.match(answer, { code: 1, stderr: /EFBIG|file too large/i })
+    t.notOk(existsSync(join(dataDir, 'import.offered')))
+  })
+
+  t.test('says so where the node has taken in another file', async (t) => {
+    const socket = join(await temporaryDirectory(t), 'admin.sock')
+    let hasBegun = false
+    const node = createServer((request, response) => {
+      const isAsked = request.url === '/import.outcome'
+      const result = isAsked && hasBegun ? { run: 'b', last: 'another' } : { run: 'a' }
+      hasBegun ||= !isAsked
+      response.end(JSON.stringify({ result }))
+    })
+    node.listen(socket)
+    await once(node, 'listening')
+    t.teardown(() => node.close())
+    const answer = await runHubctl(['--socket', socket, 'import', file])
+    t.match(answer, { code: 1, stderr: /has started again without this file/ })
+  })
+})
+
+const silent = pino({ level: 'silent' })
+
+function record(key: string, value: string): StoredRecord {
+  return { key, value: Buffer.from(value) }
+}
+
+async function emptyStore(t: Test) {
+  const dataDir = await temporaryDirectory(t)
+  const store = await openEmbeddedStore(join(dataDir, 'store'))
+  t.teardown(() => store.close())
+  return { store, dataDir }
+}
+
+async function writeExport(t: Test, of: readonly StoredRecord[]): Promise<string> {
+  const pages = async function* () {
+    yield of
+  }
+  const lines: string[] = []
+  for await (const line of linesOf({ release: '1', at: '', from: 'embedded' }, pages()))
+    lines.push(`${JSON.stringify(line)}\n`)
+  return writeText(t, gzipSync(lines.join('')))
+}
+
+async function writeText(t: Test, content: string | Buffer): Promise<string> {
+  const file = join(await temporaryDirectory(t), 'hub.export')
+  await writeFile(file, content)
+  return file
+}
+
+async function countOf(store: Store): Promise<number> {
+  let count = 0
+  for await (const _ of store.range('user/')) count++
+  return count
+}
+
+/** The store, with something that happens before each of its commits. */
+function beforeCommit(
+  store: Store & Dumpable,
+  happens: (changes: readonly Change[]) => Promise<void>,
+): Store & Dumpable {
+  return {
+    ...store,
+    async commit(changes) {
+      await happens(changes)
+      return store.commit(changes)
+    },
+  }
+}
