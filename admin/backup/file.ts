@@ -14,6 +14,9 @@ const maker = 'now-playing hub'
 const fileVersion = 1
 /** The longest line: a feed of tens of thousands of livestreams is one record. */
 const maxLineBytes = 256 * 1024 * 1024
+/** A longer one has a large record, and not many: a page ends with a thousand records, or a megabyte. */
+const usualLineBytes = 8 * 1024 * 1024
+const maxLineValues = 1_000_000
 
 /** What only concerns the nodes that use a store now: who they are, and what each of them does at the moment. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
@@ -165,11 +168,23 @@ function endOf(value: unknown): End {
 }
 
 function parse(line: Buffer): unknown {
+  // A value takes many times the bytes that it has in the line.
+  if (line.length > usualLineBytes && valuesOf(line) > maxLineValues) {
+    throw new UnusableFile('the file is damaged: a line has too many records')
+  }
   try {
     return JSON.parse(line.toString())
   } catch {
     throw new UnusableFile('the file is damaged: a line is no JSON')
   }
+}
+
+/** At least as many values as JSON has in a line. */
+function valuesOf(line: Buffer): number {
+  const [comma, bracket, brace] = Buffer.from(',[{')
+  let count = 0
+  for (const byte of line) if (byte === comma || byte === bracket || byte === brace) count++
+  return count
 }
 
 /** The lines of a compressed file. */

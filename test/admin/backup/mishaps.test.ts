@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { checkFile, linesOf } from '../../../admin/backup/file.ts'
@@ -92,6 +92,15 @@ t.test('a file with a valid checksum is refused where its content is in no expor
   ]) {
     const file = await writeExport(t, [...records.slice(0, 3), hostile])
     await t.rejects(checkFile(file), { name: 'UnusableFile' }, hostile.key)
+  }
+})
+
+t.test('a line of more records than memory has room for is refused before it is read as JSON', async (t) => {
+  const header = gunzipSync(await readFile(await writeExport(t, [])))
+  for (const values of ['["a",1,""],', '[', '{},']) {
+    const line = values.repeat(Math.ceil(9e6 / values.length))
+    const file = await writeText(t, gzipSync(`${header.toString().split('\n')[0]}\n[${line}1]\n`))
+    await t.rejects(checkFile(file), /a line has too many records/)
   }
 })
 
