@@ -194,12 +194,18 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
-    // Those are in pushes, history and paused.test.ts, beside this file.
+    // Those are in pushes, history and paused.test.ts, beside this file, and in test/admin/aedes-redis/.
     const ofEvents = ['events.list', 'events.newest', 'events.show', 'events.slow', 'events.tail']
     const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show', 'test'].map(
       (one) => `subscriptions.${one}`,
     )
-    const elsewhere = ['queues.dead-letters', 'queues.replay', ...ofEvents, ...ofSubscriptions]
+    const elsewhere = [
+      'import.aedes-redis',
+      'queues.dead-letters',
+      'queues.replay',
+      ...ofEvents,
+      ...ofSubscriptions,
+    ]
     t.same([...asked, ...elsewhere].sort(), commands.map(({ asks }) => asks).sort(), 'no command is missing')
   })
 })
