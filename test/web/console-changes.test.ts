@@ -98,7 +98,7 @@ t.test(
     const { page, problems } = await openConsole(t, hub, browser, '/console/webhooks')
     await page.getByText('1 target of 1 needs attention.').waitFor()
     const row = page.getByRole('row').filter({ hasText: receiver.url() })
-    t.match(await row.getByRole('link', { name: contact }).getAttribute('href'), /^mailto:team%40player/)
+    t.match(await row.getByRole('link', { name: contact }).getAttribute('href'), /^mailto:team@player/)
     await row.getByRole('link', { name: receiver.url() }).click()
     await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
     receiver.behave(() => 201)
