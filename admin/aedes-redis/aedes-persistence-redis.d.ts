@@ -1,4 +1,4 @@
-/** As far as it is used here: the package has no types. */
+/** Types of the functions that the import calls. The package itself has none. */
 declare module 'aedes-persistence-redis' {
   import type { Readable } from 'node:stream'
 
@@ -11,6 +11,6 @@ declare module 'aedes-persistence-redis' {
     createRetainedStreamCombi(topics: readonly string[]): Readable
   }
 
-  /** With `conn`, a connection to Redis as of ioredis, or with its options. */
+  /** `options` has `conn`, a connection like those of ioredis, or the options of ioredis. */
   export default function open(options: object): Persistence
 }

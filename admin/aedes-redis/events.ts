@@ -11,11 +11,11 @@ import { LeftOut } from './left-out.ts'
 /** Places that are remembered. With more of them an event may come over that a newer one follows. */
 const maxPlaces = 200_000
 
-/** What is asked of an event beyond the rules for all events. */
+/** Further conditions that an event must meet to come over. */
 interface Wanted {
-  /** Only states, which wait in a queue for as long as they are valid. */
+  /** The event must be a control state: only those are taken from queues. */
   isControl?: boolean
-  /** Somebody listens to one of its topics. */
+  /** At least one topic of the event must pass. */
   topic?: (topic: string) => boolean
 }
 

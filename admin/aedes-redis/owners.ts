@@ -53,7 +53,7 @@ export function createOwners(
     return undefined
   }
 
-  /** Nobody can come back with a credential that has ended, or ends in an hour. */
+  /** The credential of this name. None that has ended, and none of a page, which ends within an hour. */
   function valid(username: string): Credential | undefined {
     const credential = parts.credential(username)
     if (!credential || credential.user !== undefined) return undefined

@@ -115,7 +115,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // Behind the end of the list there is nothing; what is no list at all is worth a word.
+        // The list has ended. A key that holds no list at all goes into the report.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }
@@ -124,7 +124,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   }
 }
 
-/** A page of the hash. What is too large is not brought here: its size stands in its place. */
+/** Reads a page of the hash. A value that is too large stays in Redis, and its size takes its place in the page. */
 const pageOfRetained = `
   local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 20)
   for i = 2, #page[2], 2 do

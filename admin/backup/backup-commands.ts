@@ -60,7 +60,7 @@ export function createBackupCommands(parts: {
       return { run, waits: restart === undefined }
     },
 
-    /** `last`: the checksum of what was taken in last, at this start or before. */
+    /** What this start did with a waiting export. `last` is the checksum of the last import into this store. */
     'import.outcome': async () => ({ run, ...imported, last: await lastImport(store) }),
   }
 }

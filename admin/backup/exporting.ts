@@ -4,8 +4,8 @@ import { isOfNodes, linesOf } from './file.ts'
 import { isImporting } from './mark.ts'
 
 /**
- * Everything that a store holds, as the lines of an export: of one moment, while the hub goes on. What was acknowledged
- * before the call is in it.
+ * The lines of an export of the whole store, as it was at one moment. The hub goes on meanwhile. The export has everything
+ * that was acknowledged before the call.
  */
 export async function* exported(parts: {
   store: Store & Dumpable

@@ -30,8 +30,8 @@ export type Outcome = { done: About } | { refused: string }
 /**
  * Takes in the export that waits in the data directory, before anything else reads the store. A mark is stored first,
  * and goes in the commit of the last records. So a store with a mark is never used: after a crash the next start begins
- * again, with what is there wiped away. Resolves with undefined where no file waits. Rejects where a mark has no file, or
- * another one.
+ * again, and first removes what the last one stored. Resolves with undefined where no file waits. Rejects where the store has
+ * a mark and the file is missing or another one.
  */
 export async function importWaiting(
   store: Store & Dumpable,
@@ -157,14 +157,14 @@ async function takeIn(of: {
   ])
 }
 
-/** What an empty store keeps when an export comes in: what the nodes are told by, and who imported it. */
+/** Keys that are not removed before an import: of the import itself, of nodes, and of the audit log. */
 function isKept(key: string): boolean {
   return (
     [markKey, formatKey, counterKey].includes(key) || key.startsWith('member/') || key.startsWith(auditPrefix)
   )
 }
 
-/** The record replaces what is there, whatever their event times are. */
+/** The change that stores a record. It takes effect also over an entry with a newer event time. */
 function changeOf({ key, value, time }: StoredRecord): Change {
   if (value === undefined) return { del: key }
   return { put: key, value, order: time === undefined ? undefined : { time, horizon: -Infinity } }

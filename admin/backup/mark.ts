@@ -1,9 +1,9 @@
 import type { Store } from '../../store/store.ts'
 
-/** Which export is being taken in, and by which start of a node: until that is over, nobody may use the store. */
+/** Names the start of a node that imports, and the checksum of its file. No node uses a store with this key. */
 export const markKey = 'import/mark'
 
-/** Says what was taken in last. */
+/** The checksum of the last import. */
 export const lastKey = 'import/last'
 
 /** The checksum in a mark. */

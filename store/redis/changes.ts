@@ -138,9 +138,10 @@ export function decodeRecords(
   isWanted: (number: number) => boolean,
 ): StoredRecord[] {
   const records: StoredRecord[] = []
-  for (const { kind, key, value, time } of readChanges(bytes, base, isWanted)) {
+  for (const { kind, key, value, timeAt } of readChanges(bytes, base, isWanted)) {
     if (kind === kinds.tell) continue
-    records.push(kind === kinds.del ? { key, value: undefined } : { key, value, time: timeOf(time) })
+    const time = timeOf(bytes.subarray(timeAt))
+    records.push(kind === kinds.del ? { key, value: undefined } : { key, value, time })
   }
   return records
 }
@@ -156,19 +157,24 @@ function* readChanges(bytes: Buffer, base: number, isWanted: (number: number) =>
     const value = bytes.subarray(valueAt, end)
     at = end
     if (!isWanted(number)) continue
-    yield { kind, ...withNumberOf(kind, key, value, base), time: bytes.subarray(keyEnd, valueAt) }
+    yield kind === kinds.put || kind === kinds.del || kind === kinds.tell
+      ? { kind, key, value, timeAt: keyEnd }
+      : { kind, key: numberedKey(kind, key, base), value: numberedValue(kind, value, base), timeAt: keyEnd }
   }
 }
 
-/** Key and value as they are stored: with the number that the change took, where it took one. */
-function withNumberOf(kind: number, key: string, value: Buffer, base: number) {
-  const isInKey = kind === kinds.key || kind === kinds.both
-  const isInValue = kind === kinds.value || kind === kinds.both
-  const number = (offset: string) => digitsOf(base + Number(offset))
-  return {
-    key: isInKey ? key.slice(0, -digits) + number(key.slice(-digits)) : key,
-    value: isInValue
-      ? Buffer.concat([Buffer.from(number(value.toString('latin1', 0, digits))), value.subarray(digits)])
-      : value,
-  }
+/** The key as it is stored: the change carries an offset where the number that it took belongs. */
+function numberedKey(kind: number, key: string, base: number): string {
+  return kind === kinds.value ? key : key.slice(0, -digits) + numberAt(key.slice(-digits), base)
+}
+
+/** The value as it is stored, likewise. */
+function numberedValue(kind: number, value: Buffer, base: number): Buffer {
+  if (kind === kinds.key) return value
+  const number = numberAt(value.toString('latin1', 0, digits), base)
+  return Buffer.concat([Buffer.from(number), value.subarray(digits)])
+}
+
+function numberAt(offset: string, base: number): string {
+  return digitsOf(base + Number(offset))
 }
