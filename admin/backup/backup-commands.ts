@@ -6,10 +6,10 @@ import type { Dumpable, Store } from '../../store/store.ts'
 import { type Audit, readAuditLines, syncDirectory } from '../audit.ts'
 import type { Commands } from '../operations/perform.ts'
 import { refusal } from '../refusal.ts'
-import { contentOf } from './content.ts'
 import { exported } from './exporting.ts'
+import { isImporting, lastImport } from './import-mark.ts'
 import { type Outcome, waitingName } from './importing.ts'
-import { isImporting, lastImport } from './mark.ts'
+import { contentOf } from './stored-content.ts'
 
 /** `hubctl import` puts the file here before it asks for it. */
 export const offeredName = 'import.offered'

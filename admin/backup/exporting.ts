@@ -1,7 +1,7 @@
 import type { Dumpable, Store, StoredRecord } from '../../store/store.ts'
 import { auditPrefix } from '../audit.ts'
-import { isOfNodes, linesOf } from './file.ts'
-import { isImporting } from './mark.ts'
+import { isOfNodes, linesOf } from './export-file.ts'
+import { isImporting } from './import-mark.ts'
 
 /**
  * The lines of an export of the whole store, as it was at one moment. The hub goes on meanwhile. The export has everything

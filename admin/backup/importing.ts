@@ -11,9 +11,9 @@ import {
 import { counterKey, formatKey } from '../../store/stored-value.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { addAuditLines, auditPrefix, syncDirectory } from '../audit.ts'
-import { contentOf, nodesOf } from './content.ts'
-import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './file.ts'
-import { checksumOf, lastImport, lastKey, markKey } from './mark.ts'
+import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './export-file.ts'
+import { checksumOf, lastImport, lastKey, markKey } from './import-mark.ts'
+import { contentOf, nodesOf } from './stored-content.ts'
 
 /** An export with this name in the data directory is taken in at the next start of the node. */
 export const waitingName = 'import'

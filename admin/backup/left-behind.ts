@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Store } from '../../store/store.ts'
-import { contentOf } from './content.ts'
+import { contentOf } from './stored-content.ts'
 
 /**
  * Why a node on Redis may be missing what it had: its data directory holds the store of the time before, and Redis is

@@ -2,9 +2,9 @@ import type { Config } from '../../config/config.ts'
 import { openStore } from '../../store/open.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { isImporting } from './import-mark.ts'
 import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
-import { isImporting } from './mark.ts'
 
 /**
  * Opens the store of a node (`openStore`), with what a former release or an export has to be made part of it first.

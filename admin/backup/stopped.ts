@@ -5,8 +5,8 @@ import { version } from '../../config/version.ts'
 import { openUnused } from '../../store/open.ts'
 import { isPresentFormat } from '../../store/stored-value.ts'
 import { readAuditLines } from '../audit.ts'
-import { membersOf } from './content.ts'
 import { exported } from './exporting.ts'
+import { membersOf } from './stored-content.ts'
 
 /**
  * Opens the store of an environment whose nodes are stopped, and answers with the lines of its export. Rejects where a

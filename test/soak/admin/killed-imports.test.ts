@@ -1,7 +1,7 @@
 import { copyFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { checkFile, linesOf, readFile } from '../../../admin/backup/file.ts'
+import { checkFile, linesOf, readFile } from '../../../admin/backup/export-file.ts'
 import type { StoredRecord } from '../../../store/store.ts'
 import { fill, isAllThere } from '../../admin/backup/filled.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
