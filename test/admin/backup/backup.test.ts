@@ -4,6 +4,7 @@ import t from 'tap'
 import { prepareGround } from '../../../bench/peers/ground.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
 import { connect } from '../../clients.ts'
+import { pushing, startReceiver } from '../../receiver.ts'
 import { startRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
@@ -18,7 +19,10 @@ t.test('what a hub has stored goes to Redis and back, and nothing is missing', a
   const ground = await prepareGround(livestreams)
   t.teardown(ground.remove)
   const redis = await startRedis(t)
-  const env = { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_FEED: ground.feedPath, HUB_PUBLISH_RATE: '0' }
+  const receiverHome = await temporaryDirectory(t)
+  const down = await startReceiver(t, receiverHome)
+  await down.close()
+  const env = { ...pushing(down), HUB_FEED: ground.feedPath, HUB_PUBLISH_RATE: '0' }
   const onRedis = { ...env, HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
   const homes = await Promise.all([1, 2, 3].map(() => temporaryDirectory(t)))
   const [home = '', home2 = '', home3 = ''] = homes
@@ -31,7 +35,7 @@ t.test('what a hub has stored goes to Redis and back, and nothing is missing', a
 
   const first = await spawnHub(t, home, env)
   const all = ground.institutions.flatMap((institution) => institution.livestreams)
-  const filled = await fill(t, first, all, size)
+  const filled = await fill(t, first, all, { ...size, webhookPort: down.port })
   const readers = await Promise.all([1, 2, 3].map(() => connect(t, first, filled.app)))
   for (const { client } of readers) await client.subscribeAsync('radio/#')
   const file = join(home, 'hub.export')
@@ -49,15 +53,22 @@ t.test('what a hub has stored goes to Redis and back, and nothing is missing', a
   await hubctl(second.adminSocket, 'export', back)
   const third = await spawnHub(t, home3, env)
   await hubctl(third.adminSocket, 'import', back)
-  await Promise.all([first.stop('SIGTERM'), third.stop('SIGTERM')])
+  for (const node of [first, second, third]) await node.stop('SIGTERM')
   const [before, after] = await Promise.all([home, home3].map((at) => entriesOf(join(at, 'data', 'store'))))
   t.comment(`${before?.size} entries`)
   t.same([...(after?.keys() ?? [])], [...(before?.keys() ?? [])], 'the same keys')
   const differing = [...(before ?? [])].filter(([key, value]) => after?.get(key) !== value)
   t.same(differing, [], 'with the same values')
+  const receiver = await startReceiver(t, receiverHome, { port: down.port })
   const again = await spawnHub(t, home3, env)
   t.match(await ask(again, 'audit', { action: 'credentials.add' }), { length: size.credentials })
   await isAllThere(t, again, filled)
+  const paths = Array.from({ length: size.webhooks }, (_, nth) => `/${nth}`)
+  const eventsAt = (at: string) =>
+    receiver.received.flatMap(({ path, event }) => (path === at ? [event.title] : []))
+  await receiver.until(() => paths.every((path) => eventsAt(path).length >= 2))
+  const wrong = paths.filter((path) => eventsAt(path).join() !== 'Announced,After')
+  t.same(wrong, [], 'every webhook gets what waited for it, and goes on')
 })
 
 t.test('a node that finds an empty Redis beside what it stored before says how to move it', async (t) => {

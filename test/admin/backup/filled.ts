@@ -16,6 +16,8 @@ export interface Size {
   sessions: number
   credentials: number
   webhooks: number
+  /** Where their endpoints are; nothing has to listen there. */
+  webhookPort?: number
 }
 
 /** Who uses a filled hub, and what waits there for whom. */
@@ -37,7 +39,7 @@ export async function ask<Result>(node: Node, command: string, args: object = {}
 
 /**
  * Uses a hub as its users do: credentials, a user, webhooks whose endpoint is dead, sessions that went away, a track event
- * of each livestream, a refused event, and a control event that the sessions miss.
+ * of each livestream, a refused event, a control event that the sessions miss, and a track event that the webhooks miss.
  */
 export async function fill(
   t: Test,
@@ -75,11 +77,16 @@ export async function fill(
   }
   const token = await logIn(door, livestream.institution.id, ['subscribe'])
   for (let nth = 0; nth < size.webhooks; nth++)
-    await subscribeWebhook(door, token, { url: `https://localhost:1025/${nth}`, topic: livestream.id })
+    await subscribeWebhook(door, token, {
+      url: `https://localhost:${size.webhookPort ?? 1025}/${nth}`,
+      topic: livestream.id,
+    })
 
   await send(livestream, { event: 'nothing known' })
   const validUntil = new Date(Date.now() + 24 * 3600_000).toISOString()
   await send(livestream, control(livestream, { name: 'missed', validUntil }))
+  const next = { event: 'de.org.hub.v1.radio.track.next', title: 'Announced' }
+  await send(livestream, playing(livestream, next))
   await studio.endAsync()
   return { publisher, app, clientIds, livestream, title }
 }
@@ -108,14 +115,18 @@ export async function isAllThere(
   for (const { client } of [car, player, studio]) await client.endAsync()
 }
 
-/** All entries of an embedded store that no node has open, but for what every run of a node changes. */
+/**
+ * All entries of an embedded store that no node has open, but for what every run of a node changes: that is also how
+ * often a webhook was tried.
+ */
 export async function entriesOf(directory: string): Promise<Map<string, string>> {
   const changing =
     /^(time|feed|progress|import|lock|trimming|last-request|credential-use|traffic|push-standing|attempt)\/|^number$/
   const db = new ClassicLevel<string, Buffer>(directory, { valueEncoding: 'buffer' })
   const entries = new Map<string, string>()
   for await (const [key, value] of db.iterator()) {
-    if (!changing.test(key)) entries.set(key, value.toString('base64'))
+    const untried = key.startsWith('work/') ? value.toString('latin1').replace(/,"tries":.*/, '') : undefined
+    if (!changing.test(key)) entries.set(key, untried ?? value.toString('base64'))
   }
   await db.close()
   return entries
