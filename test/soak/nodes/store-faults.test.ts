@@ -153,9 +153,9 @@ t.test('a slow Redis', { skip: withoutRedis }, async (t) => {
 
 /** Subscribers of every kind on both nodes, and one that is offline. */
 async function startClients(t: Test, a: FleetNode, b: FleetNode) {
-  const subscriber = await a.subscriber('radio/#')
-  const login = await a.publisher([own])
-  await b.knows(2)
+  const subscriber = await patiently(() => a.subscriber('radio/#'))
+  const login = await patiently(() => a.publisher([own]))
+  await patiently(() => b.knows(2))
   const kinds = [
     { name: 'clean', clean: true, qos: 1 },
     { name: 'kept', clean: false, qos: 1 },
@@ -175,6 +175,17 @@ async function startClients(t: Test, a: FleetNode, b: FleetNode) {
   await offline.client.subscribeAsync('radio/#', { qos: 1 })
   await offline.client.endAsync()
   return { watchers, clients: watchers, publisher: { login, subscriber } }
+}
+
+/** Asks again where a node refuses because a slow Redis has not told it yet what others did: nothing was done. */
+async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!/Nothing was done/.test(String(error))) throw error
+    }
+  }
 }
 
 /** Resolves when the log of a node says so: it comes on a way of its own, perhaps after what it is about. */
