@@ -129,7 +129,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   async function shown({ report, messages }: Found) {
     const [message] = messages
     const event = message ? readObject(message.payload) : undefined
-    const row = report ? rowOfReport(report, event) : message && rowOfMessage(message)
+    const said = report ? readObject(report.payload) : null
+    const row = report && said ? rowOfReport(report, said, event) : message && rowOfMessage(message)
     if (!row) throw new Error('an event was found without a report and without a message')
     const positions = messages.map(({ position }) => position)
     const newer = await history.newerThan(messages)
@@ -139,7 +140,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     return {
       ...row,
       published: event ?? null,
-      report: report ? readObject(report.payload) : null,
+      report: said,
       refused: report?.refused ? excerpt(report.refused) : null,
       topics: messages.map(({ topic, position }, nth) => ({
         ...{ topic, position },

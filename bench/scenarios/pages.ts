@@ -1,3 +1,4 @@
+import { constants, setPriority } from 'node:os'
 import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
@@ -40,6 +41,8 @@ export const pages: Scenario = {
       const act = await actOf(hub, ending)
       const browsers = await startChild<typeof pageCommands>('load/pages.ts')
       ending.push(browsers.stop)
+      // They are on other machines: what they do with an event must not keep a subscriber from reading it.
+      setPriority(browsers.pid, constants.priority.PRIORITY_LOW)
       await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
       const door = { port: hub.httpsPort, ca: ground.ca }
       const token = await logIn({ ...hub, ca: ground.ca }, institution, ['subscribe', 'operate'])

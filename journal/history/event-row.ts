@@ -62,9 +62,15 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
   }
 }
 
-/** What a report says of its event. `event`: where it was published, the event itself, as far as it is kept. */
-export function rowOfReport(entry: Entry, event: Record<string, unknown> = {}): EventRow {
-  const report = readObject(entry.payload)
+/**
+ * What a report says of its event. `report`: its payload. `event`: where it was published, the event itself, as far as it
+ * is kept.
+ */
+export function rowOfReport(
+  entry: Entry,
+  report: Record<string, unknown>,
+  event: Record<string, unknown> = {},
+): EventRow {
   const { refused } = entry
   return {
     ...{ position: entry.position, at: new Date(entry.at).toISOString(), outcome: textOf(report.outcome) },

@@ -1,6 +1,6 @@
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'
-import type { Entry, IndexEntry } from '../entry.ts'
+import { type Entry, type IndexEntry, indexPrefix } from '../entry.ts'
 import type { Journal } from '../journal.ts'
 import {
   type EventRow,
@@ -14,7 +14,7 @@ import {
 } from './event-row.ts'
 import { createFind } from './find.ts'
 import { createLate } from './late.ts'
-import { newestFirst, positionAt } from './newest.ts'
+import { indexesOf, newestFirst, positionAt } from './newest.ts'
 import { createRecentReports } from './recent-reports.ts'
 
 export type History = ReturnType<typeof createHistory>
@@ -31,6 +31,9 @@ export interface Query extends RowFilter {
   before?: number | undefined
   limit: number
 }
+
+/** What the payload of a report says. */
+type Report = Record<string, unknown>
 
 /** The newest first. */
 export interface Page {
@@ -73,9 +76,9 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     /** A page of events. It may be short although there are more: `next` says so. */
     async list(query: Query): Promise<Page> {
       const { livestream, institutionIds = [], since = 0, before = Infinity, limit } = query
-      const streams = [livestream?.id, ...[...institutionIds, livestream?.owner].map(feedbackOf)]
-      const named = streams.filter((stream) => stream !== undefined)
-      const newest = newestFirst(store, named, Math.min(before, journal.head() + 1))
+      const owners = [...institutionIds, livestream?.owner].filter((id) => id !== undefined)
+      const indexes = [...(livestream ? indexesOf(livestream.id) : []), ...owners.map(reportsOf)]
+      const newest = newestFirst(store, indexes, Math.min(before, journal.head() + 1))
       const events: EventRow[] = []
       let scanned = 0
       let bytes = 0
@@ -107,11 +110,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     ): Promise<{ messages: Entry[]; next: number | null }> {
       const messages: Entry[] = []
       let bytes = 0
-      for await (const { position } of newestFirst(
-        store,
-        [livestreamId],
-        Math.min(before, journal.head() + 1),
-      )) {
+      const newest = newestFirst(store, indexesOf(livestreamId), Math.min(before, journal.head() + 1))
+      for await (const { position } of newest) {
         const last = messages.at(-1)?.position
         if (last !== undefined && messages.length === limit) return { messages, next: last }
         const message = await journal.get(position)
@@ -132,11 +132,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       const { found, leftOut } = recentReports.after(after, maxSince)
       const entries = await Promise.all(found.map(journal.get))
       const reports = entries.filter((entry) => entry !== undefined)
-      return {
-        events: reports.map((entry) => rowOfReport(entry, eventOf(entry, journal.recent))),
-        next,
-        leftOut,
-      }
+      return { events: reports.map(recentRow), next, leftOut }
     },
 
     /** From which position on events were decided at an instant or later. */
@@ -155,8 +151,19 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   /** Publishers wait meanwhile: the row is made once, however many listen. */
   function tell(entry: Entry): void {
     if (!entry.isReport) return
-    const row = rowOfReport(entry, eventOf(entry, journal.recent))
+    const row = recentRow(entry)
     for (const listener of listeners) listener(row)
+  }
+
+  /** Its event was accepted in the same moment. */
+  function recentRow(entry: Entry): EventRow {
+    const report = readObject(entry.payload)
+    const first = firstMessageOf(entry, report)
+    return rowOfReport(
+      entry,
+      report,
+      eventOf(report, first === undefined ? undefined : journal.recent(first)),
+    )
   }
 }
 
@@ -169,18 +176,15 @@ async function rowAt(
   const entry = await get(position)
   if (!entry) return undefined
   if (!isReport) return rowOfMessage(entry)
+  const report = readObject(entry.payload)
   if (livestream) {
-    const row = rowOfReport(entry)
+    const row = rowOfReport(entry, report)
     // What was published for it is listed by its messages.
     const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
     return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
   }
-  const first = entry.refused ? undefined : firstMessageOf(entry)
-  const message = first === undefined ? undefined : await get(first)
-  return rowOfReport(
-    entry,
-    eventOf(entry, () => message),
-  )
+  const first = entry.refused ? undefined : firstMessageOf(entry, report)
+  return rowOfReport(entry, report, eventOf(report, first === undefined ? undefined : await get(first)))
 }
 
 /** The next entries, up to those from before an instant. */
@@ -195,20 +199,18 @@ async function take(newest: AsyncGenerator<IndexEntry>, since: number) {
 }
 
 /** The published event that a report is about, as far as it is kept. */
-function eventOf(report: Entry, read: (position: number) => Entry | undefined): Record<string, unknown> {
-  const first = firstMessageOf(report)
-  const message = first === undefined ? undefined : read(first)
+function eventOf(report: Report, message: Entry | undefined): Record<string, unknown> {
   const event = message ? readObject(message.payload) : {}
-  return event.id === readObject(report.payload).id ? event : {}
+  return event.id === report.id ? event : {}
 }
 
 /** Where the first message of a published event lies: one for each of its livestreams stands before its report. */
-function firstMessageOf({ position, payload }: Entry): number | undefined {
-  const { outcome, dryRun, services } = readObject(payload)
+function firstMessageOf({ position }: Entry, { outcome, dryRun, services }: Report): number | undefined {
   if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
   return position - services.length
 }
 
-function feedbackOf(institutionId: string | undefined): string | undefined {
-  return institutionId === undefined ? undefined : feedbackTopic(institutionId)
+/** Where the reports of an institution are listed. */
+function reportsOf(institutionId: string): string {
+  return indexPrefix({ queue: { keep: 'every' }, topic: feedbackTopic(institutionId) })
 }

@@ -3,7 +3,7 @@ import { type Entry, journalKey, padded, readEntry } from '../entry.ts'
 import type { Journal } from '../journal.ts'
 import { clearedKey, clockBehindKey } from '../retained.ts'
 import { farFutureMs } from '../retained-values.ts'
-import { newestFirst } from './newest.ts'
+import { indexesOf, newestFirst } from './newest.ts'
 
 /** The times of two messages say which was first, unless they are closer than this: clocks of nodes differ, milliseconds. */
 const toleranceMs = 60_000
@@ -39,7 +39,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
     let newest: { position: number; time: number } | undefined
     let earliest = at
     let lookedAt = 0
-    for await (const before of newestFirst(store, [stream], position)) {
+    for await (const before of newestFirst(store, indexesOf(stream), position)) {
       if (++lookedAt > most || before.position < journal.floor()) break
       if (before.topic !== topic) continue
       const stored = await store.get(journalKey(before.position))

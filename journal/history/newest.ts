@@ -1,62 +1,57 @@
 import type { Store } from '../../store/store.ts'
 import {
-  everyPrefix,
   type IndexEntry,
+  indexPrefix,
   journalPrefix,
-  latestPrefix,
   padded,
   positionIn,
   readEntry,
   readIndexEntry,
 } from '../entry.ts'
 
-/** Entries of an index that are read at once. */
-const pageSize = 100
+/** Entries of an index that are read at once: few at first, because most streams have few of the newest. */
+const pageSizes = { first: 10, most: 100 }
 
-/** What the index has of streams before a position, the newest first. */
+/** What the indexes below these prefixes have before a position, the newest first. */
 export async function* newestFirst(
   store: Store,
-  streams: readonly string[],
+  prefixes: readonly string[],
   before: number,
 ): AsyncGenerator<IndexEntry, undefined> {
-  const lines = streams.flatMap((stream) =>
-    [latestPrefix, everyPrefix].map((prefix) =>
-      createLine(store, `${prefix}${encodeURIComponent(stream)}/`, before),
-    ),
-  )
+  const lines = prefixes.map((prefix) => backwards(store, prefix, before))
+  const heads = await Promise.all(lines.map((line) => line.next()))
   for (;;) {
-    let newest: (typeof lines)[number] | undefined
-    for (const line of lines) {
-      const found = (await line.first())?.position ?? 0
-      if (found > ((await newest?.first())?.position ?? 0)) newest = line
+    let newest = 0
+    for (const [nth, { value }] of heads.entries()) {
+      if (value && value.position > (heads[newest]?.value?.position ?? 0)) newest = nth
     }
-    const entry = await newest?.first()
-    if (!entry) return
+    const [entry, line] = [heads[newest]?.value, lines[newest]]
+    if (!entry || !line) return
     yield entry
-    newest?.drop()
+    heads[newest] = await line.next()
   }
 }
 
-/** The index below a prefix, backwards. */
-function createLine(store: Store, prefix: string, before: number) {
-  let page: IndexEntry[] = []
-  let next = 0
+/** Where the messages of a stream are listed. */
+export function indexesOf(stream: string): string[] {
+  return (['latest', 'every'] as const).map((keep) => indexPrefix({ queue: { keep }, topic: stream }))
+}
+
+/** The index below a prefix. */
+async function* backwards(
+  store: Store,
+  prefix: string,
+  before: number,
+): AsyncGenerator<IndexEntry, undefined> {
   let end = before
-  let isOver = false
-  return {
-    async first(): Promise<IndexEntry | undefined> {
-      if (next === page.length && !isOver) {
-        const found = await store.last(prefix, pageSize, padded(end))
-        page = found.map(([key, value]) => readIndexEntry(key, value))
-        next = 0
-        end = page.at(-1)?.position ?? end
-        isOver = page.length === 0
-      }
-      return page[next]
-    },
-    drop(): void {
-      next++
-    },
+  for (let size = pageSizes.first; ; size = Math.min(2 * size, pageSizes.most)) {
+    const page = await store.last(prefix, size, padded(end))
+    if (page.length === 0) return
+    for (const [key, value] of page) {
+      const entry = readIndexEntry(key, value)
+      end = entry.position
+      yield entry
+    }
   }
 }
 
