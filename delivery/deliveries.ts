@@ -99,7 +99,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     ...{ standing: runner.standing, log, metrics },
     pickUp: (queue) => leases.refresh(queue).then(() => runner.retryNow(queue)),
   })
-  const retry = createRetry({ store, nodes, runner })
+  const retry = createRetry({ store, runner })
   const earlierOf = createEarlierEvents(journal, limits.perQueue)
   const beginnings = createBeginnings({
     ...{ store, journal, earlierOf, nodes, calls, subscriptions, queues, isOwn, whyClosed, log },

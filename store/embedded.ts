@@ -3,6 +3,7 @@ import { type Damage, openDirectory, pagesOf } from './directory.ts'
 import { createGroupCommit, type Pending } from './group-commit.ts'
 import {
   type Change,
+  type ConditionalChange,
   ConditionFailed,
   type Dumpable,
   holds,
@@ -87,7 +88,7 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
-        const isNext = isTrusted && commits.isIdle() && !changes.some(isConditional)
+        const isNext = isTrusted && commits.isIdle() && !changes.some(isAsked)
         const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
         commits.add(pending)
         // With nothing before it, it is underway before this turn is over.
@@ -180,10 +181,10 @@ async function applicable(
   )
   const asked = await readStored(
     db,
-    group.flatMap(({ changes }) => changes.filter(isConditional).map(keyOf)),
+    group.flatMap(({ changes }) => changes.filter(isAsked).map(keyOf)),
   )
   const isBroken = (change: Change) =>
-    isConditional(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
+    isAsked(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
   const operations: Operation[] = []
   const failed = new Map<Pending, string>()
   for (const pending of group) {
@@ -269,5 +270,10 @@ function isOrdered(change: Change): boolean {
 }
 
 function hasConditions({ changes }: Pending): boolean {
-  return changes.some(isConditional)
+  return changes.some(isAsked)
+}
+
+/** Whether a change has a condition that may fail although there are no other nodes. */
+function isAsked(change: Change): change is ConditionalChange {
+  return isConditional(change) && !('onlyOthers' in change)
 }

@@ -105,16 +105,18 @@ export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reas
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
 export type StateChange =
-  | {
-      put: string
-      value: Buffer | string
-      order?: Order | undefined
-      when?: Condition | undefined
-      numbered?: Numbered
-    }
-  | { del: string; order?: Order; when?: Condition }
+  | ({ put: string; value: Buffer | string; order?: Order | undefined; numbered?: Numbered } & Conditional)
+  | ({ del: string; order?: Order } & Conditional)
   /** No change, only a condition. */
   | { check: string; when: Condition }
+
+export type ConditionalChange = StateChange & { when: Condition }
+
+interface Conditional {
+  when?: Condition | undefined
+  /** Only another node can break the condition: a driver without other nodes does not ask. */
+  onlyOthers?: true
+}
 
 /**
  * The number of a change: 16 digits behind its key, before its value, or both. All nodes take numbers of one counter,
@@ -171,7 +173,7 @@ export class Fenced extends Error {
 }
 
 /** Whether a change says when it applies. */
-export function isConditional(change: Change): change is StateChange & { when: Condition } {
+export function isConditional(change: Change): change is ConditionalChange {
   return 'when' in change && change.when !== undefined
 }
 

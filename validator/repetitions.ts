@@ -139,12 +139,11 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     if (claims.get(claim.mark.key) === claim) claims.delete(claim.mark.key)
   }
 
-  /** Where nodes share the store: not if another one has marked the event since. */
+  /** Not if another node has marked the event since. */
   function markChange(mark: Mark): Change {
-    const put = { put: prefix + mark.key, value: textOf(mark) }
-    if (!store.isShared) return put
     const before = marks.get(mark.key)
-    return { ...put, when: before ? { value: textOf(before) } : 'absent' }
+    const when = before ? { value: textOf(before) } : 'absent'
+    return { put: prefix + mark.key, value: textOf(mark), when, onlyOthers: true }
   }
 
   function remembered(key: string): Mark | undefined {

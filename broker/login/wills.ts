@@ -183,7 +183,6 @@ function createStoredWills(store: Store, nodes: Nodes) {
 
     /** Whether a will is still to be published: another node that took this one for dead may have done so. */
     async isDue(key: string): Promise<boolean> {
-      if (!nodes.isShared) return true
       // An attempt without an answer may have worked; nothing sent before is applied after this.
       await store.commit([{ tell: 'settled', value: '' }])
       return (await store.get(key)) !== undefined

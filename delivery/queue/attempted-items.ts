@@ -1,9 +1,8 @@
-import type { Nodes } from '../../store/nodes/nodes.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { currentOf, isSame, replaceIn } from './queue.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
-import { deadPrefix, itemChange, removal, workPrefix } from './work-records.ts'
+import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-records.ts'
 
 /** Attempts an item remembers. */
 const maxAttempts = 20
@@ -11,13 +10,10 @@ const maxAttempts = 20
 /** What becomes of an item after an attempt. Called under the lock of the queue; `alongside` is stored with it. */
 export function createAttemptedItems(parts: {
   store: Store
-  nodes: Pick<Nodes, 'isShared'>
   inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
   payload: ReadPayload
 }) {
-  const { store, nodes, inMemory, payload } = parts
-  /** Another node may remove an item. */
-  const stillThere = nodes.isShared ? 'present' : undefined
+  const { store, inMemory, payload } = parts
 
   return {
     /** The item is done, even if it was given up meanwhile. */

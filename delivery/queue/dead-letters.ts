@@ -1,10 +1,17 @@
-import type { Nodes } from '../../store/nodes/nodes.ts'
 import { ConditionFailed, type Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
 import { addLetterTo, bySequence, itemsIn, sequencesOf } from './queue.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { DeadLetter, NewItem, ReadPayload, WorkItem } from './work-item.ts'
-import { deadLetterChange, deadPrefix, itemChange, readPayload, removal, workPrefix } from './work-records.ts'
+import {
+  deadLetterChange,
+  deadPrefix,
+  itemChange,
+  readPayload,
+  removal,
+  stillThere,
+  workPrefix,
+} from './work-records.ts'
 
 /** How often a portion is tried while other nodes remove some of it. */
 const maxTries = 3
@@ -12,16 +19,13 @@ const maxTries = 3
 /** How items become dead letters, and dead letters items again. Called under the lock of the queue. */
 export function createDeadLetters(parts: {
   store: Store
-  nodes: Pick<Nodes, 'isShared'>
   inMemory: QueuesInMemory
   payload: ReadPayload
   newItem: NewItem
   clock: () => number
   appended: (queue: string) => void
 }) {
-  const { store, nodes, inMemory, payload, newItem, clock, appended } = parts
-  /** Another node may remove an item or a dead letter. */
-  const stillThere = nodes.isShared ? 'present' : undefined
+  const { store, inMemory, payload, newItem, clock, appended } = parts
 
   return {
     /** Gives items up: they become dead letters. */

@@ -1,10 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Journal } from '../../journal/journal.ts'
 import type { InLock } from '../../store/lock.ts'
-import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
-import { emptyQueue } from './queue.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange } from './work-records.ts'
@@ -19,7 +17,6 @@ type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId'
 export function createRepeating(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
-  nodes: Pick<Nodes, 'isShared'>
   inMemory: Pick<QueuesInMemory, 'get' | 'add'>
   newItem: NewItem
   /** Items that one queue may hold. */
@@ -28,7 +25,7 @@ export function createRepeating(parts: {
   /** Lets one portion after another through, on all nodes. */
   inLock: InLock
 }) {
-  const { store, journal, nodes, inMemory, newItem, perQueue, appended, inLock } = parts
+  const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
    * Takes the newest messages that do not wait already, as many as there is room for; how many. `first` gets their
@@ -55,7 +52,7 @@ export function createRepeating(parts: {
     held: readonly Change[],
   ): Promise<number> {
     // Another node may have repeated the same a moment ago.
-    const { line, aside } = nodes.isShared ? inMemory.get(name) : emptyQueue()
+    const { line, aside } = inMemory.get(name)
     const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
     for (const [message, copied] of portion) {

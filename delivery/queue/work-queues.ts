@@ -25,7 +25,7 @@ export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 export async function createWorkQueues(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor' | 'named'>
-  nodes: Pick<Nodes, 'isShared' | 'slot'>
+  nodes: Pick<Nodes, 'slot'>
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean
   clock: () => number
@@ -42,7 +42,7 @@ export async function createWorkQueues(parts: {
   const sequences = createSequences(clock, nodes.slot)
   const inMemory = await loadQueues(store, journal, sequences.heard, grown)
   const { newItem, append } = createNewItems(sequences, clock)
-  const shared = { store, journal, nodes, inMemory, payload, newItem, clock, perQueue, appended }
+  const shared = { store, journal, inMemory, payload, newItem, clock, perQueue, appended }
   const attempted = createAttemptedItems(shared)
   const deadLetters = createDeadLetters(shared)
   const trimming = createTrimming({

@@ -1,6 +1,6 @@
 import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
 import { padded } from '../../store/nodes/sequences.ts'
-import { type Change, type Condition, digits, digitsOf, type Store } from '../../store/store.ts'
+import { type Change, digits, digitsOf, type Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
@@ -23,22 +23,27 @@ export function namingChange(queue: string, { position: _later, ...item }: WorkI
   }
 }
 
-/** An item with its payload, where it does not name a message. `when`: of one that is stored already, that it still is. */
-export function itemChange(queue: string, item: WorkItem, payload?: Buffer, when?: Condition): Change {
+/** Only where it is still stored: another node may have removed it. */
+export const stillThere = { when: 'present', onlyOthers: true } as const
+type StillThere = typeof stillThere
+
+/** An item with its payload, where it does not name a message. */
+export function itemChange(queue: string, item: WorkItem, payload?: Buffer, condition?: StillThere): Change {
   const { position, ...rest } = item
-  return {
-    ...{ put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload) },
-    ...(when && { when }),
-  }
+  return { put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload), ...condition }
 }
 
 export function deadLetterChange(queue: string, letter: DeadLetter, payload?: Buffer): Change {
   return { put: keyIn(deadPrefix, queue, letter), value: encodeWork(0, letter, payload) }
 }
 
-/** `when`: that it is still stored. */
-export function removal(place: Place, queue: string, of: { sequence: number }, when?: Condition): Change {
-  return { del: keyIn(place, queue, of), ...(when && { when }) }
+export function removal(
+  place: Place,
+  queue: string,
+  of: { sequence: number },
+  condition?: StillThere,
+): Change {
+  return { del: keyIn(place, queue, of), ...condition }
 }
 
 /** The payload that is stored with an item or dead letter; undefined where there is none. */

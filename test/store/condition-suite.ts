@@ -33,6 +33,15 @@ export function conditionSuite(t: Test, open: (t: Test) => Promise<Opened>): voi
     [{ notNewerThan: 4 }, undefined, true],
   ]
 
+  t.test('a condition that only other nodes can break is asked where there may be others', async (t) => {
+    const { store } = await open(t)
+    for (const change of [{ put: 'c/1', value: 'new' }, { del: 'c/1' }]) {
+      const failedKey = await failedKeyOf(store.commit([{ ...change, when: 'present', onlyOthers: true }]))
+      t.equal(failedKey, store.isShared ? 'c/1' : undefined)
+      await reset(store, undefined)
+    }
+  })
+
   t.test(
     'a commit applies where its conditions hold, else it changes nothing and says which key',
     async (t) => {

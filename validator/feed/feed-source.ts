@@ -164,7 +164,6 @@ export async function createFeedSource(options: {
 }
 
 async function tellOthers(store: Store, how: { force: boolean }, log: Log): Promise<void> {
-  if (!store.isShared) return
   await store.commit([{ tell: refreshChannel, value: JSON.stringify(how) }]).catch((err: unknown) => {
     log.warn({ err }, 'the other nodes were not told to refresh the feed')
   })
