@@ -71,6 +71,9 @@ t.test(
       'item-2',
       'what was typed stays',
     )
+    await page.reload()
+    await page.getByText('1 event, that is all that is kept').waitFor()
+    t.match(page.url(), /trace\?item=item-2$/, 'the address of a search can be passed on')
     await page.getByLabel('playlistItemId, event id or position').fill('item-1')
     await page.getByLabel('Livestream or institution').fill('no such livestream')
     await page.getByRole('button', { name: 'Search' }).click()

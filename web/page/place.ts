@@ -1,11 +1,11 @@
-import { signal } from '@preact/signals'
+import { batch, signal } from '@preact/signals'
 
 /** Path of the page that is shown. */
 export const place = signal(location.pathname)
+/** What is asked for there: the query of its address, with the question mark, or nothing. */
+export const query = signal(location.search)
 
-addEventListener('popstate', () => {
-  place.value = location.pathname
-})
+addEventListener('popstate', shown)
 
 /**
  * Shows another page without loading it. A handler for clicks: it takes the links to pages of the same script, and leaves
@@ -18,14 +18,22 @@ export function linksTo(isOurs: (path: string) => boolean) {
     if (!link || !isPlain || link.target !== '' || link.hash !== '') return
     if (link.origin !== location.origin || !isOurs(link.pathname)) return
     event.preventDefault()
-    go(link.pathname)
+    go(link.pathname + link.search)
   }
 }
 
-/** Shows another page. */
-export function go(path: string): void {
-  if (path === location.pathname) return
-  history.pushState(null, '', path)
-  place.value = path
-  scrollTo(0, 0)
+/** Shows another page, or the same with another query. */
+export function go(address: string): void {
+  const former = location.pathname
+  if (address === former + location.search) return
+  history.pushState(null, '', address)
+  shown()
+  if (location.pathname !== former) scrollTo(0, 0)
+}
+
+function shown(): void {
+  batch(() => {
+    place.value = location.pathname
+    query.value = location.search
+  })
 }

@@ -3,8 +3,26 @@ import { fold } from '../../page/fold.ts'
 import { institutions } from '../names.ts'
 import type { Typed } from '../parts/form.tsx'
 
-/** What is looked for; it stays while other views are open. */
+/** What is typed; it stays while other views are open. */
 export const looked: Typed = signal<Readonly<Record<string, string>>>({})
+
+const path = '/console/trace'
+const names = ['item', 'whose', 'outcome'] as const
+
+/** The address of a search, to go back to and to pass on. */
+export function searchAt(typed: Readonly<Record<string, string>>): string {
+  const given = names.flatMap((name) => (typed[name] ? [[name, typed[name]]] : []))
+  return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`
+}
+
+/** Where new events are shown as they come. */
+export const tailAt = path
+
+/** What an address asks for; undefined: it is no search. */
+export function searchOf(query: string): Readonly<Record<string, string>> | undefined {
+  const given = [...new URLSearchParams(query)].filter(([name]) => names.some((known) => known === name))
+  return given.length > 0 ? Object.fromEntries(given) : undefined
+}
 
 /** Whose events, and which of them, as the commands want it. */
 export function argsOf({ whose = '', outcome = '', item = '' }: Readonly<Record<string, string>>) {

@@ -1,15 +1,13 @@
-import { signal, useSignal } from '@preact/signals'
-import { go } from '../../page/place.ts'
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { go, query } from '../../page/place.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'
-import { argsOf, looked } from './asked.ts'
+import { argsOf, looked, searchAt, searchOf, tailAt } from './asked.ts'
 import { DryRun } from './dry-run.tsx'
 import { Search } from './search.tsx'
 import { Tail } from './tail.tsx'
-
-/** Looked for; undefined: the tail is shown. */
-const searched = signal<Record<string, unknown> | undefined>(undefined)
 
 const outcomes = [
   ['', 'any outcome'],
@@ -24,6 +22,10 @@ const outcomes = [
 /** What becomes of events now, and what became of those of the past. */
 export function Trace() {
   const isBusy = useSignal(false)
+  const searched = searchOf(query.value)
+  useEffect(() => {
+    if (searched) looked.value = searched
+  }, [query.value])
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
@@ -33,7 +35,7 @@ export function Trace() {
     const shown = name === '' || name.length > 500 ? undefined : await operate('events.show', { id: name })
     isBusy.value = false
     if (shown && 'result' in shown) return go(`/console/trace/${encodeURIComponent(name)}`)
-    searched.value = argsOf(looked.value)
+    go(searchAt(looked.value))
   }
 
   return (
@@ -59,18 +61,12 @@ export function Trace() {
           <button type="submit" class="strong" disabled={isBusy.value}>
             Search
           </button>
-          <button
-            type="button"
-            aria-pressed={searched.value === undefined}
-            onClick={() => {
-              searched.value = undefined
-            }}
-          >
+          <button type="button" aria-pressed={searched === undefined} onClick={() => go(tailAt)}>
             Live tail
           </button>
         </div>
       </form>
-      {searched.value ? <Search args={searched.value} /> : <Tail args={argsOf(looked.value)} />}
+      {searched ? <Search args={argsOf(searched)} /> : <Tail args={argsOf(looked.value)} />}
       <DryRun />
     </>
   )

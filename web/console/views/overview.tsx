@@ -88,7 +88,9 @@ function Tiles({
       <Tile title="Events" value={published === undefined ? '–' : rate(published)} unit="published/s">
         {refused > 0 && `${rate(refused)}/s refused · `}
         since the start {count(eventsOf(status))},{' '}
-        <a href="/console/trace">{count(eventsOf(status) - eventsOf(status, 'published'))} not published</a>
+        <a href="/console/trace?outcome=refused">
+          {count(eventsOf(status) - eventsOf(status, 'published'))} not published
+        </a>
       </Tile>
       <Tile title="Deliveries" value={deliveries === undefined ? '–' : rate(deliveries)} unit="written/s">
         {count(status.counters.hub_deliveries_total ?? 0)} since the start
