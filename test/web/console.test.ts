@@ -66,6 +66,14 @@ t.test(
     await page.getByRole('cell', { name: '.length' }).or(page.getByText('length')).first().waitFor()
 
     await page.goBack()
+    await publisher.publish(playing(station(1), { title: 'Fremd', playlistItemId: 'item-3' }))
+    await page.goto(page.url().replace('item-2', 'item-3'))
+    await page.getByRole('link', { name: /Fremd/ }).click()
+    const names = [station(1).title, station().institution.title]
+    for (const name of names) await page.getByText(`${name} (`).first().waitFor()
+
+    await page.goBack()
+    await page.goBack()
     t.equal(
       await page.getByLabel('playlistItemId, event id or position').inputValue(),
       'item-2',

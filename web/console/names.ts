@@ -55,3 +55,11 @@ export function livestreamName(id: string): string {
 export function institutionName(id: string): string {
   return institutionNames.value.get(id) ?? shortId(id)
 }
+
+/** A text that speaks of livestreams and institutions by their ids, with their names before these. */
+export function withNames(text: string): string {
+  return text.replace(/urn:org:[a-z-]+:[0-9a-f]+|crid:\/\/[^\s"<>,]+/g, (id) => {
+    const name = livestreamNames.value.get(id) ?? institutionNames.value.get(id)
+    return name === undefined ? id : `${name} (${shortId(id)})`
+  })
+}

@@ -1,4 +1,5 @@
 import type { EventError } from '../answers.ts'
+import { withNames } from '../names.ts'
 import { Table } from '../parts/table.tsx'
 
 /** Why an event was not published, or not for all of its livestreams. */
@@ -11,7 +12,7 @@ export function Errors({ errors }: { errors: readonly EventError[] }) {
       keyOf={({ path, errorCode, message }) => `${path} ${errorCode} ${message}`}
       empty=""
       columns={[
-        { title: 'What is wrong', cell: ({ message }) => message },
+        { title: 'What is wrong', cell: ({ message }) => withNames(message) },
         { title: 'Where', cell: ({ path }) => <code>{path}</code> },
         { title: 'Code', cell: ({ errorCode }) => <code>{errorCode}</code> },
       ]}
