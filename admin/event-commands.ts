@@ -142,8 +142,9 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       published: event ?? null,
       report: said,
       refused: report?.refused ? excerpt(report.refused) : null,
-      topics: messages.map(({ topic, position }, nth) => ({
+      topics: messages.map(({ topic, position, retained }, nth) => ({
         ...{ topic, position },
+        validUntil: retained?.expires === undefined ? null : new Date(retained.expires).toISOString(),
         ...shownOrNewer(events.isRetained(topic, position), newer[nth]),
       })),
       nodes: traces.map(({ node, recipients }) => ({ node, recipients })),

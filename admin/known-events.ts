@@ -24,7 +24,7 @@ export function createKnownEvents(parts: {
     history: broker.history,
     trace: createEventTrace({ stages: metrics.stages, node, calls }),
     deliveries: deliveries.ofEvent,
-    isRetained: broker.retained.names,
+    isRetained: (topic, position) => broker.retained.current(topic)?.position === position,
     institutions: () => [
       ...new Set([...(feed.current()?.all() ?? [])].map(({ institution }) => institution.id)),
     ],

@@ -205,9 +205,15 @@ function printEvent(result: unknown, printer: Printer): string {
   return sections.filter((section) => section !== false).join('\n\n')
 }
 
-/** Of a topic where the event came late, the newer one that was there before it. */
+/** Of a topic that does not show the event: that its time is over, or which newer one was there before it. */
 function whyNotShown(topic: unknown, printer: Printer): string | false {
-  const newer = valueAt(topic, 'newer')
+  const { newer, retained, validUntil } = Object(topic)
+  const isOver = !retained && typeof validUntil === 'string' && Date.parse(validUntil) <= Date.now()
+  if (isOver)
+    return printer.sentence(
+      `Not shown on ${valueAt(topic, 'topic')} any more: valid until`,
+      localTime(validUntil),
+    )
   if (typeof newer !== 'object' || newer === null) return false
   const { id, title, eventTime } = Object(newer)
   const which = [id, ...(title === null ? [] : [`"${title}"`]), `of ${localTime(eventTime)}`].join(' ')
@@ -216,12 +222,12 @@ function whyNotShown(topic: unknown, printer: Printer): string | false {
 
 /** An event with what of it reads well in a table. */
 function withResult(event: unknown): Record<string, unknown> {
-  const { outcome, dryRun, event: name, title, artist, name: state, errors } = Object(event)
+  const { outcome, dryRun, isRepetition, event: name, title, artist, name: state, errors } = Object(event)
   const refusedFor = listOf(valueAt(event, 'refusedServices'))
   const isPartly = outcome === 'published' && listOf(errors).length > 0
   return {
     ...Object(event),
-    result: `${outcome}${dryRun === true ? ', dry run' : ''}${isPartly ? ' in part' : ''}`,
+    result: `${outcome}${dryRun === true ? ', dry run' : ''}${isPartly ? ' in part' : ''}${isRepetition === true ? ', again' : ''}`,
     kind: kindOf(name),
     called: title ?? state,
     what: [title ?? state, artist].filter((part) => part !== null).join(' – '),
@@ -246,10 +252,10 @@ function kindOf(name: unknown): unknown {
   return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
 }
 
-/** What became of a delivery; where its queue stands still, for which event it waits. */
+/** What became of a delivery; where its queue stands still, why, and for which event it waits. */
 function stateOf(delivery: unknown): string {
-  const { state, behind = null } = Object(delivery)
-  return behind === null ? state : `${state} behind ${behind}`
+  const { state, held = null, behind = null } = Object(delivery)
+  return `${state}${held === null ? '' : `, ${held}`}${behind === null ? '' : ` behind ${behind}`}`
 }
 
 function lastOf(attempt: unknown): string | undefined {

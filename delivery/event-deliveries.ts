@@ -1,7 +1,7 @@
 import { kindOf } from '../event/kind.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt, DeadLetter } from './queue/work-item.ts'
-import { pushedKinds } from './webhook/subscription.ts'
+import { type PushSubscription, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** What became of an event at one webhook or plugin target, as far as that is kept. */
@@ -16,6 +16,8 @@ export interface EventDelivery {
    * delivered, unless its queue has dropped messages.
    */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
+  /** Why nothing is sent to a webhook that it waits for. */
+  held: 'paused' | 'disabled' | null
   /** The event that is first in the line where this one waits; null: this one is the first, or waits in no line. */
   behind: string | null
   /** Newest first. */
@@ -48,14 +50,18 @@ export function createEventDeliveries(parts: {
     const kind = kindOf(event.event)
     const isPushed = kind !== undefined && pushedKinds.includes(kind)
     const subscribed = isPushed ? event.livestreamIds.flatMap(subscriptions.ofTopic) : []
-    const toWebhooks = subscribed.map(async ({ name, url, contact, createdAt, from }) => ({
-      delivery: await deliveryTo(name, { target: url, contact }, event),
-      isOwed: Date.parse(from ?? createdAt) <= event.at,
-    }))
-    const toTargets = plugins.queues.map(async ({ name, target }) => ({
-      delivery: await deliveryTo(name, { target: target.url ?? target.driver ?? null, contact: null }, event),
-      isOwed: false,
-    }))
+    const toWebhooks = subscribed.map(async (subscription) => {
+      const { name, url, contact, createdAt, from } = subscription
+      const of = { target: url, contact, held: heldBy(subscription) }
+      return {
+        delivery: await deliveryTo(name, of, event),
+        isOwed: Date.parse(from ?? createdAt) <= event.at,
+      }
+    })
+    const toTargets = plugins.queues.map(async ({ name, target }) => {
+      const of = { target: target.url ?? target.driver ?? null, contact: null, held: null }
+      return { delivery: await deliveryTo(name, of, event), isOwed: false }
+    })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
     // A webhook that it was not owed to may have got it by a replay, and a target gets some events only: there must be a
     // trace of this very event.
@@ -64,13 +70,14 @@ export function createEventDeliveries(parts: {
 
   async function deliveryTo(
     queue: string,
-    of: Pick<EventDelivery, 'target' | 'contact'>,
+    { held, ...of }: Pick<EventDelivery, 'target' | 'contact' | 'held'>,
     { id }: AcceptedEvent,
   ): Promise<EventDelivery> {
     const attempts = (await parts.attempts(queue)).filter(({ messageId }) => messageId === id)
     const state = stateOf(queue, id, attempts)
-    const behind = state === 'dead letter' ? null : (queues.holds(queue, id)?.behind ?? null)
-    return { queue, ...of, state, behind, attempts }
+    const waits = state === 'waiting' || state === 'retrying'
+    const behind = waits ? (queues.holds(queue, id)?.behind ?? null) : null
+    return { queue, ...of, state, held: waits ? held : null, behind, attempts }
   }
 
   function stateOf(queue: string, id: string, attempts: Attempt[]): EventDelivery['state'] {
@@ -78,4 +85,12 @@ export function createEventDeliveries(parts: {
     if (queues.holds(queue, id)) return attempts.length > 0 ? 'retrying' : 'waiting'
     return attempts.some(({ reason }) => reason === null) ? 'delivered' : 'settled'
   }
+}
+
+function heldBy({
+  pausedAt,
+  disabledAt,
+}: Pick<PushSubscription, 'pausedAt' | 'disabledAt'>): EventDelivery['held'] {
+  if (pausedAt !== undefined) return 'paused'
+  return disabledAt === undefined ? null : 'disabled'
 }

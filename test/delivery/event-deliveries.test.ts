@@ -62,6 +62,12 @@ onStore(
       ['plugins.dts', null],
       [good, null],
     ]
+    await hub.ask('subscriptions.pause', { name: broken })
+    const held = async (asked: string | null) =>
+      Object.fromEntries((await deliveries(asked)).map(({ queue, held }) => [queue, held]))
+    t.same(await held(later.id), { [good]: null, [broken]: 'paused', 'plugins.dts': null })
+    await hub.ask('subscriptions.resume', { name: broken })
+    t.same(await held(later.id), { [good]: null, [broken]: null, 'plugins.dts': null })
     t.same(await behind(later.id), [...nothing, [broken, id]].sort())
     t.same(await behind(id), [...nothing, [broken, null]].sort(), 'the first waits for nothing')
     t.same(await states(before.id), { 'plugins.dts': 'delivered' }, 'subscriptions of later do not count')

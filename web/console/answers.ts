@@ -151,6 +151,7 @@ export interface ShownEvent extends EventRow {
     topic: string
     position: number
     retained: boolean
+    validUntil: string | null
     newer: { id: string | null; title: string | null; eventTime: string | null } | null
   }[]
   nodes: { node: string; recipients: number | null }[]
@@ -160,6 +161,7 @@ export interface ShownEvent extends EventRow {
     target: string | null
     contact: string | null
     state: string
+    held: 'paused' | 'disabled' | null
     behind: string | null
     attempts: Attempt[]
   }[]

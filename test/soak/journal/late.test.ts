@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { createLate } from '../../../journal/history/late.ts'
 import { openJournal } from '../../../journal/journal.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { runHubctl } from '../../cli/run-hubctl.ts'
 import { connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
@@ -33,8 +34,14 @@ const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1_000).to
 async function startStudio(t: Parameters<typeof startTestHub>[0], store: StoreSettings, directory?: string) {
   const hub = await startTestHub(t, { ...store, HUB_PUBLISH_RATE: '0' }, directory)
   const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
-  const publish = async (title: string, start: string, services = [livestream]) =>
-    (await studio.publish(playing(livestream, { title, start, services: services.map(serviceOf) }))).id
+  /** Publishes a track with this title, and finds its report: those of other nodes come to the same topic. */
+  const publish = async (title: string, start: string, services = [livestream]) => {
+    const seen = studio.received.all.length
+    const event = { title, start, playlistItemId: title, services: services.map(serviceOf) }
+    await studio.publish(playing(livestream, event))
+    const { json } = await studio.received.until(({ json }) => json.playlistItemId === title, seen)
+    return json.id as string | null
+  }
   return { hub, studio, publish }
 }
 
@@ -62,6 +69,25 @@ onEachStore('an event that came late is shown with the newer one that was there'
   await asked(hub)
   await hub.close()
   await asked(await startTestHub(t, store, hub.home))
+})
+
+onEachStore('of a control state whose time is over it is said until when it was valid', async (t, store) => {
+  const { hub, studio } = await startStudio(t, store)
+  const hubctl = async (...words: string[]) =>
+    (await runHubctl(['--socket', hub.adminSocket, ...words])).stdout
+  const state = control(livestream, { validUntil: inSeconds(1) })
+  const { id } = await studio.publish(state)
+  t.notMatch(await hubctl('events', 'show', String(id)), /Not shown/)
+  await hub.until(async () => (await topicsOf(hub, id))[0]?.retained === false)
+  t.match(
+    await hubctl('events', 'show', String(id)),
+    /Not shown on radio\/\S+ any more: valid until 20\S+\.\n/,
+  )
+
+  t.notMatch(await hubctl('events', 'list', '--livestream', livestream.id), /again/)
+  const track = playing(livestream)
+  for (const _ of [1, 2]) await studio.publish(track)
+  t.match(await hubctl('events', 'list', '--livestream', livestream.id), /published, again/)
 })
 
 onEachStore('nothing is said of an event that may have been shown', async (t, store) => {

@@ -1,3 +1,4 @@
+import { now } from '../../page/clock.ts'
 import type { ShownEvent } from '../answers.ts'
 import { institutionName, livestreamName } from '../names.ts'
 import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
@@ -143,13 +144,13 @@ function Topics({ topics }: Pick<ShownEvent, 'topics'>) {
           { title: 'Topic', cell: ({ topic }) => <span class="id">{topic}</span> },
           {
             title: 'On air',
-            cell: ({ retained, newer }) =>
+            cell: ({ retained, newer, validUntil }) =>
               retained ? (
                 <Badge tone="good">new subscribers get it</Badge>
               ) : newer ? (
                 `no: a newer event came before it${newer.title === null ? '' : `, “${newer.title}”`}${newer.eventTime === null ? '' : ` of ${clockTime(newer.eventTime)}`}`
               ) : (
-                'not any more'
+                `not any more${overSince(validUntil)}`
               ),
           },
           { title: 'Position', isNumber: true, cell: ({ position }) => position },
@@ -157,6 +158,11 @@ function Topics({ topics }: Pick<ShownEvent, 'topics'>) {
       />
     </section>
   )
+}
+
+function overSince(validUntil: string | null): string {
+  const isOver = validUntil !== null && Date.parse(validUntil) <= now()
+  return isOver ? `: valid until ${clockTime(validUntil)}` : ''
 }
 
 const tones: Readonly<Record<string, Tone>> = {
@@ -177,7 +183,12 @@ function Deliveries({ deliveries }: Pick<ShownEvent, 'deliveries'>) {
         keyOf={({ queue }) => queue}
         empty=""
         columns={[
-          { title: 'State', cell: ({ state }) => <Badge tone={tones[state] ?? 'plain'}>{state}</Badge> },
+          {
+            title: 'State',
+            cell: ({ state, held }) => (
+              <Badge tone={tones[state] ?? 'plain'}>{held === null ? state : `${state}, ${held}`}</Badge>
+            ),
+          },
           {
             title: 'Target',
             cell: ({ queue, target }) => (
