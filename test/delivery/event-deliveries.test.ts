@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { EventDelivery } from '../../delivery/event-deliveries.ts'
 import { addUser, openApi } from '../bridge-https/api.ts'
 import { writeConfig } from '../bridge-https/users/write-config.ts'
+import { runHubctl } from '../cli/run-hubctl.ts'
 import { connectPublisher } from '../clients.ts'
 import { control, institutions, playing, station } from '../events.ts'
 import { pushing, startReceiver } from '../receiver.ts'
@@ -66,6 +67,8 @@ onStore(
     const held = async (asked: string | null) =>
       Object.fromEntries((await deliveries(asked)).map(({ queue, held }) => [queue, held]))
     t.same(await held(later.id), { [good]: null, [broken]: 'paused', 'plugins.dts': null })
+    const printed = await runHubctl(['--socket', hub.adminSocket, 'events', 'show', String(later.id)])
+    t.match(printed.stdout, /waiting, paused behind /)
     await hub.ask('subscriptions.resume', { name: broken })
     t.same(await held(later.id), { [good]: null, [broken]: null, 'plugins.dts': null })
     t.same(await behind(later.id), [...nothing, [broken, id]].sort())
