@@ -109,7 +109,7 @@ async function copyInto(dataDir: string, file: string): Promise<void> {
     if (process.getuid?.() === 0) await copy.chown(uid, gid)
     await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))
   } catch (error) {
-    // What is left of a disk that ran full belongs to the node.
+    // On a full disk, half a copy would take the room that the node needs.
     await rm(path, { force: true })
     throw error
   }

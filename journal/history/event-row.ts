@@ -63,8 +63,8 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
 }
 
 /**
- * What a report says of its event. `report`: its payload. `event`: where it was published, the event itself, as far as it
- * is kept.
+ * The row of an event, made from its report. `report`: the parsed payload of `entry`. `event`: the event as it was
+ * published, if it was and is still kept; its title and artist stand in no report.
  */
 export function rowOfReport(
   entry: Entry,

@@ -2,7 +2,7 @@ import { batch, signal } from '@preact/signals'
 
 /** Path of the page that is shown. */
 export const place = signal(location.pathname)
-/** What is asked for there: the query of its address, with the question mark, or nothing. */
+/** Query of that page's address, `?` included; empty without one. */
 export const query = signal(location.search)
 
 addEventListener('popstate', shown)

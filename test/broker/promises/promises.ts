@@ -50,8 +50,8 @@ export type Standing =
   /** `wasChosen`: for a session that came back; its filter was removed before it was sent. */
   | { is: 'never'; why: Reason; wasChosen?: boolean }
   /**
-   * Its session is away; this is what is chosen from when it comes back. `isUnsent`: it was certainly never sent.
-   * `isAgain`: perhaps it comes once more because of a crash.
+   * The session is away. When it comes back, `choice` says how the hub chooses. `isUnsent`: the message was certainly never
+   * sent. `isAgain`: a crash may bring the message once more.
    */
   | { is: 'waits'; choice: Choice; isUnsent?: boolean; isAgain?: boolean }
   /**

@@ -3,7 +3,7 @@ import { fold } from '../../page/fold.ts'
 import { institutions } from '../names.ts'
 import type { Typed } from '../parts/form.tsx'
 
-/** What is typed; it stays while other views are open. */
+/** The fields of the search form as they are typed. They keep their text while another view is open. */
 export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 
 const path = '/console/trace'
