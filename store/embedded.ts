@@ -1,6 +1,7 @@
 import type { ClassicLevel } from 'classic-level'
 import { type Damage, openDirectory, pagesOf } from './directory.ts'
 import { createGroupCommit, type Pending } from './group-commit.ts'
+import { createReclaiming, type Written } from './reclaiming.ts'
 import {
   type Change,
   type ConditionalChange,
@@ -39,6 +40,7 @@ export async function openEmbeddedStore(
 ): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
+  const reclaim = createReclaiming(db)
   /** Event times of the entries that have been asked about, as they are stored. */
   const times: EventTimes = new Map()
   /** The last number that is stored, and the last that was taken. */
@@ -118,7 +120,7 @@ export async function openEmbeddedStore(
       if (lastNumber > storedNumber) {
         operations.push({ key: counterKey, time: NaN, value: String(lastNumber) })
       }
-      await writeSynced(db, operations)
+      reclaim(await writeSynced(db, operations))
       storedNumber = lastNumber
       isTrusted = true
       for (const pending of group) {
@@ -244,15 +246,22 @@ async function readTimes(
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
   operations: readonly Operation[],
-): Promise<void> {
+): Promise<Written> {
   const batch = db.batch()
+  const written = { removed: 0, bytes: 0 }
   for (const operation of operations) {
     const { key } = operation
-    // LevelDB has copied the bytes when it returns.
-    if ('value' in operation) batch.put(key, encodeNext(operation.time, operation.value))
-    else batch.del(key)
+    if ('value' in operation) {
+      // LevelDB has copied the bytes when it returns.
+      batch.put(key, encodeNext(operation.time, operation.value))
+      written.bytes += operation.value.length
+    } else {
+      batch.del(key)
+      written.removed++
+    }
   }
   await batch.write({ sync: true })
+  return written
 }
 
 interface NumberedPending extends Pending {
