@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose'
+import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
 import type { Change, Store } from '../store/store.ts'
@@ -40,10 +40,10 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
     /** What signs now. */
     current: () => ({ kid: signing.kid, key: signing.privateJwk }),
 
-    /** The public key of that name, if tokens it signed are still accepted. */
-    async find(kid: string | undefined) {
+    /** The public key of that name, if tokens it signed are still accepted. The same object each time: jose imports it once. */
+    find(kid: string | undefined): JWK | undefined {
       const stored = kid === undefined ? undefined : collection.get(kid)
-      return stored && isKept(stored) ? importJWK(stored.publicJwk, algorithm) : undefined
+      return stored && isKept(stored) ? stored.publicJwk : undefined
     },
 
     /** The public keys, for receivers of pushes (RFC 7517). */

@@ -21,10 +21,12 @@ export function createBudget() {
     /** `count` of all events since start; `p50` and `p99` in milliseconds over the newest 4,096, or over fewer. */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)
-      const sorted = Float64Array.from(
-        { length },
-        (_, back) => ring[(count - 1 - back) % windowSize] ?? 0,
-      ).sort()
+      const first = (count - length) % windowSize
+      const upToEnd = ring.subarray(first, first + length)
+      const sorted = new Float64Array(length)
+      sorted.set(upToEnd)
+      sorted.set(ring.subarray(0, length - upToEnd.length), upToEnd.length)
+      sorted.sort()
       return { count, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
     },
   }

@@ -98,7 +98,7 @@ export function createTokens(parts: {
   ): Promise<JWTPayload | undefined> {
     if (token.length > maxTokenLength) return undefined
     try {
-      const key = await keys.find(decodeProtectedHeader(token).kid)
+      const key = keys.find(decodeProtectedHeader(token).kid)
       if (!key) return undefined
       const { payload } = await jwtVerify(token, key, {
         algorithms: [algorithm],

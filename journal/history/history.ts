@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'
 import { type Entry, type IndexEntry, indexPrefix } from '../entry.ts'
@@ -100,6 +101,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         scanned += entries.length
         const isTooMuch = scanned >= maxScanned.entries || bytes >= maxScanned.bytes
         if (isTooMuch) return { events, next: entries.at(-1)?.position ?? null }
+        // Publishers must not wait for a whole page.
+        await nextTurn()
       }
     },
 
