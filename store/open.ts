@@ -11,9 +11,17 @@ import type { RedisServer } from './redis/client.ts'
 import { moveFormerStore } from './redis/former.ts'
 import { openRedisStore } from './redis/redis.ts'
 import { redisSettingProblems } from './redis/settings.ts'
-import { acceptReplacement, replacementOf } from './repair.ts'
-import type { StoreState } from './state.ts'
+import { acceptReplacement, type Replacement, replacementOf } from './repair.ts'
 import type { Dumpable, Store } from './store.ts'
+
+/** What is known about the store of a node without asking it. */
+export interface StoreState {
+  /** Why it cannot be reached, where that is known. */
+  unreachable(): string | undefined
+  /** A damaged store stayed lost, and nobody has accepted yet that this one was empty. */
+  replaced(): Replacement | undefined
+  accept(): Promise<void>
+}
 
 /** The state of a node, and the nodes it shares that with. */
 interface OpenStore {
