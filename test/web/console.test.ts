@@ -79,8 +79,12 @@ t.test(
       'item-2',
       'what was typed stays',
     )
+    await page.addInitScript(`new MutationObserver(() => {
+      window.firstShown ??= document.querySelector('input[name=item]')?.value
+    }).observe(document, { childList: true, subtree: true })`)
     await page.reload()
     await page.getByText('1 event, that is all that is kept').waitFor()
+    t.equal(await page.evaluate('window.firstShown'), 'item-2', 'no empty field was shown before')
     t.match(page.url(), /trace\?item=item-2$/, 'the address of a search can be passed on')
     await page.getByLabel('playlistItemId, event id or position').fill('item-1')
     await page.getByLabel('Livestream or institution').fill('no such livestream')

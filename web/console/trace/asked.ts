@@ -1,5 +1,6 @@
-import { signal } from '@preact/signals'
+import { effect, signal } from '@preact/signals'
 import { fold } from '../../page/fold.ts'
+import { place, query } from '../../page/place.ts'
 import { institutions } from '../names.ts'
 import type { Typed } from '../parts/form.tsx'
 
@@ -8,6 +9,12 @@ export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 
 const path = '/console/trace'
 const names = ['item', 'whose', 'outcome'] as const
+
+// A search that is opened by its address stands in the fields with the first picture, not one picture later.
+effect(() => {
+  const searched = place.value === path ? searchOf(query.value) : undefined
+  if (searched) looked.value = searched
+})
 
 /** The address of a search, to go back to and to pass on. */
 export function searchAt(typed: Readonly<Record<string, string>>): string {

@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
 import { go, query } from '../../page/place.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field } from '../parts/form.tsx'
@@ -23,9 +22,6 @@ const outcomes = [
 export function Trace() {
   const isBusy = useSignal(false)
   const searched = searchOf(query.value)
-  useEffect(() => {
-    if (searched) looked.value = searched
-  }, [query.value])
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
