@@ -25,9 +25,11 @@ export function createCounting(store: Store) {
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0
       let count = 0
-      for await (const [key, value] of store.range(journalPrefix, padded(to))) {
+      for await (const [key, value] of store.range(journalPrefix, {
+        from: padded(to),
+        before: padded(upTo + 1),
+      })) {
         const position = positionIn(key)
-        if (position > upTo) break
         if (count++ === most) return { upTo: to - 1, bytes }
         change(readEntry(position, value).entry, 1)
         if (position > known) bytes += value.length

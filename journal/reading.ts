@@ -78,8 +78,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       const from = entries.at(-1)?.position ?? after
       if (from >= upTo) return { entries, upTo }
       if (isFull()) return { entries, upTo: from }
-      for await (const [key, value] of store.range(journalPrefix, keyPart(from + 1))) {
-        if (positionIn(key) > upTo) break
+      const stored = { from: keyPart(from + 1), before: keyPart(upTo + 1) }
+      for await (const [key, value] of store.range(journalPrefix, stored)) {
         if (isFull()) return { entries, upTo: positionIn(key) - 1 }
         const entry = await withPayload(positionIn(key), value)
         if (entry) take(entry)

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Store } from '../store/store.ts'
+import type { Bounds, Store } from '../store/store.ts'
 import {
   everyPrefix,
   type IndexEntry,
@@ -165,17 +165,16 @@ async function readIndex(
 ): Promise<IndexEntry[]> {
   const entries: IndexEntry[] = []
   for (const prefix of [latestPrefix, everyPrefix]) {
-    const from = prefix === latestPrefix ? padded(after + 1) : undefined
-    let hasControls = false
-    let controls = 0
-    for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(stream)}/`, from)) {
-      const isInWindow = positionIn(key) >= window
-      if (isInWindow && (!hasControls || controls === mostControls)) break
-      const entry = readIndexEntry(key, value)
-      hasControls ||= isControlEvent(entry)
-      if (isInWindow) controls++
-      entries.push(entry)
+    const index = `${prefix}${encodeURIComponent(stream)}/`
+    const read = async (bounds: Bounds) => {
+      const found: IndexEntry[] = []
+      for await (const [key, value] of store.range(index, bounds)) found.push(readIndexEntry(key, value))
+      entries.push(...found)
+      return found
     }
+    const from = prefix === latestPrefix ? padded(after + 1) : undefined
+    const older = await read({ from, before: padded(window) })
+    if (older.some(isControlEvent)) await read({ from: padded(window), most: mostControls })
   }
   return entries.sort((a, b) => b.position - a.position)
 }
@@ -190,9 +189,9 @@ async function isPayloadNeeded(
   going: ReadonlySet<number>,
 ): Promise<boolean> {
   if (sharedUpTo === undefined) return false
-  for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
+  const sharing = { from: padded(position + 1), before: padded(position + sharedUpTo + 1) }
+  for await (const [key, value] of store.range(journalPrefix, sharing)) {
     const other = positionIn(key)
-    if (other > position + sharedUpTo) return false
     if (!going.has(other) && readEntry(other, value).sharedWith === other - position) return true
   }
   return false

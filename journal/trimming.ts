@@ -192,9 +192,8 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []
   let historyBytes = 0
-  for await (const [key, value] of store.range(journalPrefix, padded(from))) {
+  for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
     const position = positionIn(key)
-    if (position >= end) break
     if (entries.length === pageSize || historyBytes >= most) {
       return { entries, historyBytes, end: (entries.at(-1)?.position ?? 0) + 1 }
     }
@@ -213,7 +212,7 @@ async function streamAfter(
   for (const indexed of [everyPrefix, latestPrefix]) {
     if (at > indexed && !at.startsWith(indexed)) continue
     const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
-    for await (const [key] of store.range(indexed, from)) {
+    for await (const [key] of store.range(indexed, { from, most: 1 })) {
       const name = key.slice(indexed.length, key.lastIndexOf('/'))
       // The first key after all keys that begin with its name and a slash.
       return {

@@ -70,7 +70,10 @@ async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
 }
 
 /** The entries of a range, page by page: a promise for each entry would take most of the time. */
-export async function* pagesOf(db: ClassicLevel<string, Buffer>, range: { gte?: string; lt?: string }) {
+export async function* pagesOf(
+  db: ClassicLevel<string, Buffer>,
+  range: { gte?: string; lt?: string; limit?: number },
+) {
   const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
   try {
     // Some look at the first entry only.

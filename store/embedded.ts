@@ -15,16 +15,7 @@ import {
   type Store,
   withNumbers,
 } from './store.ts'
-import {
-  contentOf,
-  counterKey,
-  createEncoder,
-  encode,
-  entryOf,
-  keysBefore,
-  keysBelow,
-  timeOf,
-} from './stored-value.ts'
+import { contentOf, counterKey, createEncoder, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -63,16 +54,16 @@ export async function openEmbeddedStore(
       return stored === undefined ? undefined : contentOf(stored)
     },
 
-    async *range(prefix, from) {
+    async *range(prefix, bounds = {}) {
       await reopening
-      for await (const page of pagesOf(db, keysBelow(prefix, from))) {
+      for await (const page of pagesOf(db, { ...keysBelow(prefix, bounds), limit: bounds.most ?? -1 })) {
         for (const [key, stored] of page) yield [key, contentOf(stored)]
       }
     },
 
     async last(prefix, count, before) {
       await reopening
-      const found = db.iterator({ ...keysBefore(prefix, before), reverse: true, limit: count })
+      const found = db.iterator({ ...keysBelow(prefix, { before }), reverse: true, limit: count })
       return (await found.all()).map(([key, stored]) => [key, contentOf(stored)])
     },
 

@@ -10,11 +10,11 @@ export interface Store {
   /** The value stored under `key`, or undefined. */
   get(key: string): Promise<Buffer | undefined>
   /**
-   * All entries whose key starts with `prefix` (which ends in `/`), in key order; with `from` only those whose key is
-   * not before `prefix + from`. Where other nodes write meanwhile, a long range may show later entries as they left
-   * them; `follow` then tells the same again.
+   * All entries whose key starts with `prefix` (which ends in `/`), in key order, or those of them that `bounds` leaves.
+   * Where other nodes write meanwhile, a long range may show later entries as they left them; `follow` then tells the
+   * same again.
    */
-  range(prefix: string, from?: string): AsyncIterable<[key: string, value: Buffer]>
+  range(prefix: string, bounds?: Bounds): AsyncIterable<[key: string, value: Buffer]>
   /**
    * The other way round: of the entries whose key starts with `prefix`, with `before` only those whose key is before
    * `prefix + before`, the last ones, the very last first. At most `count`; perhaps fewer where they are large, but none
@@ -46,6 +46,16 @@ export interface Store {
   readonly onOthers: (place: string, listener: (change: Told) => void) => void
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
+}
+
+/** Some entries of a range. Who knows the end says so: a range is read some entries ahead. */
+export interface Bounds {
+  /** Only those whose key is not before `prefix + from`. */
+  from?: string | undefined
+  /** Only those whose key is before `prefix + before`. */
+  before?: string | undefined
+  /** At most so many, the first ones. */
+  most?: number | undefined
 }
 
 /** What is stored under a key: a value, perhaps with an event time, or nothing. */

@@ -1,4 +1,4 @@
-import type { Change, Store } from './store.ts'
+import type { Bounds, Change, Store } from './store.ts'
 
 /*
  * A stored value is its event time (8 bytes, NaN for none) and then the bytes of the caller.
@@ -45,14 +45,12 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
 /** Where the embedded driver keeps the last number that was taken. It is no path, and so in no range. */
 export const counterKey = 'number'
 
-/** Keys that start with `prefix`, from `prefix + from` on: it ends in `/`, and `0` is the next byte after `/`. */
-export function keysBelow(prefix: string, from = ''): { gte: string; lt: string } {
-  return { gte: prefix + from, lt: `${prefix.slice(0, -1)}0` }
-}
-
-/** Keys that start with `prefix`, up to before `prefix + before`. */
-export function keysBefore(prefix: string, before?: string): { gte: string; lt: string } {
-  return before === undefined ? keysBelow(prefix) : { gte: prefix, lt: prefix + before }
+/**
+ * Keys that start with `prefix`, from `prefix + from` on, up to before `prefix + before`. A prefix ends in `/`, and `0` is
+ * the next byte after `/`.
+ */
+export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {
+  return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }
 }
 
 /** How this release writes a store. The release before wrote no number. */

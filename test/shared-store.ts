@@ -15,6 +15,7 @@ import {
   type Told,
   withNumbers,
 } from '../store/store.ts'
+import { keysBelow } from '../store/stored-value.ts'
 
 export type SharedSpace = ReturnType<typeof createSharedSpace>
 
@@ -116,12 +117,13 @@ export function createSharedSpace() {
         return lastNumber
       },
 
-      async *range(prefix, from = '') {
+      async *range(prefix, bounds = {}) {
         refuseWhenGone()
         await nextTurn()
-        const inside = [...values].filter(([key]) => key.startsWith(prefix) && key >= prefix + from)
+        const { gte, lt } = keysBelow(prefix, bounds)
+        const inside = [...values].filter(([key]) => key >= gte && key < lt)
         inside.sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
-        for (const [key, { value }] of inside) yield [key, value]
+        for (const [key, { value }] of inside.slice(0, bounds.most)) yield [key, value]
       },
 
       async last(prefix, count, before) {

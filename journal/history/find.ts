@@ -106,9 +106,9 @@ export function createFind({ store, journal }: Parts) {
     const count = Math.min(Array.isArray(services) ? services.length : 0, maxLivestreams)
     const first = Math.max(0, report.position - count - maxBetween)
     const messages: Entry[] = []
-    for await (const [key, value] of store.range(journalPrefix, padded(first))) {
+    const between = { from: padded(first), before: padded(report.position) }
+    for await (const [key, value] of store.range(journalPrefix, between)) {
       const { position, ...before } = readEntry(positionIn(key), value).entry
-      if (position >= report.position) break
       const isOther = before.isReport || before.stream === undefined || before.stream === before.topic
       const message = isOther ? undefined : await journal.get(position)
       if (message && isAbout(message, id)) messages.push(message)
@@ -132,10 +132,8 @@ async function* stretches(
 }
 
 async function* everything(store: Store, from: number, end: number): Candidates {
-  for await (const [key, value] of store.range(journalPrefix, padded(from))) {
-    const position = positionIn(key)
-    if (position >= end) return
-    const { entry, sharedWith } = readEntry(position, value)
+  for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
+    const { entry, sharedWith } = readEntry(positionIn(key), value)
     // The message that has the payload of this one was looked at.
     yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
   }
@@ -143,8 +141,7 @@ async function* everything(store: Store, from: number, end: number): Candidates 
 
 async function* reports({ store, journal }: Parts, prefix: string, from: number, end: number): Candidates {
   let positions: number[] = []
-  for await (const [key] of store.range(prefix, padded(from))) {
-    if (positionIn(key) >= end) break
+  for await (const [key] of store.range(prefix, { from: padded(from), before: padded(end) })) {
     positions.push(positionIn(key))
     if (positions.length < positionsAtOnce) continue
     yield* entriesAt(journal, positions)
@@ -166,9 +163,9 @@ async function sharingWith({ store, journal }: Parts, position: number): Promise
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
   const messages: Entry[] = []
-  for await (const [key, value] of store.range(journalPrefix, padded(first))) {
+  const possible = { from: padded(first), before: padded(first + maxLivestreams) }
+  for await (const [key, value] of store.range(journalPrefix, possible)) {
     const position = positionIn(key)
-    if (position >= first + maxLivestreams) break
     const { sharedWith = 0 } = readEntry(position, value)
     const message = position - sharedWith === first ? await journal.get(position) : undefined
     if (message) messages.push(message)
@@ -179,9 +176,8 @@ async function sharingWith({ store, journal }: Parts, position: number): Promise
 /** The first report after a message is that of its event: one commit stored both. */
 async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
   const { id } = readObject(payload)
-  let scanned = 0
-  for await (const [key, value] of store.range(journalPrefix, padded(position + 1))) {
-    if (++scanned > maxLivestreams + maxBetween) return undefined
+  const next = { from: padded(position + 1), most: maxLivestreams + maxBetween }
+  for await (const [key, value] of store.range(journalPrefix, next)) {
     const { entry } = readEntry(positionIn(key), value)
     if (entry.isReport) return isAbout(entry, String(id)) ? entry : undefined
   }

@@ -1,5 +1,5 @@
 import type { Dumpable, SharedStore, StoredRecord } from '../store.ts'
-import { contentOf, counterKey, keysBefore, keysBelow, timeOf } from '../stored-value.ts'
+import { contentOf, counterKey, keysBelow, timeOf } from '../stored-value.ts'
 import { decodeRecords } from './changes.ts'
 import type { Connection } from './connection.ts'
 import { entriesOf, readPosition } from './log.ts'
@@ -24,20 +24,21 @@ export function createReading(
 
     lastNumber: async () => Number(await ask((send) => send('hget', [keys.head, 'number']))),
 
-    async *range(prefix, first) {
-      const { gte, lt } = keysBelow(prefix, first)
+    async *range(prefix, bounds = {}) {
+      const { gte, lt } = keysBelow(prefix, bounds)
       let from: Buffer | string = `[${gte}`
-      for (;;) {
-        const page: Buffer[] = await readPage(from, `(${lt}`)
+      for (let left = bounds.most ?? Infinity; ; ) {
+        const page: Buffer[] = await readPage(from, `(${lt}`, { count: left })
         yield* contentsOf(page)
+        left -= page.length / 2
         const last = page.at(-2)
-        if (!last) return
+        if (!last || left === 0) return
         from = Buffer.concat([Buffer.from('('), last])
       }
     },
 
     async last(prefix, count, before) {
-      const { gte, lt } = keysBefore(prefix, before)
+      const { gte, lt } = keysBelow(prefix, { before })
       return contentsOf(await readPage(`(${lt}`, `[${gte}`, { isReverse: true, count }))
     },
 

@@ -8,6 +8,7 @@ import {
   type Store,
   withNumbers,
 } from '../../store/store.ts'
+import { keysBelow } from '../../store/stored-value.ts'
 
 /** What becomes of a commit. `torn`: it is refused, and yet found after a restart. */
 export type Fate = 'stored' | 'refused' | 'torn'
@@ -26,9 +27,10 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     onOthers: () => undefined,
     get: async (key) => entries.get(key),
     lastNumber: async () => lastNumber,
-    async *range(prefix, from = '') {
-      const keys = [...entries.keys()].filter((key) => key.startsWith(prefix) && key >= prefix + from).sort()
-      for (const key of keys) {
+    async *range(prefix, bounds = {}) {
+      const { gte, lt } = keysBelow(prefix, bounds)
+      const keys = [...entries.keys()].filter((key) => key >= gte && key < lt).sort()
+      for (const key of keys.slice(0, bounds.most)) {
         const value = entries.get(key)
         if (value) yield [key, value]
       }

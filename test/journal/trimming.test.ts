@@ -362,8 +362,8 @@ function countReads(inner: Store): Store {
   const counter = { count: 0 }
   const store: Store = {
     ...inner,
-    async *range(prefix, from) {
-      for await (const entry of inner.range(prefix, from)) {
+    async *range(prefix, bounds) {
+      for await (const entry of inner.range(prefix, bounds)) {
         counter.count++
         yield entry
       }

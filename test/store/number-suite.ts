@@ -162,6 +162,6 @@ function digitsOf(number: number): string {
 
 async function entries(store: Store, prefix: string, from?: string): Promise<string[]> {
   const found: string[] = []
-  for await (const [key, value] of store.range(prefix, from)) found.push(`${key}=${value}`)
+  for await (const [key, value] of store.range(prefix, { from })) found.push(`${key}=${value}`)
   return found
 }

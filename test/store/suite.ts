@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
-import type { Change, Store } from '../../store/store.ts'
+import type { Bounds, Change, Store } from '../../store/store.ts'
 import { conditionSuite } from './condition-suite.ts'
 import { numberSuite } from './number-suite.ts'
 import { orderSuite } from './order-suite.ts'
@@ -36,6 +36,16 @@ export function storeSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
     t.strictSame(await keys(store, 'ab/'), ['ab/'])
     t.strictSame(await keys(store, 'none/'), [])
     for await (const [key, value] of store.range('a/')) t.equal(value.toString(), `value of ${key}`)
+
+    t.strictSame(await keys(store, 'a/', { from: '10' }), inside.slice(5))
+    t.strictSame(await keys(store, 'a/', { from: '1', before: '2' }), ['a/1', 'a/10'])
+    t.strictSame(await keys(store, 'a/', { before: '!' }), ['a/'])
+    t.strictSame(await keys(store, 'a/', { from: '2', before: '2' }), [])
+    t.strictSame(await keys(store, 'a/', { from: '2', before: '1' }), [], 'it ends before it begins')
+    t.strictSame(await keys(store, 'a/', { from: '1', most: 3 }), ['a/1', 'a/10', 'a/2'])
+    t.strictSame(await keys(store, 'a/', { most: 0 }), [])
+    await store.commit(numbered(700).map((key) => put(key, 'x')))
+    t.strictSame(await keys(store, 'n/', { most: 600 }), numbered(700).slice(0, 600), 'more than one answer')
   })
 
   t.test('the last entries of a range come the other way round', async (t) => {
@@ -267,8 +277,8 @@ async function text(store: Store, key: string): Promise<string | undefined> {
   return (await store.get(key))?.toString()
 }
 
-async function keys(store: Store, prefix: string): Promise<string[]> {
+async function keys(store: Store, prefix: string, bounds?: Bounds): Promise<string[]> {
   const found: string[] = []
-  for await (const [key] of store.range(prefix)) found.push(key)
+  for await (const [key] of store.range(prefix, bounds)) found.push(key)
   return found
 }
