@@ -215,7 +215,11 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
 
   await t.test('every answer has its request id in the log, and security headers', async (t) => {
     const { headers } = await api.call('GET', '/topics', { token })
-    const line = hub.lines.find(({ reqId, msg }) => reqId === headers['x-request-id'] && msg === 'request')
+    const lineOf = () =>
+      hub.lines.find(({ reqId, msg }) => reqId === headers['x-request-id'] && msg === 'request')
+    // It is written once the answer has gone out: a client may have read that before.
+    await hub.until(async () => lineOf() !== undefined)
+    const line = lineOf()
     t.match(line, { method: 'GET', path: '/topics', route: 'GET /topics', status: 200, ms: Number })
     t.equal(line?.remoteAddress, '127.0.0.1', 'so that operators see who tries passwords')
     t.match(headers, {
