@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose'
+import { decodeProtectedHeader, type JWK, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import { algorithm, type SigningKeys } from '../../certs/signing-keys.ts'
 import type { KnownUser, Users } from './users.ts'
 
@@ -23,6 +23,18 @@ const types = { access: 'at+jwt', refresh: 'rt+jwt', service: 'JWT' } as const
 /** Longer ones are not ours: not worth looking at. */
 const maxTokenLength = 8192
 
+/** Tokens that are known to be right; the oldest go. */
+const maxVerified = 1_000
+
+/** A token whose signature was right, and for what it was checked. */
+interface Verified {
+  kid: string
+  key: JWK
+  kind: keyof typeof types
+  audience: string
+  payload: JWTPayload
+}
+
 /** Makes and checks the tokens of users, and those that the hub itself shows to webhooks (service.md §5). */
 export function createTokens(parts: {
   keys: SigningKeys
@@ -34,6 +46,8 @@ export function createTokens(parts: {
   clock: () => number
 }) {
   const { keys, users, issuer, serviceAccount, clock } = parts
+  /** A page shows the same token every few seconds: its signature is checked once. */
+  const verified = new Map<string, Verified>()
 
   return {
     async issue(user: KnownUser): Promise<IssuedTokens> {
@@ -97,8 +111,11 @@ export function createTokens(parts: {
     audience: string,
   ): Promise<JWTPayload | undefined> {
     if (token.length > maxTokenLength) return undefined
+    const known = verified.get(token)
+    if (known?.kind === kind && known.audience === audience && isStillValid(known)) return known.payload
     try {
-      const key = keys.find(decodeProtectedHeader(token).kid)
+      const { kid = '' } = decodeProtectedHeader(token)
+      const key = keys.find(kid)
       if (!key) return undefined
       const { payload } = await jwtVerify(token, key, {
         algorithms: [algorithm],
@@ -108,9 +125,18 @@ export function createTokens(parts: {
         currentDate: new Date(clock()),
         requiredClaims: ['sub', 'exp', 'iat'],
       })
+      verified.delete(token)
+      verified.set(token, { kid, key, kind, audience, payload })
+      const [oldest] = verified.keys()
+      if (verified.size > maxVerified && oldest !== undefined) verified.delete(oldest)
       return payload
     } catch {
       return undefined // whatever is wrong with it, the answer is the same
     }
+  }
+
+  /** Its time has not passed, and its key still counts. */
+  function isStillValid({ kid, key, payload }: Verified): boolean {
+    return (payload.exp ?? 0) > Math.floor(clock() / 1000) && keys.find(kid) === key
   }
 }

@@ -191,6 +191,12 @@ t.test('what a token of ours must say', async (t) => {
   t.notOk(await tokens.userOfRefresh(refreshToken), 'expired after 30 days')
 
   const fresh = await tokens.issue(user)
+  t.ok(await tokens.userOf(fresh.token))
+  const [head, , signature] = fresh.token.split('.')
+  t.notOk(
+    await tokens.userOf([head, token.split('.')[1], signature].join('.')),
+    'a signature of something else',
+  )
   issuers.issuer = 'https://moved.example'
   t.notOk(await tokens.userOf(fresh.token), 'tokens belong to the public URL')
 })
