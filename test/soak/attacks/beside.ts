@@ -4,6 +4,8 @@ import type { AttackName } from '../../../bench/attacks/attacks.ts'
 import { besiege, type Outcome } from '../../../bench/attacks/siege.ts'
 
 const maxGrowthBytes = 150 * 1024 * 1024
+/** What the node may have, MiB: on a large machine V8 lets garbage pile up, and growth would say little of what is held. */
+const nodeMemory = 1024
 
 /**
  * Attacks a node for a few seconds and asserts what holds beside every attack, whatever the machine: the node lives,
@@ -15,7 +17,14 @@ export async function besideAttack(
   of: { seconds?: number; force?: Partial<Force>; env?: Record<string, string> } = {},
 ): Promise<Outcome> {
   const { seconds = 6, ...more } = of
-  const outcome = await besiege(name, { alone: 1, attack: seconds, after: 1, apart: false, ...more })
+  const outcome = await besiege(name, {
+    alone: 1,
+    attack: seconds,
+    after: 1,
+    apart: false,
+    memory: nodeMemory,
+    ...more,
+  })
   t.ok(outcome.survived, 'the node lives')
   for (const [phase, { sent, acknowledged, received }] of Object.entries(outcome.events)) {
     t.ok(sent > 0, `${phase}: the pair was there`)
