@@ -10,6 +10,7 @@ import { openStoreAtStart } from './admin/backup/opening.ts'
 import { createNodeCommands } from './admin/operations/node-commands.ts'
 import { operations } from './admin/operations/operations.ts'
 import { createPerform } from './admin/operations/perform.ts'
+import { shareAnswers } from './admin/operations/share-answers.ts'
 import { startAdminSocket } from './admin/socket.ts'
 import { createHealth, createStoreCheck, registerGauges } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
@@ -245,7 +246,7 @@ async function listen(
       isPagePublic: config.publicPage,
       firstOperator,
       ...{ stage: config.stage, project: config.project },
-      ...{ operations, perform: createPerform({ commands, log }) },
+      ...{ operations, perform: shareAnswers(createPerform({ commands, log })) },
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,

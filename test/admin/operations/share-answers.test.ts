@@ -1,0 +1,53 @@
+import t from 'tap'
+import { shareAnswers } from '../../../admin/operations/share-answers.ts'
+
+t.test('those who ask the same within a second get one answer', async (t) => {
+  const { ask, carriedOut, time } = start()
+  const [first, second] = await Promise.all([ask('status'), ask('status')])
+  t.same(first, second)
+  time.now += 999
+  t.same(await ask('status'), first)
+  t.same(carriedOut, ['status'])
+  time.now += 1
+  t.not(await ask('status'), first, 'a second later it is asked anew')
+  t.same(carriedOut, ['status', 'status'])
+})
+
+t.test('other arguments are another question', async (t) => {
+  const { ask, carriedOut } = start()
+  await ask('events.list', { limit: 50 })
+  await ask('events.list', { limit: 51 })
+  await ask('events.list', { limit: 50 })
+  t.equal(carriedOut.length, 2)
+})
+
+t.test('after a change everybody is answered anew, also who asked while it was made', async (t) => {
+  const { ask, carriedOut } = start()
+  await ask('queues.list')
+  const change = ask('queues.pause', { name: 'one' })
+  await ask('queues.list')
+  await change
+  await ask('queues.list')
+  t.same(carriedOut, ['queues.list', 'queues.pause', 'queues.list'])
+})
+
+t.test('what is not for pages is never shared', async (t) => {
+  const { ask, carriedOut } = start()
+  for (const name of ['credentials.list', 'credentials.list', 'queues.pause', 'queues.pause', 'no.such']) {
+    await ask(name)
+  }
+  await ask('events.list', { livestream: 'x'.repeat(500) })
+  await ask('events.list', { livestream: 'x'.repeat(500) })
+  t.equal(carriedOut.length, 7)
+})
+
+function start() {
+  const carriedOut: string[] = []
+  const time = { now: 0 }
+  const shared = shareAnswers(
+    async (name) => ({ result: carriedOut.push(name) }),
+    () => time.now,
+  )
+  const ask = (name: string, args: Record<string, unknown> = {}) => shared(name, args, 'ops@radio.example')
+  return { ask, carriedOut, time }
+}
