@@ -11,11 +11,13 @@ export interface Credential extends Permissions {
   user?: string
 }
 
-/** The log-in by which a page got a credential: void when the user is gone, or has another password. */
+/** The log-in by which a page got a credential: void when the user is gone, has another password, or logged out. */
 export interface PageLogin {
   userId: string
   /** Counts the passwords of the user. */
   generation: number
+  /** Undefined: begun under the release before. */
+  loginId?: string | undefined
 }
 
 /** Whose a temporary credential is, and when it ends. */

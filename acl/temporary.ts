@@ -74,12 +74,12 @@ export function createTemporaryCredentials(parts: {
   }
 
   async function add(
-    { userId, generation, email }: PageUser,
+    { userId, generation, loginId, email }: PageUser,
     filters: readonly string[],
   ): Promise<TemporaryCredential | { error: string }> {
     const expiresAt = new Date(clock() + temporaryMs).toISOString()
     const request = { role: 'subscriber', label, filters }
-    const temporary = { user: email, revokeAt: expiresAt, login: { userId, generation } }
+    const temporary = { user: email, revokeAt: expiresAt, login: { userId, generation, loginId } }
     const made = await credentials.add(request, undefined, temporary)
     if ('error' in made) return made
     return {

@@ -26,7 +26,7 @@ export async function openAccounts(parts: {
   return { keys, users, familiar, tokens, isCurrent }
 
   /** Whether a page may still read by its log-in. */
-  function isCurrent({ userId, generation }: PageLogin): boolean {
-    return isStranger({ userId }) ? isPagePublic : users.current(userId, generation) !== undefined
+  function isCurrent({ userId, generation, loginId }: PageLogin): boolean {
+    return isStranger({ userId }) ? isPagePublic : users.current(userId, generation, loginId) !== undefined
   }
 }

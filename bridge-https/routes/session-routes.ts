@@ -16,7 +16,7 @@ import { type AuthParts, judge, throttled, wrongPassword } from './auth-routes.t
 import type { EventRate } from './event-routes.ts'
 import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
-import { createUserTurns } from './user-turns.ts'
+import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
 const path = '/auth/session'
 /** `__Secure-`: browsers take it over TLS only. */
@@ -49,7 +49,8 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
  * page holds the token of an hour.
  */
 export function sessionRoutes(parts: SessionParts): Route[] {
-  const { logIn, tokens, counted } = parts
+  const { logIn, tokens, counted, rate } = parts
+  const inTurn = createUserTurns(rate)
   const base = { tag: 'Pages', path } as const
 
   return [
@@ -84,11 +85,13 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       answers: {
         200: loggedIn,
         403: { ...foreign, description: `${foreign.description}, or nobody is logged in` },
+        429: tooManyQuestions,
       },
       async handle({ header }) {
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
         const user = await tokens.userOfRefresh(cookieOf(header) ?? '')
-        return user ? session(tokens, user) : withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
+        if (!user) return withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
+        return inTurn(user, async () => ({ answer: await session(tokens, user), bytes: 0 }))
       },
     },
     {
@@ -96,9 +99,12 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       method: 'DELETE',
       id: 'endSession',
       summary: 'Log out on a page of the hub',
+      description:
+        'Every token that goes back to this log-in is void then, and every MQTT credential made with one.',
       answers: { 200: { description: 'The cookie is gone', schema: TraceAnswer }, 403: foreign },
-      handle({ header }) {
+      async handle({ header }) {
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        await tokens.endLogin(cookieOf(header) ?? '')
         return withCookie({ status: 200, body: { trace: null } }, '', 0)
       },
     },

@@ -6,13 +6,17 @@ import { normalEmail, type User } from './user.ts'
 export interface KnownUser extends User {
   /** Counts passwords: tokens of an earlier one are void. */
   generation: number
+  /** The log-in that its token goes back to; undefined: a new one, or one begun under the release before. */
+  loginId?: string | undefined
 }
 
 /** Who hands a token to choose a password on. */
 export type ResetChannel = 'operator' | 'mail'
 
-export interface StoredUser extends KnownUser {
+export interface StoredUser extends Omit<KnownUser, 'loginId'> {
   passwordHash?: string
+  /** Log-ins that were ended before their tokens expired. */
+  endedLogins?: { id: string; expiresAt: string }[]
   resets: { channel: ResetChannel; hash: string; expiresAt: string }[]
 }
 
@@ -22,7 +26,8 @@ export async function openStoredUsers(store: Store) {
   const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
   const listeners: ((userId: string) => void)[] = []
   collection.onChanged((userId, before, after) => {
-    if (before && before.generation !== after?.generation) loggedOut(before)
+    if (before && (before.generation !== after?.generation || hasEndedAnother(before, after)))
+      loggedOut(before)
     if (before && idByEmail.get(before.email) === userId) idByEmail.delete(before.email)
     if (after) idByEmail.set(after.email, userId)
   })
@@ -54,4 +59,13 @@ export async function openStoredUsers(store: Store) {
   function loggedOut({ userId }: User): void {
     for (const listener of listeners) listener(userId)
   }
+}
+
+function hasEndedAnother(before: StoredUser, after: StoredUser): boolean {
+  return after.endedLogins?.some(({ id }) => !hasEnded(before, id)) ?? false
+}
+
+/** Whether the user has ended this log-in. */
+export function hasEnded({ endedLogins = [] }: StoredUser, loginId: string): boolean {
+  return endedLogins.some(({ id }) => id === loginId)
 }

@@ -53,7 +53,7 @@ export function createTokens(parts: {
     async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
       // Of the password that was checked: by now there may be another one.
-      const claims = { sub: user.userId, gen: user.generation }
+      const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }
       const { email, institutionId: institution, permissions } = user
       return {
         token: await sign('access', { ...claims, email, institution, permissions }, issuer(), now),
@@ -66,8 +66,14 @@ export function createTokens(parts: {
     /** The user an access token was made for, as it is now; undefined for every other text. */
     userOf: (token: string): Promise<KnownUser | undefined> => holder(token, 'access'),
 
-    /** The user a refresh token was made for. Void after a change of the password and removal of the user. */
+    /** The user a refresh token was made for. Void after a change of the password, removal of the user and log-out. */
     userOfRefresh: (token: string): Promise<KnownUser | undefined> => holder(token, 'refresh'),
+
+    /** Ends the log-in that a refresh token goes back to; without effect for every other text. */
+    async endLogin(refreshToken: string): Promise<void> {
+      const user = await holder(refreshToken, 'refresh')
+      if (user) await users.endLogin(user, clock() + lifetimes.refresh * 1000)
+    },
 
     /** A token of the hub itself for one receiver (design.md §10), in the name of this account. */
     issueService(audience: string, account = serviceAccount): Promise<string> {
@@ -102,7 +108,8 @@ export function createTokens(parts: {
   async function holder(token: string, kind: 'access' | 'refresh'): Promise<KnownUser | undefined> {
     const payload = await verify(token, kind, issuer())
     if (typeof payload?.sub !== 'string' || typeof payload.gen !== 'number') return undefined
-    return users.current(payload.sub, payload.gen)
+    const loginId = typeof payload.sid === 'string' ? payload.sid : undefined
+    return users.current(payload.sub, payload.gen, loginId)
   }
 
   async function verify(

@@ -2,7 +2,13 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Asker, Passwords } from './passwords.ts'
-import { type KnownUser, openStoredUsers, type ResetChannel, type StoredUser } from './stored-users.ts'
+import {
+  hasEnded,
+  type KnownUser,
+  openStoredUsers,
+  type ResetChannel,
+  type StoredUser,
+} from './stored-users.ts'
 import { checkUserRequest, type User, type UserRequest } from './user.ts'
 
 export type { KnownUser } from './stored-users.ts'
@@ -17,6 +23,8 @@ export interface ResetToken {
 }
 
 const hourMs = 3600 * 1000
+/** Of one user. Who ends more log-ins while their tokens last ends all of them. */
+const mostEndedLogins = 100
 /** One token of each channel may be outstanding, so that nobody can void an operator's by asking for a mail. */
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
 
@@ -102,7 +110,17 @@ export async function createUsers(parts: {
       return known(stored)
     },
 
-    /** Calls back with the id of a user that is gone, or whose log-ins are void. */
+    /** Ends a log-in: every token that goes back to it is void then. They all expire before `until`, milliseconds. */
+    endLogin: ({ userId, generation, loginId }: KnownUser, until: number): Promise<void> =>
+      inOrder(async (held) => {
+        const stored = users.get(userId)
+        if (stored?.generation !== generation || loginId === undefined || hasEnded(stored, loginId)) return
+        const changed = withEnded(stored, loginId, { now: clock(), until })
+        await users.put(changed, held)
+        users.loggedOut(changed)
+      }),
+
+    /** Calls back with the id of a user that is gone, or of whose log-ins one is void. */
     onLoggedOut: users.onLoggedOut,
 
     find(email: string): User | undefined {
@@ -110,10 +128,12 @@ export async function createUsers(parts: {
       return stored && shown(stored)
     },
 
-    /** The user of a token: its id, and the generation of its password when the token was made. */
-    current(userId: string, generation: number): KnownUser | undefined {
+    /** The user of a token: its id, the generation of its password when the token was made, and its log-in. */
+    current(userId: string, generation: number, loginId?: string): KnownUser | undefined {
       const stored = users.get(userId)
-      return stored?.generation === generation ? known(stored) : undefined
+      if (stored?.generation !== generation) return undefined
+      if (loginId === undefined) return known(stored)
+      return hasEnded(stored, loginId) ? undefined : { ...known(stored), loginId }
     },
   }
 
@@ -171,9 +191,23 @@ function withPassword({ stored, channel }: FoundReset, passwordHash: string): St
     ...stored,
     passwordHash,
     resets: [],
+    endedLogins: [],
     generation: stored.generation + 1,
     emailVerified: stored.emailVerified || channel === 'mail',
   }
+}
+
+/** Without this log-in; those whose tokens have expired need not be remembered. */
+function withEnded(
+  user: StoredUser,
+  loginId: string,
+  { now, until }: { now: number; until: number },
+): StoredUser {
+  const remembered = user.endedLogins?.filter(({ expiresAt }) => Date.parse(expiresAt) > now) ?? []
+  if (remembered.length >= mostEndedLogins)
+    return { ...user, generation: user.generation + 1, endedLogins: [] }
+  const expiresAt = new Date(until).toISOString()
+  return { ...user, endedLogins: [...remembered, { id: loginId, expiresAt }] }
 }
 
 function known(stored: StoredUser): KnownUser {
@@ -181,7 +215,7 @@ function known(stored: StoredUser): KnownUser {
 }
 
 function shown(stored: StoredUser): User {
-  const { generation: _generation, passwordHash: _hash, resets: _resets, ...user } = stored
+  const { generation: _g, passwordHash: _h, resets: _r, endedLogins: _e, ...user } = stored
   return user
 }
 

@@ -34,6 +34,69 @@ t.test('a page logs in, renews its token by the cookie, and logs out', async (t)
   t.match(cookieOf(ended), ['__Secure-hub-session=', /./, 'Max-Age=0'])
 })
 
+t.test('who logs out ends everything that the log-in gave, and no other log-in', async (t) => {
+  const { hub, api } = await start(t)
+  const { email, token, refreshToken } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const logIn = () => api.call('POST', '/auth/session', { body: { email, password }, headers: page })
+  const begun = await logIn()
+  const [copy = ''] = cookieOf(begun)
+  const [cookie = ''] = cookieOf(await renewWith(copy))
+  const first = String(begun.json.token)
+  const held = login(await api.call('POST', '/auth/mqtt', { token: first }))
+  const { client } = await connect(t, hub, held, { clientId: 'page-1' })
+  const closed = new Promise((resolve) => client.once('close', () => resolve(true)))
+  const other = login(await api.call('POST', '/auth/mqtt', { token }))
+
+  const ended = await api.call('DELETE', '/auth/session', { headers: { ...page, cookie } })
+  t.match(cookieOf(ended), ['__Secure-hub-session=', /./, 'Max-Age=0'])
+  t.ok(await closed, 'the page reads no more')
+  t.equal(await codeOf(hub, held), 4)
+  for (const shown of [copy, cookie])
+    t.equal((await renewWith(shown)).status, 403, 'nor any copy of the cookie')
+  t.equal((await api.call('GET', '/topics', { token: first })).status, 403)
+
+  t.equal((await api.call('GET', '/topics', { token })).status, 200, 'another log-in goes on')
+  t.equal(await codeOf(hub, { ...other, clientId: 'page-2' }), 0)
+  t.equal((await api.call('POST', '/auth/refresh', { body: { refreshToken } })).status, 200)
+  await hub.close()
+  const again = await startTestHub(t, {}, hub.home)
+  const later = await openApi(t, again)
+  const renewed = await later.call('PUT', '/auth/session', { headers: { ...page, cookie } })
+  t.equal(renewed.status, 403, 'also after a restart')
+
+  function renewWith(shown: string): Promise<Answer> {
+    return api.call('PUT', '/auth/session', { headers: { ...page, cookie: shown } })
+  }
+})
+
+t.test('who ends more log-ins than the hub remembers ends all of them', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLISH_RATE: '0' })
+  const { email, token } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  for (let nth = 0; nth <= 100; nth++) {
+    const [cookie = ''] = cookieOf(
+      await api.call('POST', '/auth/session', { body: { email, password }, headers: page }),
+    )
+    await api.call('DELETE', '/auth/session', { headers: { ...page, cookie } })
+    t.equal((await api.call('PUT', '/auth/session', { headers: { ...page, cookie } })).status, 403)
+  }
+  t.equal((await api.call('GET', '/topics', { token })).status, 403)
+  t.equal(
+    (await api.call('POST', '/auth/session', { body: { email, password }, headers: page })).status,
+    200,
+    'and may log in again',
+  )
+})
+
+t.test('renewing is charged like publishing', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLISH_RATE: '1' })
+  const { refreshToken } = await addUser(hub, api, own)
+  const headers = { ...page, cookie: `__Secure-hub-session=${refreshToken}` }
+  const asked = Array.from({ length: 60 }, () => api.call('PUT', '/auth/session', { headers }))
+  const refused = (await Promise.all(asked)).filter(({ status }) => status === 429)
+  t.ok(refused.length > 0)
+  t.match(refused[0]?.headers['retry-after'], /^\d+$/)
+})
+
 t.test('a wrong password, and a cookie that is none, log nobody in', async (t) => {
   const { hub, api } = await start(t)
   const { email, token, refreshToken } = await addUser(hub, api, own)
