@@ -63,7 +63,9 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
         ...{
           limit,
           ...filterOf(args),
-          since: instant('since', args.since),
+          ...(typeof args.since === 'number'
+            ? { from: args.since }
+            : { since: instant('since', args.since) }),
           before: await placeOf(args.before),
         },
       })

@@ -43,6 +43,9 @@ const queue = text('the name of a queue, or its beginning')
 const subscription = text('the name of a subscription')
 const track = oneOf(...tracks)
 const instant = text('an instant such as 2026-03-01T18:02:00+01:00', 100)
+const positionOrInstant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 100 })], {
+  description: 'a position or an instant',
+})
 const limit = Type.Optional(Type.Integer({ minimum: 1, description: 'a whole number from 1' }))
 const ofEvents = {
   livestream: Type.Optional(livestream),
@@ -224,12 +227,8 @@ export const operations = {
     'what became of events, newest first: of a livestream, an institution or all',
     {
       ...ofEvents,
-      since: Type.Optional(instant),
-      before: Type.Optional(
-        Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 100 })], {
-          description: 'a position or an instant',
-        }),
-      ),
+      since: Type.Optional(positionOrInstant),
+      before: Type.Optional(positionOrInstant),
       limit: Type.Optional(
         Type.Integer({ minimum: 1, maximum: 1_000, description: 'a whole number from 1 to 1000' }),
       ),

@@ -9,8 +9,32 @@ interface Door {
   ca: string
 }
 
-/** What a console asks by itself, and how often, milliseconds: the overview with its charts, and the events. */
-const consoleAsks = { status: 3_000, trend: 10_000, 'events.list': 5_000 }
+type Question = { command: string; args?: Record<string, unknown>; everyMs: number }
+
+/** What every console asks, and what each view asks besides, as long as somebody looks at it. */
+const ofEach: Question[] = [{ command: 'status', everyMs: 3_000 }]
+const views: ((livestream: string) => Question[])[] = [
+  // The overview.
+  () => [
+    { command: 'trend', everyMs: 10_000 },
+    { command: 'queues.list', everyMs: 10_000 },
+  ],
+  // The live tail.
+  () => [{ command: 'events.tail', args: { after: 'now' }, everyMs: 1_500 }],
+  // A livestream.
+  (livestream) => [
+    { command: 'events.list', args: { livestream, limit: 200 }, everyMs: 5_000 },
+    { command: 'retained.list', args: { filter: `radio/${livestream}/#` }, everyMs: 5_000 },
+    { command: 'subscriptions.list', args: { livestream }, everyMs: 5_000 },
+  ],
+  // The webhooks.
+  () => [
+    { command: 'queues.list', everyMs: 5_000 },
+    { command: 'subscriptions.list', everyMs: 5_000 },
+  ],
+  // The clients.
+  () => [{ command: 'clients.list', everyMs: 5_000 }],
+]
 
 const pages: MqttClient[] = []
 const timers: NodeJS.Timeout[] = []
@@ -24,11 +48,13 @@ export const commands = {
     token,
     onAir,
     consoles,
+    livestreams,
   }: {
     door: Door
     token: string
     onAir: number
     consoles: number
+    livestreams: readonly string[]
   }) {
     // One for all of them: a user may ask for a few a minute.
     const { username, password } = JSON.parse(await post(door, '/auth/mqtt', {}, token))
@@ -43,12 +69,17 @@ export const commands = {
       pages.push(page)
     }
     for (let nth = 0; nth < consoles; nth++) {
-      for (const [command, everyMs] of Object.entries(consoleAsks)) {
-        const args = command === 'events.list' ? { limit: 50 } : {}
-        const askNow = () => void post(door, `/operate/${command}`, args, token).then(answered, failed)
+      const view = views[nth % views.length]
+      const livestream = livestreams[nth % livestreams.length] ?? ''
+      for (const { command, args: first = {}, everyMs } of [...ofEach, ...(view?.(livestream) ?? [])]) {
+        let args = first
+        const askNow = () =>
+          void post(door, `/operate/${command}`, args, token).then((text) => {
+            args = { ...args, ...sinceThen(command, JSON.parse(text).result) }
+            seen.answers++
+          }, failed)
         // As people open them: not all in the same moment.
-        const first = setTimeout(() => timers.push(setInterval(askNow, everyMs)), (everyMs * nth) / consoles)
-        timers.push(first)
+        timers.push(setTimeout(() => timers.push(setInterval(askNow, everyMs)), (everyMs * nth) / consoles))
       }
     }
   },
@@ -62,8 +93,14 @@ export const commands = {
   },
 }
 
-function answered(): void {
-  seen.answers++
+/** Of events a view asks only for those that it does not have yet. */
+function sinceThen(
+  command: string,
+  { next, events }: { next?: number; events?: { position: number }[] },
+): Record<string, unknown> {
+  if (command === 'events.tail') return { after: next }
+  const [newest] = command === 'events.list' ? (events ?? []) : []
+  return newest ? { since: newest.position + 1 } : {}
 }
 
 function failed(): void {

@@ -14,11 +14,11 @@ const institution = 'urn:org:institution:75b657fb49856f7b'
 export const pages: Scenario = {
   about:
     'What open pages do to subscribers: the time from publish to receipt over --subscribers, alone and while --onair on-air ' +
-    'pages read every event over WebSocket and --consoles consoles ask for status, charts and events at their pace. ' +
+    'pages read every event over WebSocket and --consoles consoles ask for what their views show, at their pace. ' +
     'Alone and beside them take turns.',
   options: {
-    seconds: [10],
-    runs: [7],
+    seconds: [30],
+    runs: [5],
     subscribers: [100],
     rate: [10],
     onair: [200],
@@ -49,7 +49,11 @@ export const pages: Scenario = {
       await joinPublishers(act, 1)
       await warmUp([act], single(options, 'warm'))
       await joinCrowd(act, { count: subscribers, qos: 0 })
-      const wanted = { onAir: single(options, 'onair'), consoles: single(options, 'consoles') }
+      const wanted = {
+        onAir: single(options, 'onair'),
+        consoles: single(options, 'consoles'),
+        livestreams: hub.publishers.flatMap(({ livestreams }) => livestreams.map(({ id }) => id)),
+      }
       for (let run = 1; run <= single(options, 'runs'); run++) {
         for (const name of ['alone', 'beside pages']) {
           if (name !== 'alone') await browsers.ask('open', { door, token, ...wanted })

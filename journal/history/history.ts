@@ -28,6 +28,8 @@ export interface Query extends RowFilter {
   institutionIds?: readonly string[]
   /** Decided at this instant or later, milliseconds since the epoch. */
   since?: number | undefined
+  /** At this position or later. */
+  from?: number | undefined
   /** At an earlier place than this. */
   before?: number | undefined
   limit: number
@@ -76,7 +78,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
 
     /** A page of events. It may be short although there are more: `next` says so. */
     async list(query: Query): Promise<Page> {
-      const { livestream, institutionIds = [], since = 0, before = Infinity, limit } = query
+      const { livestream, institutionIds = [], since = 0, from = 0, before = Infinity, limit } = query
       const owners = [...institutionIds, livestream?.owner].filter((id) => id !== undefined)
       const indexes = [...(livestream ? indexesOf(livestream.id) : []), ...owners.map(reportsOf)]
       const newest = newestFirst(store, indexes, Math.min(before, journal.head() + 1))
@@ -89,7 +91,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         return entry
       }
       for (;;) {
-        const { entries, isLast } = await take(newest, since - clockToleranceMs)
+        const { entries, isLast } = await take(newest, { since: since - clockToleranceMs, from })
         for (const row of await Promise.all(entries.map((entry) => rowAt(entry, query, get)))) {
           if (!row || Date.parse(row.at) < since || !isAsked(row, query)) continue
           if (events.push(row) === limit) {
@@ -190,12 +192,12 @@ async function rowAt(
   return rowOfReport(entry, report, eventOf(report, first === undefined ? undefined : await get(first)))
 }
 
-/** The next entries, up to those from before an instant. */
-async function take(newest: AsyncGenerator<IndexEntry>, since: number) {
+/** The next entries, up to those from before an instant or a position. */
+async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since: number; from: number }) {
   const entries: IndexEntry[] = []
   while (entries.length < readAtOnce) {
     const { value, done } = await newest.next()
-    if (done || value.at < since) return { entries, isLast: true }
+    if (done || value.at < since || value.position < from) return { entries, isLast: true }
     entries.push(value)
   }
   return { entries, isLast: false }

@@ -93,6 +93,31 @@ t.test(
   },
 )
 
+t.test('a livestream shows each event once, and asks for no event twice', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  for (const title of ['Eins', 'Zwei']) await publisher.publish(playing(station(), { title }))
+  const { page } = await openConsole(t, hub, browser, '/console/webhooks')
+  const rows: number[] = []
+  page.on('response', async (answer) => {
+    if (!answer.url().endsWith('/operate/events.list')) return
+    const { result } = await answer.json()
+    rows.push(result.events.length)
+  })
+  await page.getByRole('link', { name: 'Livestreams', exact: true }).click()
+  await page.getByRole('link', { name: station().title, exact: true }).click()
+  const table = page.getByRole('table', { name: 'Last events, the newest first' })
+  await table.getByText('Zwei').waitFor()
+  await publisher.publish(playing(station(), { title: 'Drei' }))
+  await table.getByText('Drei').waitFor()
+  const shown = await table.getByRole('row').allTextContents()
+  t.same(
+    shown.flatMap((text) => text.match(/Eins|Zwei|Drei/g) ?? []),
+    ['Drei', 'Zwei', 'Eins'],
+  )
+  t.same(rows.slice(0, 2), [2, 1])
+})
+
 t.test('what the tail left out is said', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const { page } = await openConsole(t, hub, browser, '/console/webhooks')

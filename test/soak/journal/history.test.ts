@@ -108,6 +108,14 @@ onEachStore('what was decided since a time, and before one', async (t, store) =>
   t.same(titles(await list(hub, { ...whose, before: between })), ['One'])
   t.same(titles(await list(hub, { ...whose, since: '2100-01-01T00:00:00Z' })), [])
   t.same(titles(await list(hub, { ...whose, before: '2000-01-01T00:00:00Z' })), [])
+
+  for (const asked of [whose, { livestream: livestream.id }, {}]) {
+    const [two, one] = (await list(hub, asked)).events
+    const since = (position = 0) => list(hub, { ...asked, since: position })
+    t.same(titles(await since(one?.position)), ['Two', 'One'], 'also from a position on')
+    t.same(titles(await since(Number(one?.position) + 1)), ['Two'])
+    t.same(titles(await since(Number(two?.position) + 1)), [])
+  }
 })
 
 onEachStore('one event is shown with its report, and where it went', async (t, store) => {

@@ -8,6 +8,7 @@ import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
 import { EventTable } from '../trace/event-table.tsx'
+import { useRecent } from '../trace/recent.ts'
 import { bytes, count } from '../words.ts'
 import { LivestreamTable } from './livestreams.tsx'
 
@@ -95,9 +96,9 @@ export function InstitutionPage({ id }: { id: string }) {
 
 /** The last events, and what was wrong with them by its codes. */
 function Recent({ args, children }: { args: Record<string, unknown>; children: ComponentChildren }) {
-  const { value, problem } = useAsked('events.list', { ...args, limit: recent }, everyMs)
+  const { events: rows, problem } = useRecent(args, recent)
   const isRefusedOnly = useSignal(false)
-  const events = value.value?.events
+  const events = rows.value
   const [last] = events ?? []
   const codes = codesOf(events ?? [])
   const refused = events?.filter(({ errors }) => errors.length > 0)
