@@ -35,7 +35,7 @@ export function createStatus(parts: {
       notAfter: certificates.notAfter().toISOString(),
       expiryDays: Math.floor(daysUntil(certificates.notAfter())),
     },
-    memory: { rss: process.memoryUsage().rss },
+    memory: { rss: process.memoryUsage.rss() },
     counters: await metrics.snapshot(),
   })
 }

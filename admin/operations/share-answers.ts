@@ -1,10 +1,6 @@
-import { type OperationName, operations } from './operations.ts'
+import { operations } from './operations.ts'
 import type { Perform, Performed } from './perform.ts'
 
-/** What consoles ask again and again by themselves, whoever looks at them. */
-const shared: ReadonlySet<string> = new Set<OperationName>([
-  ...(['status', 'trend', 'queues.list', 'events.list', 'events.newest'] as const),
-])
 /** How old a shared answer may be, milliseconds: less than the pause of any page. */
 const sharedMs = 1_000
 /** Longer questions are not those of a page. */
@@ -14,27 +10,19 @@ const maxQuestion = 500
  * Lets those who ask the same within a second share an answer: publishers wait no longer for twenty consoles than for one.
  * After a command that changes something, everybody is answered anew.
  */
-export function shareAnswers(perform: Perform, now = () => performance.now()): Perform {
-  const answers = new Map<string, { at: number; answer: Promise<Performed> }>()
+export function shareAnswers(perform: Perform): Perform {
+  const answers = new Map<string, Promise<Performed>>()
 
-  return async (name, args, who) => {
+  return (name, args, who) => {
     if (!isReading(name)) return perform(name, args, who).finally(() => answers.clear())
-    const question = shared.has(name) ? JSON.stringify([name, args]) : ''
-    if (question === '' || question.length > maxQuestion) return perform(name, args, who)
-    forgetOld()
+    const question = JSON.stringify([name, args])
+    if (question.length > maxQuestion) return perform(name, args, who)
     const known = answers.get(question)
-    if (known) return known.answer
+    if (known) return known
     const answer = perform(name, args, who)
-    answers.set(question, { at: now(), answer })
+    answers.set(question, answer)
+    setTimeout(() => answers.delete(question), sharedMs).unref()
     return answer
-  }
-
-  /** The oldest are the first. */
-  function forgetOld(): void {
-    for (const [question, { at }] of answers) {
-      if (now() - at < sharedMs) return
-      answers.delete(question)
-    }
   }
 }
 

@@ -59,5 +59,5 @@ t.test('exactly 220 ms is within the budget (service.md §8)', async (t) => {
   t.equal(metrics.recordBudget(220.1), true)
   t.equal(metrics.budget.summary().count, 3)
   t.match(await metrics.snapshot(), { hub_budget_exceeded_total: 1 })
-  t.match(await metrics.registry.metrics(), /hub_budget_seconds_bucket\{le="0\.22"\} 2\n/)
+  t.match(await metrics.exposition(), /hub_budget_seconds_bucket\{le="0\.22"\} 2\n/)
 })
