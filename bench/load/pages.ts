@@ -11,6 +11,9 @@ interface Door {
 
 type Question = { command: string; args?: Record<string, unknown>; everyMs: number }
 
+/** The consoles are opened within this time, milliseconds. */
+const openingMs = 3_000
+
 /** What every console asks, and what each view asks besides, as long as somebody looks at it. */
 const ofEach: Question[] = [{ command: 'status', everyMs: 3_000 }]
 const views: ((livestream: string) => Question[])[] = [
@@ -78,8 +81,12 @@ export const commands = {
             args = { ...args, ...sinceThen(command, JSON.parse(text).result) }
             seen.answers++
           }, failed)
+        const begin = () => {
+          askNow()
+          timers.push(setInterval(askNow, everyMs))
+        }
         // As people open them: not all in the same moment.
-        timers.push(setTimeout(() => timers.push(setInterval(askNow, everyMs)), (everyMs * nth) / consoles))
+        timers.push(setTimeout(begin, (openingMs * nth) / consoles))
       }
     }
   },

@@ -1,4 +1,3 @@
-import { useEffect, useRef } from 'preact/hooks'
 import { place } from '../page/place.ts'
 import { nodeState } from './node-state.ts'
 import { isReached } from './operate.ts'
@@ -39,15 +38,8 @@ const groups: readonly (readonly [
 /** The views, by what they are for. */
 export function Navigation() {
   const [, , current = ''] = place.value.split('/')
-  const rail = useRef<HTMLElement>(null)
-  // On a narrow screen they stand in a line, and the one that is open may be out of sight.
-  useEffect(() => {
-    const line = rail.current
-    const link = line?.querySelector<HTMLElement>('[aria-current]')
-    if (line && link) line.scrollLeft = link.offsetLeft - (line.clientWidth - link.clientWidth) / 2
-  }, [current])
   return (
-    <nav class="rail" ref={rail} aria-label="Console">
+    <nav class="rail" aria-label="Console">
       {groups.map(([group, views]) => (
         <div key={group}>
           <h2>{group}</h2>
