@@ -1,6 +1,5 @@
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
-import { type Chain, createChain, type Link } from './chain.ts'
 import { everyPrefix, positionIn, readIndexEntry } from './entry.ts'
 
 export type Returnable = Awaited<ReturnType<typeof openReturnable>>
@@ -14,11 +13,9 @@ export interface Candidate {
   expires?: number | undefined
 }
 
-/** The places of a candidate, in the chain of its first level and in that of its first two levels. */
-interface Places {
-  candidate: Candidate
-  inBranch: Link<Candidate>
-  inTwig: Link<Candidate>
+/** A candidate in its chains. They drop it some time after it is gone. */
+interface Linked extends Candidate {
+  isGone: boolean
 }
 
 /**
@@ -28,7 +25,7 @@ interface Places {
  * over the reports nor over the other livestreams.
  */
 export async function openReturnable(store: Store) {
-  const places = new Map<number, Places>()
+  const candidates = new Map<number, Linked>()
   const branches = createChains()
   const twigs = createChains()
   /** Positions by topic. */
@@ -46,7 +43,7 @@ export async function openReturnable(store: Store) {
     since(position: number, filters: Iterable<string>, upTo = Infinity): Candidate[] {
       const found: Candidate[] = []
       for (const chain of chainsOf(filters)) {
-        for (const candidate of chain.fromNewest()) {
+        for (const candidate of chain.newestFirst()) {
           if (candidate.position <= position) break
           if (candidate.position <= upTo) found.push(candidate)
         }
@@ -75,13 +72,13 @@ export async function openReturnable(store: Store) {
 
     /** Removes what nobody gets any more as of `now`. */
     sweep(now: number): void {
-      for (const [position, { candidate }] of places)
-        if (candidate.expires !== undefined && candidate.expires <= now) remove(position)
+      for (const [position, { expires }] of candidates)
+        if (expires !== undefined && expires <= now) remove(position)
     },
   }
 
   /** Chains that have no message in common. */
-  function chainsOf(filters: Iterable<string>): Chain<Candidate>[] {
+  function chainsOf(filters: Iterable<string>): Chain[] {
     const levels = [...filters].map((filter) => filter.split('/', 2))
     if (levels.some(([first]) => isOpen(first))) return [...branches.all()]
     const wide = new Set(levels.flatMap(([first = '', second]) => (isOpen(second) ? [first] : [])))
@@ -92,44 +89,90 @@ export async function openReturnable(store: Store) {
   }
 
   function add({ position, topic, qos, expires }: Candidate): void {
-    if (qos === 0 || places.has(position)) return
-    const candidate = { position, topic, qos, expires }
-    const [branch, twig] = namesOf(topic)
-    places.set(position, {
-      candidate,
-      inBranch: branches.add(branch, candidate),
-      inTwig: twigs.add(twig, candidate),
-    })
+    if (qos === 0 || candidates.has(position)) return
+    const [inBranch, inTwig] = namesOf(topic)
+    const twig = twigs.get(inTwig)
+    // One text for all of a topic of two levels: there are tens of thousands of reports.
+    const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
+    candidates.set(position, candidate)
+    branches.get(inBranch).add(candidate)
+    twig.add(candidate)
   }
 
   function remove(position: number): void {
-    const place = places.get(position)
-    if (!place) return
-    places.delete(position)
-    const [branch, twig] = namesOf(place.candidate.topic)
-    branches.remove(branch, place.inBranch)
-    twigs.remove(twig, place.inTwig)
+    const candidate = candidates.get(position)
+    if (!candidate) return
+    candidates.delete(position)
+    candidate.isGone = true
+    const [branch, twig] = namesOf(candidate.topic)
+    branches.dropFrom(branch)
+    twigs.dropFrom(twig)
   }
 }
 
 /** Chains by name; there are none without messages. */
 function createChains() {
-  const chains = new Map<string, Chain<Candidate>>()
+  const chains = new Map<string, Chain>()
   return {
     all: () => chains.values(),
-    named: (name: string): Chain<Candidate>[] => {
+    named: (name: string): Chain[] => {
       const chain = chains.get(name)
       return chain ? [chain] : []
     },
-    add(name: string, candidate: Candidate): Link<Candidate> {
-      const chain = chains.get(name) ?? createChain()
+    /** The chain of a name, a new one if there is none. */
+    get(name: string): Chain {
+      const chain = chains.get(name) ?? createChain(name)
       chains.set(name, chain)
-      return chain.add(candidate)
+      return chain
     },
-    remove(name: string, link: Link<Candidate>): void {
-      const chain = chains.get(name)
-      chain?.remove(link)
-      if (chain?.isEmpty()) chains.delete(name)
+    /** One of its candidates is gone. */
+    dropFrom(name: string): void {
+      if (chains.get(name)?.drop() === 0) chains.delete(name)
+    },
+  }
+}
+
+type Chain = ReturnType<typeof createChain>
+
+/**
+ * Candidates in the order of their positions. An array whose candidates stay in it for a while when they are gone: linked
+ * to each other, they took four times the memory, and the garbage collector followed each link.
+ */
+function createChain(name: string) {
+  let inOrder: Linked[] = []
+  let isSorted = true
+  let gone = 0
+
+  return {
+    name,
+
+    add(candidate: Linked): void {
+      // What is added is nearly always the newest; at a start, everything once.
+      isSorted &&= (inOrder.at(-1)?.position ?? 0) < candidate.position
+      inOrder.push(candidate)
+    },
+
+    /** One of them is gone. Returns how many are left. */
+    drop(): number {
+      gone++
+      while (inOrder.at(-1)?.isGone) {
+        inOrder.pop()
+        gone--
+      }
+      if (gone * 2 > inOrder.length) {
+        inOrder = inOrder.filter(({ isGone }) => !isGone)
+        gone = 0
+      }
+      return inOrder.length - gone
+    },
+
+    *newestFirst(): Generator<Candidate> {
+      if (!isSorted) inOrder.sort((a, b) => a.position - b.position)
+      isSorted = true
+      for (let index = inOrder.length - 1; index >= 0; index--) {
+        const candidate = inOrder[index]
+        if (candidate && !candidate.isGone) yield candidate
+      }
     },
   }
 }

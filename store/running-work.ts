@@ -1,17 +1,26 @@
-/** Work that must be over before something is closed. Its outcome is the business of whoever started it. */
+/**
+ * Work that must be over before something is closed. Its outcome is the business of whoever started it. It is counted and
+ * not listed: a set of promises would keep what they hold in memory.
+ */
 export function createRunningWork() {
-  const running = new Set<Promise<void>>()
+  let running = 0
+  let waiting: (() => void)[] = []
+
   return {
     add(work: Promise<unknown>): void {
-      const over = work.then(forget, forget)
-      running.add(over)
-      function forget(): void {
-        running.delete(over)
-      }
+      running++
+      work.then(forget, forget)
     },
     /** Resolves when nothing runs any more, nor what began meanwhile. */
     async ended(): Promise<void> {
-      while (running.size > 0) await Promise.all(running)
+      while (running > 0) await new Promise<void>((resolve) => waiting.push(resolve))
     },
+  }
+
+  function forget(): void {
+    if (--running > 0) return
+    const all = waiting
+    waiting = []
+    for (const resolve of all) resolve()
   }
 }

@@ -58,7 +58,8 @@ interface Claim {
  */
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
-  const claims = new Map<string, Claim>()
+  /** Marks that are being stored, by their keys. */
+  const claims = new Map<string, Mark>()
   /** By fingerprint, or fingerprint and scope. */
   const marks = createMarks({
     limit: maxRemembered,
@@ -79,7 +80,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
   /** Begins with an event; `newId` makes its id should it be the first. */
   return (fingerprint: string, newId: () => string): Repetition => {
-    const earlier = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.mark.id
+    const earlier = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.id
     const id = earlier ?? newId()
     const at = clock()
     const own: Claim[] = []
@@ -119,24 +120,24 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     function claim(key: string, make: () => Work): readonly Change[] {
       if (remembered(key)?.id === id) return []
       const first = claims.get(key)
-      if (first?.mark.id === id) {
-        awaited.push(first.mark)
+      if (first?.id === id) {
+        awaited.push(first)
         return []
       }
       const { changes, show } = make()
       const claim = { mark: { key, at, id }, show }
-      claims.set(key, claim)
+      claims.set(key, claim.mark)
       own.push(claim)
       return changes
     }
   }
 
   function isKnown(key: string, id: string): boolean {
-    return remembered(key)?.id === id || claims.get(key)?.mark.id === id
+    return remembered(key)?.id === id || claims.get(key)?.id === id
   }
 
   function release(claim: Claim): void {
-    if (claims.get(claim.mark.key) === claim) claims.delete(claim.mark.key)
+    if (claims.get(claim.mark.key) === claim.mark) claims.delete(claim.mark.key)
   }
 
   /** Not if another node has marked the event since. */

@@ -44,8 +44,11 @@ export function createDistribution(
   const live = createDeliveryLine()
   const persistent = createDeliveryLine()
   const deliveries = createDeliveries(parts)
-  /** Batches of which no message has gone out yet, in the order of their commits. */
-  const waiting = new Set<Batch>()
+  /**
+   * Batches of which no message has gone out yet, in the order of their commits. An array: as a set that grows and shrinks
+   * with each event, it would leave tables behind, which the garbage collector takes for alive together with all in them.
+   */
+  const waiting: Batch[] = []
   /** Messages that other nodes have appended. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
@@ -71,7 +74,7 @@ export function createDistribution(
         isEarly: false,
         takeBacks: [],
       }
-      waiting.add(batch)
+      waiting.push(batch)
       return batch
     },
 
@@ -79,7 +82,7 @@ export function createDistribution(
      * The batch is stored; its first message has this position. Resolves when every connected subscriber has been written to.
      */
     async deliver(batch: Batch, first: number): Promise<void> {
-      waiting.delete(batch)
+      stopWaiting(batch)
       const { messages, publishes, now, at } = batch
       const entries = journal.appended(messages, first, at)
       const rest: Delivery[] = []
@@ -99,7 +102,7 @@ export function createDistribution(
 
     /** The batch is not stored, or that is not certain. */
     async takeBack(batch: Batch): Promise<void> {
-      waiting.delete(batch)
+      stopWaiting(batch)
       // If the store cannot be read either, the next event of the topic replaces the value.
       await Promise.allSettled(batch.takeBacks.map((takeBack) => takeBack()))
     },
@@ -126,9 +129,8 @@ export function createDistribution(
    * order is that of the commits. Reports wait: they say that the event is stored.
    */
   function deliverEarly(batch: Batch, first: number): void {
-    const [foremost] = waiting
-    if (foremost !== batch) return
-    waiting.delete(batch)
+    if (waiting[0] !== batch) return
+    waiting.shift()
     batch.isEarly = true
     const early: Delivery[] = []
     for (const [nth, message] of batch.messages.entries()) {
@@ -138,6 +140,11 @@ export function createDistribution(
       early.push(deliveries.live(message, batch.publishes[nth], first + nth))
     }
     void live.deliver(early)
+  }
+
+  function stopWaiting(batch: Batch): void {
+    const place = waiting.indexOf(batch)
+    if (place >= 0) waiting.splice(place, 1)
   }
 
   /** Delivers the messages of other nodes to the clients of this one. */

@@ -20,3 +20,44 @@ t.test('filters find what they may match, each message once, the newest first', 
   returnable.remove(13)
   t.same(since(12, 'a/#'), [])
 })
+
+t.test('in whatever order messages come and go, they are walked from the newest on', async (t) => {
+  const returnable = await openReturnable(createSharedSpace().open())
+  const topics = new Map<number, string>()
+  let random = 7
+  const next = (below: number) => {
+    random = (random * 48_271) % 2_147_483_647
+    return random % below
+  }
+  for (let step = 0; step < 3_000; step++) {
+    const position = 1 + next(500)
+    const topic = `radio/${next(3)}/track`
+    if (topics.delete(position)) returnable.remove(position)
+    else {
+      topics.set(position, topic)
+      returnable.add({ position, topic, qos: 1 })
+    }
+    if (step % 50 > 0) continue
+    const expected = [...topics].sort(([a], [b]) => b - a)
+    const since = (after: number, filter: string) =>
+      returnable.since(after, [filter]).map(({ position, topic }) => [position, topic])
+    t.same(since(0, '#'), expected)
+    t.same(
+      since(250, 'radio/1/#'),
+      expected.filter(([position, topic]) => position > 250 && topic === 'radio/1/track'),
+    )
+  }
+})
+
+t.test('of a topic that changes all the time only the newest is found, and others stay', async (t) => {
+  const returnable = await openReturnable(createSharedSpace().open())
+  returnable.setLatest({ position: 1, topic: 'radio/quiet/track', qos: 1 })
+  for (let position = 2; position <= 1_000; position++)
+    returnable.setLatest({ position, topic: 'radio/busy/track', qos: 1 })
+  const positions = (after: number) => returnable.since(after, ['radio/#']).map(({ position }) => position)
+  t.same(positions(0), [1_000, 1])
+  t.same(positions(1), [1_000])
+  returnable.removeLatest('radio/busy/track', 1_000)
+  returnable.removeLatest('radio/quiet/track', 1)
+  t.same(positions(0), [])
+})
