@@ -203,11 +203,11 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
 }
 
 /** A retained value as `journal/retained.ts` has it. */
-function retainedChange({ topic, qos, queue, retained }: Message, nth: number): Change[] {
+function retainedChange({ topic, retained }: Message, nth: number): Change[] {
   if (!retained) return []
   const put = `${retainedPrefix}${topic}\n${JSON.stringify(retained.slot)}`
-  const value = JSON.stringify({ topic, qos, queue, ...retained })
-  return [{ put, value, order: { time: retained.time, horizon: Infinity }, numbered: { nth, at: 'value' } }]
+  const order = { time: retained.time, horizon: Infinity }
+  return [{ put, value: '', order, numbered: { nth, at: 'value' } }]
 }
 
 /** Owed messages of sessions are named by position. For newer messages, sessions begin at the end of the journal. */

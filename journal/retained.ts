@@ -1,7 +1,7 @@
 import type { Message } from '../event/message.ts'
 import { once } from '../store/once.ts'
-import { type Change, keepsStored, type Store, type Told } from '../store/store.ts'
-import { type Entry, padded } from './entry.ts'
+import { type Change, digits, keepsStored, type Store, type Told } from '../store/store.ts'
+import type { Entry } from './entry.ts'
 import type { Journal } from './journal.ts'
 import {
   createRetainedValues,
@@ -187,10 +187,10 @@ function take(
   { journal, now }: { journal: Journal; now: number },
 ): void {
   if ('put' in change) {
-    const { position, header } = decode(change.value)
+    const position = positionOf(change.value)
     const entry = journal.recent(position)
-    if (!entry) throw new Error(`the message of ${change.put} is missing`)
-    const value = { ...header, position, payload: entry.payload }
+    const value = entry && toValue(entry, position)
+    if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
     // A commit of this node that had no answer may be told late: event times decide, as they did in the store.
     const isLater = shown !== undefined && shown.position > position
@@ -208,21 +208,20 @@ function changes(messages: readonly Message[], now: number, at = now): Change[] 
   const isBehind = at - now > clockToleranceMs
   const behind: Change[] = isBehind ? [{ put: clockBehindKey, value: '', numbered: first }] : []
   const values = messages.flatMap((message, nth) => {
-    const { topic, qos, queue, retained } = message
+    const { topic, retained } = message
     if (!retained) return []
-    const { slot, time, expires } = retained
-    const value = JSON.stringify({ topic, slot, time, expires, qos, queue })
+    const { slot, time } = retained
     const numbered = { nth, at: 'value' as const }
-    return [{ put: keyOf({ topic, slot }), value, numbered, order: orderAt(time, now) }]
+    return [{ put: keyOf({ topic, slot }), value: '', numbered, order: orderAt(time, now) }]
   })
   return [...values, ...behind]
 }
 
 async function readStored(journal: Journal, stored: Buffer): Promise<RetainedValue | undefined> {
-  const { position, header } = decode(stored)
+  const position = positionOf(stored)
   const entry = await journal.get(position)
   // With a copy of the payload, or the whole chunk read from the store would stay in memory.
-  return entry && { ...header, position, payload: Buffer.from(entry.payload) }
+  return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position)
 }
 
 function toValue(message: Message, position: number): RetainedValue | undefined {
@@ -232,16 +231,9 @@ function toValue(message: Message, position: number): RetainedValue | undefined 
   return { topic, slot, time, expires, qos, payload, queue, position }
 }
 
-/** As stored: the position, and what else is to be known. */
-function decode(stored: Buffer): {
-  position: number
-  header: Omit<RetainedValue, 'position' | 'payload' | 'sent'>
-} {
-  const end = padded(0).length
-  return {
-    position: Number(stored.toString('latin1', 0, end)),
-    header: JSON.parse(stored.toString('utf8', end)),
-  }
+/** As stored: the position of the message, which says the rest. */
+function positionOf(stored: Buffer): number {
+  return Number(stored.toString('latin1', 0, digits))
 }
 
 /** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */

@@ -44,11 +44,7 @@ export function createDistribution(
   const live = createDeliveryLine()
   const persistent = createDeliveryLine()
   const deliveries = createDeliveries(parts)
-  /**
-   * Batches of which no message has gone out yet, in the order of their commits. An array: as a set that grows and shrinks
-   * with each event, it would leave tables behind, which the garbage collector takes for alive together with all in them.
-   */
-  const waiting: Batch[] = []
+  const waiting = createWaitingBatches()
   /** Messages that other nodes have appended. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
@@ -74,7 +70,7 @@ export function createDistribution(
         isEarly: false,
         takeBacks: [],
       }
-      waiting.push(batch)
+      waiting.add(batch)
       return batch
     },
 
@@ -82,7 +78,7 @@ export function createDistribution(
      * The batch is stored; its first message has this position. Resolves when every connected subscriber has been written to.
      */
     async deliver(batch: Batch, first: number): Promise<void> {
-      stopWaiting(batch)
+      waiting.remove(batch)
       const { messages, publishes, now, at } = batch
       const entries = journal.appended(messages, first, at)
       const rest: Delivery[] = []
@@ -102,7 +98,7 @@ export function createDistribution(
 
     /** The batch is not stored, or that is not certain. */
     async takeBack(batch: Batch): Promise<void> {
-      stopWaiting(batch)
+      waiting.remove(batch)
       // If the store cannot be read either, the next event of the topic replaces the value.
       await Promise.allSettled(batch.takeBacks.map((takeBack) => takeBack()))
     },
@@ -129,8 +125,8 @@ export function createDistribution(
    * order is that of the commits. Reports wait: they say that the event is stored.
    */
   function deliverEarly(batch: Batch, first: number): void {
-    if (waiting[0] !== batch) return
-    waiting.shift()
+    if (!waiting.isForemost(batch)) return
+    waiting.remove(batch)
     batch.isEarly = true
     const early: Delivery[] = []
     for (const [nth, message] of batch.messages.entries()) {
@@ -140,11 +136,6 @@ export function createDistribution(
       early.push(deliveries.live(message, batch.publishes[nth], first + nth))
     }
     void live.deliver(early)
-  }
-
-  function stopWaiting(batch: Batch): void {
-    const place = waiting.indexOf(batch)
-    if (place >= 0) waiting.splice(place, 1)
   }
 
   /** Delivers the messages of other nodes to the clients of this one. */
@@ -159,6 +150,22 @@ export function createDistribution(
 
   function keepReturnable({ position, topic, qos, queue }: Entry): void {
     if (queue.keep === 'every') returnable.add({ position, topic, qos, expires: queue.expires })
+  }
+}
+
+/**
+ * Batches of which no message has gone out yet, in the order of their commits. They are an array: a set that grows and
+ * shrinks with each event leaves tables behind, which the garbage collector takes for alive together with all in them.
+ */
+function createWaitingBatches() {
+  const batches: Batch[] = []
+  return {
+    add: (batch: Batch): void => void batches.push(batch),
+    isForemost: (batch: Batch): boolean => batches[0] === batch,
+    remove(batch: Batch): void {
+      const place = batches.indexOf(batch)
+      if (place >= 0) batches.splice(place, 1)
+    },
   }
 }
 

@@ -10,7 +10,7 @@ async function makeStore(t: Test) {
   const directory = join(t.testdir(), 'store')
   const values = new Map<string, Buffer>()
   for (const place of ['a', 'every', 'journal', 'k', 'latest', 'z']) {
-    for (let index = 0; index < 40; index++) values.set(`${place}/${100 + index}`, randomBytes(1_000))
+    for (let index = 0; index < 40; index++) values.set(`${place}/${100 + index}`, randomBytes(4_000))
   }
   const store = await openEmbeddedStore(directory)
   await store.commit([...values].map(([put, value]) => ({ put, value })))
@@ -75,9 +75,9 @@ t.test(
   async (t) => {
     const directory = join(t.testdir(), 'store')
     let store = await openEmbeddedStore(directory)
-    const value = randomBytes(5_000)
+    const value = randomBytes(20_000)
     const entries = Array.from({ length: 20 }, (_, nth) => {
-      return { put: 'journal/', value: randomBytes(1_000), numbered: { nth, at: 'key' as const } }
+      return { put: 'journal/', value: randomBytes(4_000), numbered: { nth, at: 'key' as const } }
     })
     // Its neighbour in the order of the keys lies in the same block.
     await store.commit([...entries, { put: 'numbep/', value }, { put: 'z/1', value: 'x' }])
