@@ -9,13 +9,13 @@ import { createLog } from './telemetry/log.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
 const shutdownMs = 9_500
-/** Between two attempts to start again, milliseconds. */
+/** Longest pause before the next start, milliseconds. */
 const longestWaitMs = 5_000
 
 await main(process.argv.slice(2))
 
 async function main(argv: readonly string[]): Promise<void> {
-  // Whoever asks something gets an answer, and never a node.
+  // A call with arguments gets an answer, and starts no node.
   if (argv.length > 0) process.exit(answer(argv))
   const loaded = loadConfig(process.env, process.cwd())
   if ('problems' in loaded) {
@@ -23,7 +23,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(1)
   }
   const { config } = loaded
-  // A full disk below it, or a reader that has gone.
+  // Standard error fails if its disk is full, or its reader has gone.
   process.stderr.on('error', () => {})
   const log = createLog(config.logLevel)
   let stopping = false
@@ -35,7 +35,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
   }
-  // Before anybody is told that it is ready: who reads that may stop it at once.
+  // Before `hub ready` is logged: a reader of that line may stop the node at once.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stopping) return
@@ -58,7 +58,7 @@ async function main(argv: readonly string[]): Promise<void> {
 
   const { mqttPort, httpsPort, adminSocket } = hub
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // For whoever tries it out; a node with certificates of its own, or behind a load balancer, is past that.
+  // For a person who tries the hub out. A node with certificates of its own, or behind a load balancer, is not a trial.
   if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
     const { caPath, livestream, firstOperatorToken } = hub
     process.stderr.write(
@@ -89,8 +89,8 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 
   /**
-   * `over` resolves when the node has to start again: with an error when what is loaded no longer agrees with what the
-   * other nodes have done, with `import` when an export is to be taken in.
+   * `over` resolves when the node has to start again: with an error if its loaded state no longer agrees with that of the
+   * other nodes, with `import` if an export waits to be imported.
    */
   async function start(settings = config): Promise<{ hub: Hub; over: Promise<Error | 'import'> }> {
     let end = (_reason: Error | 'import') => {}
@@ -100,13 +100,13 @@ async function main(argv: readonly string[]): Promise<void> {
     return { hub: await startHub(settings, log, { onGap: end, onImport: () => end('import') }), over }
   }
 
-  /** Until it succeeds: what made the node lose track may last, and so may a Redis that is away. */
+  /** Tries until it succeeds: the reason why the node lost track may last, and Redis may stay away. */
   async function startAgain(): ReturnType<typeof start> {
     for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
       // There is nothing to close.
       if (stopping) process.exit(0)
       try {
-        // Clients come back to the ports that were free at first.
+        // With the ports of the first start: clients come back to them.
         const started = await start({ ...config, mqttPort, httpsPort })
         log.info({ mqttPort, httpsPort }, 'hub ready')
         return started
@@ -118,7 +118,7 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Answers arguments; the exit code. A node has none: its settings are variables. */
+/** Answers arguments and returns the exit code. A node takes no arguments: its settings are variables. */
 function answer(argv: readonly string[]): number {
   const strange = argv.find((argument) => !['--help', '-h', '--version'].includes(argument))
   if (strange !== undefined) {

@@ -41,7 +41,7 @@ type SubscribeRule =
   | 'subscriber.not-permitted'
   | 'subscriber.permitted-filter'
 
-/** What subscribers can ever be permitted (service.md §4.2). */
+/** The most that a subscriber can be permitted (service.md §4.2). */
 export const radioTree = 'radio/#'
 
 /**
@@ -99,7 +99,7 @@ export function maySubscribe(principal: Principal, filter: string): SubscribeDec
 
 /**
  * Decides a delivery, so that nothing forbidden leaves even through a subscription that was stored
- * before the permissions were what they are now (design.md §8).
+ * under other permissions (design.md §8).
  */
 export function mayReceive(principal: Principal, topic: string): boolean {
   if (principal.role === 'publisher') return isOwnFeedback(principal.institutions, topic)

@@ -20,7 +20,7 @@ export interface PageLogin {
   loginId?: string | undefined
 }
 
-/** Whose a temporary credential is, and when it ends. */
+/** The user of a temporary credential, its end, and the log-in of its page. */
 export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>> & { login: PageLogin }
 
 /** A credential as it is stored. */

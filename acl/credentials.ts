@@ -26,7 +26,7 @@ interface CredentialsParts {
   store: Store
   /** Wall clock, milliseconds since the epoch. */
   clock: () => number
-  /** Whether a page may still read by this log-in. Asked whenever somebody shows a temporary credential. */
+  /** Whether a page may still read by this log-in. Asked at each use of a temporary credential. */
   isCurrent: (login: PageLogin) => boolean
   /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution?: (institutionId: string) => boolean
@@ -136,7 +136,7 @@ export async function createCredentials(parts: CredentialsParts) {
     /** Revokes the temporary ones of a user whose log-in is void. Their connections are closed at once. */
     endOfUser: (userId: string): Promise<void> => revocations.revokeOver(collection.ofUser(userId)),
 
-    /** Revokes what ended while no node was there to see it. The node has to know all users. */
+    /** Revokes credentials that ended while no node was running. The node has to know all users. */
     dropOver: (): Promise<void> => revocations.revokeOver(collection.values()),
 
     /** Calls the listener with every credential that ends, so that its connections are closed. */

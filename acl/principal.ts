@@ -28,7 +28,7 @@ export function isTemporary(principal: Principal): boolean {
 }
 
 /**
- * What two principals share when they may do the same. The username stays out of it: a persistent
+ * A key that is the same for two principals that may do the same. The username stays out of it: a persistent
  * session belongs to the permissions it was made with, so that a rotated credential resumes it
  * (design.md §5 Sessions).
  */

@@ -14,7 +14,7 @@ export function createRevocations(parts: {
   /** One change of the credentials at a time. */
   inTurn: InLock
   clock: () => number
-  /** Told at once, whatever becomes of the rest: the credential is refused from now on. */
+  /** Told at once, even if the store fails afterwards: the credential is refused from now on. */
   ended: (username: string) => void
   /** Writes the audit entry, before the revocation is stored. */
   noteDue: ((username: string) => Promise<void>) | undefined
@@ -38,7 +38,7 @@ export function createRevocations(parts: {
       await Promise.all([...credentials].filter(isOver).map(({ username }) => revokeDue(username)))
     },
 
-    /** The credential has ended already. */
+    /** Forgets the time of a credential that has ended already. */
     drop: timers.clear,
 
     close(): void {

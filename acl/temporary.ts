@@ -13,12 +13,12 @@ export interface TemporaryCredential {
   expiresAt: string
 }
 
-/** Who looks at a page, by the log-in that was shown. */
+/** The user of a page, by the log-in that the page showed. */
 type PageUser = PageLogin & { email: string }
 
 /** Milliseconds that one lasts. */
 export const temporaryMs = 60 * 60 * 1000
-/** At once, of one user. Each page that is open has one, and two while it takes the next. */
+/** Credentials of one user at once. Each page that is open has one, and two while it takes the next. */
 const perUser = 100
 /** What a username has in place of the label that an operator gives. */
 const label = 'page'
@@ -38,7 +38,7 @@ export function createTemporaryCredentials(parts: {
   let shared: TemporaryCredential | undefined
 
   return {
-    /** One for a user; why not, the seconds until there is room for one more, or that its log-in is void by now. */
+    /** A credential for a user. Else why not, the seconds until there is room for one more, or that the log-in is void. */
     forUser: (
       user: PageUser,
       filters: readonly string[],
@@ -57,8 +57,8 @@ export function createTemporaryCredentials(parts: {
       }),
 
     /**
-     * The one for strangers: all that look at a public page of this node share it, so that they fill no store. It has
-     * between half an hour and an hour left.
+     * The credential for strangers: all that look at a public page of this node share it, so that they do not fill the
+     * store. It has between half an hour and an hour left.
      */
     forStrangers: (stranger: PageUser): Promise<TemporaryCredential | { error: string }> =>
       oneByOne.hold(stranger.userId, async () => {

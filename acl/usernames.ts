@@ -44,7 +44,7 @@ export async function createUsernames(store: Store, exists: (username: string) =
 
 const secondLength = 14
 
-/** So long, a random name does not come twice: there are 36^16 of them, more than 2^82. */
+/** At this length a random name does not come twice: there are 36^16 of them, more than 2^82. */
 const randomLength = 16
 const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 

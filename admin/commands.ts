@@ -45,7 +45,7 @@ export interface CommandParts
   sessions: CredentialCommandParts['sessions'] & {
     list(): Awaitable<readonly object[]>
     exists(clientId: string): boolean
-    /** With what its client would get now; undefined: there is none. */
+    /** The session, with the messages that its client would get now. Undefined: there is no such session. */
     show(clientId: string): Awaitable<unknown>
     drop(clientId: string): Awaitable<boolean | { error: string }>
   }
@@ -60,14 +60,14 @@ export interface CommandParts
     replaced(): { at: string; movedTo: string } | undefined
     accept(): Promise<void>
   }
-  /** Resolves when this node knows what other nodes have done until now; rejects when it cannot know. */
+  /** Resolves when this node has seen the changes that other nodes made until now. Rejects if it cannot. */
   catchUp(): Promise<void>
 }
 
 /** Commands that ask the node about itself only. */
 const aboutItself: ReadonlySet<string> = new Set(['status', 'trend', 'config'])
 
-/** Longest wait for what other nodes have done, milliseconds: `hubctl` answers within two seconds. */
+/** Longest wait for the changes of other nodes, milliseconds: `hubctl` answers within two seconds. */
 const catchUpMs = 1_200
 
 /** Everything the admin socket can be asked (design.md §4). Every change is written to the audit log. */
@@ -144,8 +144,8 @@ export function createCommands(parts: CommandParts): Commands {
   return Object.fromEntries(operationNames.map((name) => [name, careful(name, commands[name])]))
 
   /**
-   * Checks the arguments. Then waits until this node knows what others did, so that a command sees what one on another
-   * node changed. Without the store the command is refused.
+   * Checks the arguments. Then waits until this node has seen the changes of other nodes, so that a command sees them. If
+   * the store does not answer, the command is refused.
    */
   function careful<Name extends OperationName>(
     name: Name,

@@ -6,10 +6,10 @@ import { accepted, unknown } from './refusal.ts'
 
 export interface CredentialCommandParts {
   credentials: Credentials
-  /** When a client logged in with it, ISO 8601. */
+  /** When a client last logged in with the credential, ISO 8601. */
   lastUsed(username: string): string | undefined
   sessions: {
-    /** How many a credential has that outlive their connections. */
+    /** How many persistent sessions a credential has. */
     persistentOf(username: string): number
   }
 }
@@ -79,7 +79,7 @@ export function createCredentialCommands(
   }
 }
 
-/** The answer that carries the password, this once (design.md §4). */
+/** The only answer that carries the password (design.md §4). */
 function shownOnce({ credential, password, warning }: IssuedCredential) {
   const { username, role, institutions, filters, classes, createdAt } = credential
   const answer = { username, password, role, institutions, filters, classes, createdAt }

@@ -35,7 +35,7 @@ export interface EventCommandParts {
     /** All institutions of the livestream feed. */
     institutions(): readonly string[]
     deliveries(event: AcceptedEvent): Promise<EventDelivery[]>
-    /** Whether a message is what new subscribers of its topic get. */
+    /** Whether a message is the retained value of its topic. */
     isRetained(topic: string, position: number): boolean
   }
 }
@@ -47,7 +47,7 @@ const defaultLimit = 50
 /** Longer numbers are ids of events. */
 const maxPositionDigits = 16
 
-/** What became of events (design.md §4): asked by those who support broadcasters. */
+/** Commands about what became of events (design.md §4), for the people who support broadcasters. */
 export function createEventCommands({ events }: EventCommandParts): CommandsOf<'events'> {
   const { history, trace } = events
   const tail = createTail(history.onDecided)
@@ -104,7 +104,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
   }
 
-  /** The livestream or institution whose events are asked for; without one of them all institutions. */
+  /** The livestream or institution whose events are asked for. Empty: all institutions. */
   function whoseOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
@@ -121,7 +121,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     return institutionId === undefined ? {} : { institutionId }
   }
 
-  /** A position, or the place of an instant. */
+  /** The position that was given, or the position of an instant. */
   async function placeOf(before: Args<'events.list'>['before']): Promise<number | undefined> {
     if (typeof before === 'number') return before
     const at = instant('before', before)
@@ -154,7 +154,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       deliveries:
         id === null
           ? []
-          : // Its messages may be kept no more.
+          : // By the row of the event, because its messages may be removed already.
             await events.deliveries({
               ...{ id, event: row.event ?? '', at: Date.parse(row.at) },
               livestreamIds: row.services,
@@ -163,12 +163,12 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   }
 }
 
-/** Whether a message is on air; if not, the newer one that was there before it. */
+/** Whether a message is on air. If not, the newer message that came before it and kept it from being retained. */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : shortly(newer) }
 }
 
-/** Which event it was. */
+/** The event of a message, in short. */
 function shortly(message: Entry | undefined) {
   if (!message) return null
   const { position, id, title, eventTime } = rowOfMessage(message)
@@ -191,7 +191,7 @@ function instant(name: string, value: string | undefined): number | undefined {
   return at
 }
 
-/** Of what was refused: as text where it is text, else in base64. */
+/** The beginning of a refused payload: as text if it is text, else in base64. */
 function excerpt({ head, bytes }: Excerpt) {
   // The cut may go through a character.
   const ends = head.length < bytes ? [0, 1, 2, 3] : [0]

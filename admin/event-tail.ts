@@ -1,12 +1,12 @@
 import type { EventRow } from '../journal/history/event-row.ts'
 import { refusal } from './refusal.ts'
 
-/** Events that wait for a client that reads slowly. */
+/** Most events that wait for a slow client. */
 const maxWaiting = 1_000
-/** Clients that read along at the same time. */
+/** Most clients that follow events at the same time. */
 const maxTails = 20
 
-/** A line for a client that reads along: an event, or how many were left out before the next one. */
+/** A line for a client that follows events: an event, or how many were left out before the next one. */
 export type TailLine = EventRow | { leftOut: number }
 
 /** Sends events to clients as they are decided. A client that reads too slowly misses some, and is told how many. */
@@ -22,7 +22,7 @@ export function createTail(onDecided: (listener: (row: EventRow) => void) => () 
     let wake = () => {}
     const leave = onDecided((row) => {
       if (!isMeant(row)) return
-      // Until the client has been told, so that the number stands where they are missing.
+      // Leaves events out until the client has read the number, so that it stands where they are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
       else waiting.push(row)
       wake()

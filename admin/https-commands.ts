@@ -102,7 +102,7 @@ export function createHttpsCommands(
     return user
   }
 
-  /** The answer that carries the token, this once (design.md §4). */
+  /** The only answer that carries the token (design.md §4). */
   function shownOnce({ user, token, expiresAt }: ResetToken) {
     const { email, userId } = user
     return { email, userId, resetToken: token, resetUrl: resetUrl(token), expiresAt }

@@ -8,7 +8,7 @@ import type { Topics } from '../validator/topics.ts'
 import type { EventCommandParts } from './event-commands.ts'
 import { createEventTrace } from './event-trace.ts'
 
-/** What the parts of a node know of events, put together for the commands about them. */
+/** Gathers the knowledge of a node about events, for the commands that ask for it. */
 export function createKnownEvents(parts: {
   broker: Pick<Broker, 'history' | 'retained'>
   metrics: Pick<Metrics, 'stages'>

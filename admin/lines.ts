@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 
-/** What a command tells as it happens. */
+/** The lines of a command that answers while it works. */
 export type Lines = AsyncIterableIterator<unknown>
 
-/** Whether the result of a command is told line by line. */
+/** Whether a command answers line by line. */
 export function isLines(result: unknown): result is Lines {
   return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
 }
@@ -17,7 +17,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
     void lines.return?.()
     goOn()
   }
-  // Once for all lines: with listeners of its own, each wait would leave some behind.
+  // One listener for all lines: with a listener for each wait, some would stay behind.
   response.on('drain', () => goOn())
   response.once('close', end)
   closing.addEventListener('abort', end, { once: true })
@@ -34,7 +34,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
   } finally {
     closing.removeEventListener('abort', end)
     response.off('close', end)
-    // Without waiting for it: a client that does not read must not keep the node from closing.
+    // Does not wait for the end: a client that does not read must not keep the node from closing.
     response.end()
   }
 }

@@ -14,12 +14,12 @@ export interface QueueCommandParts {
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
-    /** `first` is told how many, before anything is changed. */
+    /** Tells `first` the number of messages before it changes anything. */
     replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
     isWebhook(name: string): boolean
     /** Why nothing is sent from this queue any more, or undefined. */
     whyClosed(name: string): string | undefined
-    /** The same, or who has paused it. */
+    /** The same, or who has paused the queue. */
     whyNotSent(name: string): string | undefined
   }
 }
@@ -67,7 +67,10 @@ export function createQueueCommands({
     return { name, replayed }
   }
 
-  /** The queue of this name, or the only one of a webhook whose name begins so: names of plugin targets are short. */
+  /**
+   * The queue of this name, or the only queue of a webhook whose name begins with it. Plugin targets need their whole
+   * name, which is short.
+   */
   async function existing(typed: string): Promise<string> {
     const all = await queues.list()
     if (all.some(({ name }) => name === typed)) return typed

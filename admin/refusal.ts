@@ -40,7 +40,7 @@ export function unknown(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
-/** The name that was typed, or the only one that begins so, as a whole or behind its last dot. */
+/** The typed name, or the only name that begins with it: from its start, or after its last dot. */
 export function theOne(what: string, typed: string, names: readonly string[]): string {
   if (names.includes(typed)) return typed
   const begun = names.filter(

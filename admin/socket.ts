@@ -13,9 +13,9 @@ const maxBodyBytes = 1024 * 1024
 const maxPathBytes = 107
 
 /**
- * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`, answered by `{ result }` or
- * `{ error: { code, message } }`. What a command tells as it happens is one JSON value per line, until either side ends
- * it. Who may open the file (mode 0600) may do everything.
+ * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`. The answer is `{ result }`, or `{ error }` with a
+ * code and a message. A command that answers while it works sends one JSON value per line, until either side ends it. A
+ * user who may open the file (mode 0600) may do everything.
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
   const { path, log } = parts
@@ -33,7 +33,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
 
   return {
     path,
-    /** Answers what was asked completely, then goes away. */
+    /** Finishes the answers that are under way, then removes the socket. */
     async close(): Promise<void> {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       closing.abort()
@@ -91,7 +91,7 @@ function fault(status: number, code: string, message: string): Reply {
   return { status, body: { error: { code, message } } }
 }
 
-/** Makes way for a new socket: removes nothing but what a dead process left behind. */
+/** Checks that the path is free, or holds only the socket of a dead process. */
 async function claim(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxPathBytes) {
     throw new Error(`the path of the admin socket is longer than ${maxPathBytes} bytes: ${path}`)
@@ -119,13 +119,12 @@ function isAnswered(path: string): Promise<boolean> {
 }
 
 /**
- * Binds inside a directory nobody else can enter, narrows the mode there and moves the socket into
- * place, so that it never exists with a wider one. A umask would do the same to every other file that
- * is being made at this moment.
+ * Binds inside a directory that only this user can enter, narrows the mode of the socket there and moves it into place,
+ * so that it never exists with a wider mode. A umask would also change every other file made at this moment.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // Six random characters come behind it; the whole is no longer than `admin.sock`, which counts against the limit.
-  // Not `join`, which takes the dot away: the directory would be made beside, where the node may not write.
+  // `mkdtemp` adds six random characters. The draft has a shorter name than `admin.sock`, because the path has a limit.
+  // Not `join`: it drops the dot, and the directory would be made beside this one, where the node may not write.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {
@@ -151,7 +150,7 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
   }
 }
 
-/** The whole body; undefined when the client gave up. What is too long is read to its end but not kept. */
+/** The whole body. A body that is too long is read to its end but not kept. Rejects if the client gave up. */
 async function readBody(request: IncomingMessage): Promise<Buffer | 'too long'> {
   const chunks: Buffer[] = []
   let length = 0
@@ -186,7 +185,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Resolves when the answer is written, or nobody is there to read it. */
+/** Resolves when the answer is written, or the client is gone. */
 function send(response: ServerResponse, { status, body }: Reply): Promise<void> {
   return new Promise((resolve) => {
     response.once('close', resolve)

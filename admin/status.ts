@@ -12,7 +12,7 @@ import type { FeedSource } from '../validator/feed/feed-source.ts'
 
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
-  /** What operators call this node. */
+  /** Name of this node. */
   node: string
   config: Config
   checkStore: StoreCheck
@@ -40,7 +40,7 @@ export function createStatus(parts: {
   })
 }
 
-/** Whether the node can do its work: the store takes what it is given and is the one it was, and there is a feed. */
+/** Whether the node can do its work: the store accepts commits and was not replaced, and there is a feed. */
 export function createHealth(parts: { checkStore: StoreCheck; state: StoreState; feed: FeedSource }) {
   const { checkStore, state, feed } = parts
   return async () => {
@@ -50,7 +50,7 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
-/** Metrics of how the node stands: it looks when Prometheus asks, and counts nothing on the way of an event. */
+/** Metrics of the state of the node. They are read when Prometheus asks, and cost an event nothing. */
 export function registerGauges(
   { gauges }: Pick<Metrics, 'gauges'>,
   parts: {
@@ -117,7 +117,7 @@ export function registerGauges(
       labelNames: of.labels ?? [],
       registers: [gauges],
       async collect() {
-        // What could not be found out is left out: an old value would say that all is well.
+        // A value that cannot be read is left out: an old one would say that all is well.
         this.reset()
         this.remove({})
         await of.read((value, labels = {}) => this.set(labels, value))
@@ -129,8 +129,8 @@ export function registerGauges(
 type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
- * What is wrong with the store, found out within the time given. It is asked at most every few seconds, however
- * many load balancers ask.
+ * Says what is wrong with the store, within the given time. The store is asked at most every few seconds, however many
+ * load balancers ask.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
   // Monotonic: a wall clock that is set back would keep an old answer alive.

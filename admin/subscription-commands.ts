@@ -14,7 +14,7 @@ export interface SubscriptionCommandParts {
     Deliveries['subscriptions'],
     'list' | 'find' | 'standing' | 'pause' | 'resume' | 'remove'
   >
-  /** Sends a test message; undefined: a test is under way, or too many are. */
+  /** Sends a test message. Undefined: a test of this webhook is under way, or too many others are. */
   testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */
@@ -22,7 +22,7 @@ export interface SubscriptionCommandParts {
   }
 }
 
-/** Tries that are shown with a subscription; `queues attempts` has all. */
+/** Attempts shown with a subscription. `queues attempts` shows all. */
 const shownAttempts = 10
 
 /** The push subscriptions of all institutions (design.md §4, service.md §6.2). */
@@ -94,7 +94,7 @@ export function createSubscriptionCommands(
     },
   }
 
-  /** The ids of the livestreams that an external id or a title means; undefined: it is no such name. */
+  /** The ids of the livestreams with this external id or title. Undefined: the name is neither. */
   function livestreamsNamed(name: unknown): string[] | undefined {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
     const found = events.livestreams(name)

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Commands, Usage } from './child.ts'
 
-/** Answers what the process that started this one asks, by name; always what this one uses. */
+/** Answers questions of the process that started this one, by name. `usage` is always among them. */
 export function answer(commands: Commands): void {
   const all: Commands = { ...commands, usage }
   process.on('message', async ({ id, name, args }: { id: number; name: string; args: unknown }) => {
@@ -14,11 +14,11 @@ export function answer(commands: Commands): void {
       process.send?.({ id, error: error instanceof Error ? error.message : String(error) })
     }
   })
-  // Nobody else would end it.
+  // Ends with the process that started this one: nothing else would end it.
   process.on('disconnect', () => process.exit())
 }
 
-/** `collected`: garbage is not counted as memory. */
+/** `collected`: collects garbage first, so that it is not counted as memory. */
 function usage({ collected }: { collected?: boolean }): Usage {
   if (collected) {
     setFlagsFromString('--expose-gc')

@@ -37,7 +37,7 @@ if ('problem' in asked) {
   process.stderr.write(`${asked.problem}\n${usageText()}`)
   process.exit(2)
 }
-// A table is for people, and so is the way to it.
+// Tables and progress are for people.
 const say = (line: string) => {
   process.stderr.write(`  ${line}\n`)
 }

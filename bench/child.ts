@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { isCompiled } from '../test/root.ts'
 import type { FileCoverage } from './coverage.ts'
 
-/** What a process of the bench can be asked, by name. */
+/** Questions that a process of the bench answers, by name. */
 export type Commands = Record<string, (args: never) => unknown>
 
 /** The CPU time a process has used, milliseconds, and its resident memory, bytes. */
@@ -14,9 +14,9 @@ export interface Usage {
   bytes: number
 }
 
-/** Runs TypeScript; the tests run compiled, and so does what they start. */
+/** Runs TypeScript. The tests run compiled files, and so do the processes that they start. */
 const loader = isCompiled ? [] : [`--import=${import.meta.resolve('tsx')}`]
-/** Runs a program that knows nothing of the bench, so that it can be asked what it uses and what it runs. */
+/** Options that make a program answer how much it uses and what it runs, though it knows nothing of the bench. */
 export const askable = [...loader, `--import=${pathOf('usage.ts')}`]
 
 /** Profiles of the programs named in BENCH_PROFILE (`server`, `crowd`, …) go to .prof. */
@@ -32,7 +32,7 @@ export async function startChild<Asked extends Commands>(program: string, v8Opti
   const options = [...v8Options, ...loader, ...profiling(basename(program, '.ts'))]
   const child = spawn(process.execPath, [...options, pathOf(program)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // As JSON an infinite time would be none.
+    // JSON would turn Infinity into null.
     serialization: 'advanced',
   })
   const ask = asker<Asked>(child)
@@ -80,7 +80,7 @@ export function asker<Asked extends Commands>(child: ChildProcess) {
     })
 }
 
-/** What a process uses that runs `answer` or was started with `askable`. */
+/** The usage of a process that runs `answer` or was started with `askable`. */
 export function usageOf(child: ChildProcess): (of?: { collected: boolean }) => Promise<Usage> {
   const ask = asker<{ usage: (args: object) => Usage }>(child)
   return (of = { collected: false }) => ask('usage', of)

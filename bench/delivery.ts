@@ -8,18 +8,18 @@ interface Joining {
   filter?: string
 }
 
-/** Lets so many more subscribers in. The kilobytes each one costs. */
+/** Lets `count` more subscribers in. Returns the kilobytes that each one costs. */
 export async function joinCrowd(act: Act, of: Joining): Promise<{ kilobytes: number; ms: number }> {
   const { peer } = act
   const before = await peer.usage({ collected: true })
   const { ms } = await enterCrowd(act, of)
-  // What the log-ins left behind is over before anything is measured.
+  // Waits until the aftermath of the log-ins is over.
   await new Promise((resolve) => setTimeout(resolve, 1000))
   const after = await peer.usage({ collected: true })
   return { kilobytes: (after.bytes - before.bytes) / 1000 / of.count, ms }
 }
 
-/** The same at once, without looking at the memory, which costs the system a collection of its garbage. */
+/** The same without measuring memory, which costs the system a garbage collection. */
 export function enterCrowd({ peer, crowd }: Act, of: Joining): Promise<{ ms: number }> {
   return crowd.ask('join', { filter: 'radio/#', ...of, address: peer.address, login: peer.subscriber })
 }
@@ -30,8 +30,8 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
 }
 
 /**
- * Events in a server's life before it is measured: half an hour, at ten a second to a few subscribers. Then its code
- * has been compiled, in all systems alike; for what comes one by one as well as for many at once.
+ * Events in a server's life before it is measured: half an hour, at ten a second to a few subscribers. By then all
+ * systems have compiled their code, for single events as well as for many at once.
  */
 export const warmUpEvents = 18_000
 
@@ -56,7 +56,7 @@ export interface Delivered extends Receipts {
   lost: number
 }
 
-/** Publishes events at a steady pace, and what of it arrived how fast and at what cost. */
+/** Publishes events at a steady pace. Returns how many arrived, how fast and at what cost. */
 export async function deliver(
   { peer, crowd, publishers }: Act,
   of: { events: number; rate: number; subscribers: number },
@@ -71,7 +71,7 @@ export async function deliver(
   return { ...receipts, cpu, lost: count - receipts.received }
 }
 
-/** Publishes as fast as acknowledgements come, `inFlight` events on their way. */
+/** Publishes as fast as acknowledgements come, with `inFlight` events in flight. */
 export async function flood({ peer, crowd, publishers }: Act, of: { count: number; inFlight: number }) {
   await crowd.ask('begin', { room: of.count })
   const before = await peer.usage()

@@ -5,7 +5,10 @@ import { promisify } from 'node:util'
 const mebibyte = 1024 * 1024
 const lookEveryMs = 25
 
-/** Resident memory of a process now and at its highest, bytes; undefined where there is no /proc, or no process any more. */
+/**
+ * Resident memory of a process now and at its highest, bytes. Undefined where there is no /proc, or the process has
+ * ended.
+ */
 export async function residentMemory(pid: number): Promise<{ now: number; highest: number } | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1])
@@ -13,7 +16,7 @@ export async function residentMemory(pid: number): Promise<{ now: number; highes
   return now > 0 && highest > 0 ? { now, highest } : undefined
 }
 
-/** Watches the resident memory of a process: by how much it grew at most, and its highest, bytes. */
+/** Watches the resident memory of a process. Returns its largest growth and its highest value, bytes. */
 export function watchMemory(pid: number) {
   let first: number | undefined
   let most = 0
@@ -21,7 +24,7 @@ export function watchMemory(pid: number) {
   const look = async () => {
     const memory = await residentMemory(pid)
     if (!memory) return
-    // Between two looks it may have been higher, which the kernel remembers.
+    // The kernel remembers a peak between two looks.
     if (highest > 0 && memory.highest > highest) most = Math.max(most, memory.highest)
     highest = memory.highest
     first ??= memory.now
@@ -38,20 +41,20 @@ export function watchMemory(pid: number) {
   }
 }
 
-/** How a process is started that may have so much memory. */
+/** How to start a process with bounded memory. */
 export interface Bound {
-  /** What is put in front of its command. */
+  /** Goes in front of its command. */
   command: string[]
-  /** What it needs in its environment. */
+  /** Variables for its environment. */
   env: Record<string, string>
-  /** `cgroup`: the kernel ends a process that wants more. `watched`: who started it has to look. */
+  /** `cgroup`: the kernel ends a process that wants more. `watched`: its starter has to watch it. */
   by: 'cgroup' | 'watched'
 }
 
 /**
- * Bounds memory with a cgroup where systemd makes one. Elsewhere the process gets the heap that Node would choose in
- * such a cgroup, half of it, and has to be watched. `ulimit -v` is no way: it counts addresses, of which V8 reserves
- * gigabytes.
+ * Bounds memory with a cgroup where systemd makes one. Elsewhere the process gets the heap that Node would choose in such
+ * a cgroup, half of it, and its starter has to watch it. `ulimit -v` does not work: it counts addresses, and V8 reserves
+ * gigabytes of them.
  */
 export async function boundMemory(mebibytes: number): Promise<Bound> {
   const properties = ['-p', `MemoryMax=${mebibytes * mebibyte}`, '-p', 'MemorySwapMax=0']

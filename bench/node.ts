@@ -13,20 +13,20 @@ import { projectFile } from '../test/root.ts'
 import { askable, countingOf, profiling, usageOf } from './child.ts'
 import type { Bound } from './memory.ts'
 
-/** What `npm start` gives V8. */
+/** The V8 options of `npm start`. */
 const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
 export const v8Options: readonly string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
 
-/** A node that is not ready by then never will be, milliseconds. */
+/** Longest wait until a node is ready, milliseconds. */
 const patienceMs = 300_000
-/** It ends by itself within this, milliseconds. */
+/** Longest wait until a node ends by itself, milliseconds. */
 const stopMs = 30_000
 
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
 /**
- * A node in a process and a directory of its own, with `env` on top of what a bench needs. `alone`: with nothing of the
- * bench in its process, which then cannot be asked what it uses.
+ * Starts a node in a process and a directory of its own, with `env` on top of the variables of the bench. `alone`: its
+ * process has nothing of the bench, and cannot be asked for its usage.
  */
 export async function startNode(env: Record<string, string> = {}, bound?: Bound, alone = false) {
   const server = await compiledServer()
@@ -88,7 +88,7 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
       )
       const address = { protocol: 'mqtts', host: 'localhost', port: mqttPort, ca } as const
       const client = await connectAsync({ ...address, username, password, reconnectPeriod: 0, ...options })
-      // Nagle's algorithm would be measured instead of the node.
+      // Otherwise the bench would measure Nagle's algorithm instead of the node.
       if (client.stream instanceof Socket) client.stream.setNoDelay(true)
       client.on('error', () => {})
       return client
@@ -101,11 +101,11 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
     readyMs,
     usage: usageOf(child),
     counting: countingOf(child),
-    /** Undefined while it runs; how it ended, a code or a signal, when it has. */
+    /** Undefined while the node runs, then its exit code or signal. */
     ended: () => child.exitCode ?? child.signalCode ?? undefined,
     async stop(): Promise<void> {
       child.kill('SIGTERM')
-      // One that cannot keep up with its work does not end in time either.
+      // An overloaded node does not end in time either.
       const timer = setTimeout(() => child.kill('SIGKILL'), stopMs)
       await exited
       clearTimeout(timer)

@@ -4,13 +4,13 @@ import { cpus, totalmem } from 'node:os'
 import { projectFile } from '../test/root.ts'
 import type { Sample, Scenario } from './scenario.ts'
 
-/** What one system did in one case: medians over the runs, and for ours how it compares. */
+/** The result of one system in one case: medians over the runs, and for the hub the comparison with others. */
 export interface Row {
   case: string
   system: string
   runs: number
   figures: Record<string, number>
-  /** Ours divided by that of another system in the same run, the median of the runs, by system and figure. */
+  /** Our figure divided by that of another system in the same run, as the median of the runs. By system and figure. */
   ratios?: Record<string, Record<string, number>>
 }
 
@@ -108,13 +108,13 @@ function align([heading = [], ...rows]: string[][]): string {
   return [line(heading), line(rule), ...rows.map(line)].join('\n')
 }
 
-/** Of which the versions are told. */
+/** Packages whose versions the page names. */
 const packages = [
   ['aedes', 'Aedes'],
   ['aedes-persistence-redis', 'aedes-persistence-redis'],
 ] as const
 
-/** What the figures were measured on. */
+/** The machine of the measurement. */
 export function machine(): { cpu: string; memory: string; versions: string; date: string } {
   const [first] = cpus()
   const { dependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
@@ -154,7 +154,7 @@ the same run, with load generators in processes of their own on the same machine
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
 `
 
-/** Writes a scenario, or only some parts of it or some systems, into the page; what it says of others stays. */
+/** Writes a scenario, or some of its parts or systems, into the page. The other sections stay. */
 export function writePage(
   name: string,
   scenario: Scenario,

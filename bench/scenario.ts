@@ -1,9 +1,9 @@
-/** Numbers a scenario can be told: `--subscribers 1000,3000` is `subscribers: [1000, 3000]`. */
+/** Numbers for a scenario: `--subscribers 1000,3000` is `subscribers: [1000, 3000]`. */
 export type Options = Record<string, readonly number[]>
 
-/** What one system did in one run. */
+/** The result of one system in one run. */
 export interface Sample {
-  /** What was asked of it, such as `1,000 subscribers, QoS 0`. */
+  /** The task, such as `1,000 subscribers, QoS 0`. */
   case: string
   system: string
   run: number
@@ -14,26 +14,26 @@ export interface Sample {
 export interface Scenario {
   /** One or two sentences for the page. */
   about: string
-  /** What it can be told, and what it does unless told. */
+  /** Its options with their defaults. */
   options: Options
   /** Keys of the figures with their headings. */
   figures: Record<string, string>
-  /** Figures that stand together in a table, which has the cases that have one of them; unless told all do. */
+  /** Figures that share a table, which shows the cases with at least one of them. By default all share one. */
   tables?: readonly (readonly string[])[]
   /** Figures whose ratios to the other systems are shown. */
   compared: readonly string[]
-  /** What `--only` can choose from, if anything, each with what the page says of it. */
+  /** The parts that `--only` can choose, each with its text on the page. */
   parts?: Readonly<Record<string, string>>
   /** Figures that are 1 for yes and 0 for no. */
   yesNo?: readonly string[]
-  /** `peers`: the systems asked for. `say` shows how far it is. `only`: the parts asked for. */
+  /** `peers`: the systems asked for. `say` shows the progress. `only`: the parts asked for. */
   measure(
     options: Options,
     peers: readonly string[],
     say: (line: string) => void,
     only: readonly string[],
   ): Promise<Sample[]>
-  /** What is not as it must be, a line each: the command then ends with 1. */
+  /** The failed requirements, one line each. With any, the command ends with 1. */
   outside?(samples: readonly Sample[]): string[]
 }
 

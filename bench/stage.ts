@@ -32,9 +32,9 @@ export interface Act {
 type Child<Asked extends Commands> = Awaited<ReturnType<typeof startChild<Asked>>>
 
 /**
- * Starts systems side by side, each with load generators of its own, and ends them when the work is done.
- * All are up at the same time and are measured in turn, so that a moment in which the machine was busy with
- * something else does not fall on one of them alone. `apart`: on other cores than the load generators.
+ * Starts systems side by side, each with load generators of its own, and ends them when the work is done. All run at the
+ * same time and are measured in turn, so that a busy moment of the machine does not fall on one of them alone. `apart`:
+ * the load generators have other cores.
  */
 export async function onStage<Result>(
   starters: readonly StartPeer[],
@@ -60,7 +60,7 @@ export async function onStage<Result>(
   }
 }
 
-/** A peer with load generators, which are to be stopped. */
+/** A peer with load generators. Adds to `stops` how to stop these. */
 export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
   const act = {
     peer,

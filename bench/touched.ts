@@ -8,16 +8,16 @@ import type { FileCoverage } from './coverage.ts'
 import { startNode } from './node.ts'
 
 /*
- * Which files and functions of the product one event passes through: a publisher sends it at QoS 1, and one subscriber
- * that is connected gets it at QoS 0. V8 counts the calls from just before the event until just after it. Packages are
- * not counted.
+ * Shows the files and functions of the product that one event passes through: a publisher sends it at QoS 1, and one
+ * connected subscriber gets it at QoS 0. V8 counts the calls from just before the event until just after it. Packages do
+ * not count.
  */
 
-/** So many events go first, so that the one that counts makes no topic and loads no code. */
+/** So many events go first. The counted event then makes no topic and loads no code. */
 const eventsBefore = 3
-/** The node is idle when nothing has happened for so long, milliseconds. */
+/** After such a pause the node is idle, milliseconds. */
 const idleMs = 2_000
-/** What a node still does for an event when it is acknowledged and delivered, milliseconds. */
+/** Time for the rest of the work after an event is acknowledged and delivered, milliseconds. */
 const afterwardsMs = 20
 const declared = /^\s*(?:export )?(?:async )?(?:function\*?|class) (\w+)/
 
@@ -58,7 +58,7 @@ try {
   await node.stop()
 }
 
-/** The product files among them in which a function has run, with these functions. */
+/** The product files in which a function has run, with these functions. */
 function touchedFiles(coverage: readonly FileCoverage[], root: string): TouchedFile[] {
   return coverage
     .filter(({ url }) => url.startsWith('file://'))

@@ -7,7 +7,10 @@ import { isStranger } from './users/strangers.ts'
 import { createTokens, lifetimes } from './users/tokens.ts'
 import { createUsers } from './users/users.ts'
 
-/** Who may use the HTTPS API: its users, their tokens and the keys of these, and where users logged in from. */
+/**
+ * Opens the accounts of the HTTPS API: its users, their tokens, the keys that sign these, and the places that users
+ * logged in from.
+ */
 export async function openAccounts(parts: {
   store: Store
   passwords: Passwords
@@ -15,7 +18,7 @@ export async function openAccounts(parts: {
   knownInstitution: (institutionId: string) => boolean
   publicUrl: () => string
   serviceAccount: Parameters<typeof createTokens>[0]['serviceAccount']
-  /** Whoever asks may look at the on-air page (`HUB_PUBLIC_PAGE`). */
+  /** Visitors may look at the on-air page without a log-in (`HUB_PUBLIC_PAGE`). */
   isPagePublic: boolean
 }) {
   const { store, clock, publicUrl, serviceAccount, isPagePublic } = parts
@@ -25,7 +28,7 @@ export async function openAccounts(parts: {
   const tokens = createTokens({ keys, users, clock, issuer: publicUrl, serviceAccount })
   return { keys, users, familiar, tokens, isCurrent }
 
-  /** Whether a page may still read by its log-in. */
+  /** Whether a page may still read with its log-in. */
   function isCurrent({ userId, generation, loginId }: PageLogin): boolean {
     return isStranger({ userId }) ? isPagePublic : users.current(userId, generation, loginId) !== undefined
   }

@@ -1,6 +1,6 @@
 import type { ErrorItem } from '../event/error.ts'
 
-/** What a route answers. Without `body` there is none. */
+/** The answer of a route. Without `body` it has none. */
 export interface Answer {
   status: number
   body: unknown
@@ -9,7 +9,7 @@ export interface Answer {
   file?: { directory: string; name: string }
 }
 
-/** Every error code of this door apart from those of events, with the place it speaks of. */
+/** Error codes of this door, except those of events, each with the place that it is about. */
 export const httpsErrors = {
   'authorization.missing': {
     path: '.headers.authorization',
@@ -66,7 +66,7 @@ export function httpsError(errorCode: HttpsErrorCode, detail?: string): ErrorIte
   return { path, message: detail === undefined ? message : `${message}: ${detail}`, errorCode }
 }
 
-/** What each status says. Statuses with items name them; the others carry nothing else (service.md §7). */
+/** The message of each status (service.md §7). Answers with items list them; the others carry only the message. */
 const messages = {
   400: 'Invalid input',
   401: 'Missing authentication',
@@ -93,7 +93,7 @@ export function envelope(status: ErrorStatus, errors?: readonly ErrorItem[], mes
   }
 }
 
-/** How one shows who one is (RFC 9110 §15.5.2, RFC 6750 §3). */
+/** Tells a client how to authenticate (RFC 9110 §15.5.2, RFC 6750 §3). */
 const challenge = { 'www-authenticate': 'Bearer realm="now-playing hub"' }
 
 /** An answer that refuses. */

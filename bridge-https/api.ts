@@ -18,13 +18,13 @@ import type { KnownUser } from './users/users.ts'
 
 type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
-/** Bytes of bodies on their way: of requests with a token, and of those without. */
+/** Most bytes of half-received bodies: of requests with a token, and of those without. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
-/** Unknown parameters that an answer names: it must not be larger than the question. */
+/** Most unknown parameters that an answer names, so that it is not larger than the question. */
 const maxNamedParameters = 10
 
-/** Serves the routes with Fastify: life cycle, log-in, body, handler, in this order, each may answer. */
+/** Serves the routes with Fastify. Life cycle, log-in, body and handler follow in this order, and each may answer. */
 export function serveRoutes(
   app: App,
   routes: readonly Route[],
@@ -56,7 +56,7 @@ export function serveRoutes(
     return { refused: refuse(400, [httpsError('request.type')]) } satisfies Payload
   })
   app.setNotFoundHandler((_request, reply) => send(reply, refuse(404)))
-  // Fastify would wait for a body that nobody wants.
+  // Without this, Fastify would wait for a body that no route takes.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? send(reply, refuse(404)) : undefined))
   app.addHook('onSend', async (request, reply) => {
     if (!request.raw.complete && !isShort(request)) reply.header('connection', 'close')
@@ -65,7 +65,7 @@ export function serveRoutes(
     if (codeOf(error).startsWith('FST_ERR_CTP_')) {
       return send(reply, refuse(400, [httpsError('request.type')]))
     }
-    // Of the page of the description: files that are not there, or not for anybody.
+    // Errors of the description page: files that are missing, or not public.
     if (isAboutRequest(error)) return send(reply, refuse(404))
     request.log.error({ err: error }, 'request failed')
     return send(reply, refuse(500))
@@ -167,7 +167,7 @@ async function opened(
   return { user, isCounted: true, refused }
 }
 
-/** Asked before anything else (design.md §9). */
+/** The answer of a retired or switched-off route. Asked before anything else (design.md §9). */
 function retired(
   { track, staysOnInBrownout }: Route,
   lifecycle: Lifecycle,
@@ -181,7 +181,7 @@ function retired(
   return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
 }
 
-/** A parameter that is misspelled would be ignored, and do harm: with `dryrun=true` an event goes on the air. */
+/** A misspelled parameter must not be ignored: with `dryrun=true` an event would go on the air. */
 function unknownParameters(known: Route['query'], query: unknown): Answer | undefined {
   if (!known) return undefined
   const unknown = Object.keys(Object(query)).filter((name) => !Object.hasOwn(known, name))

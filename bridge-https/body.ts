@@ -7,7 +7,7 @@ import { parseInstant } from '../event/timestamp.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
-/** The kinds of body a route takes: one of them fits, the errors speak of the nearest. */
+/** The kinds of body that a route takes. One of them must fit; errors are about the nearest kind. */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 
 /** A check for bodies of these shapes. Their schemas are those of the description. */
@@ -33,7 +33,7 @@ export function compileBody(
   }
 }
 
-/** The check for a schema, made when it is needed: many routes are never asked. */
+/** The check for a schema, compiled when first needed: many routes are never called. */
 function whenAsked(schema: TSchema): () => ValidateFunction {
   let made: ValidateFunction | undefined
   return () => {
@@ -42,7 +42,7 @@ function whenAsked(schema: TSchema): () => ValidateFunction {
   }
 }
 
-/** Never repeated in an answer, which may end up in a log. */
+/** Whether a value must not be repeated in an answer, which may end up in a log. */
 function isSecret(path: string): boolean {
   return /password|token/i.test(path)
 }

@@ -34,14 +34,14 @@ import type { ResetMail } from './users/reset-mail.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { Users } from './users/users.ts'
 
-/** How long mails may take to leave when the hub stops, milliseconds. */
+/** Longest wait for mails that are under way when the hub stops, milliseconds. */
 const mailMs = 2_000
 
 type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
 
 /**
- * The legacy door (design.md §9): the routes of the HTTPS API in front of the same pipeline as MQTT, and
- * MQTT over WebSocket. Resolves when it accepts.
+ * The legacy door (design.md §9): the routes of the HTTPS API in front of the same pipeline as MQTT, and MQTT over
+ * WebSocket. Resolves when it accepts connections.
  */
 export async function startBridge(
   parts: ListenerParts &
@@ -55,10 +55,10 @@ export async function startBridge(
       store: Store
       clock: () => number
       credentials: Credentials
-      /** Whether a page may still read by its log-in. */
+      /** Whether a page may still read with its log-in. */
       isCurrent: (login: PageLogin) => boolean
       webFiles: WebFiles
-      /** Whoever asks may look at the on-air page (`HUB_PUBLIC_PAGE`). */
+      /** Visitors may look at the on-air page without a log-in (`HUB_PUBLIC_PAGE`). */
       isPagePublic: boolean
       firstOperator: FirstOperator | undefined
       publicUrl: () => string
@@ -119,7 +119,7 @@ export async function startBridge(
 
   return {
     port: listener.port,
-    /** Stops accepting; resolves when what was asked is answered. */
+    /** Stops accepting. Resolves when the requests that are under way are answered. */
     async stop(): Promise<void> {
       await listener.stop()
       // A mail server that hangs does not keep the hub from stopping.

@@ -36,10 +36,10 @@ const usualLimits = {
   /** From the first byte to the last of the body. */
   requestMs: 30_000,
   keepAliveMs: 65_000,
-  /** Without a byte in either direction, while there is something to answer: who does not read is let go. */
+  /** Longest time without a byte in either direction while an answer is due: a client that does not read is cut off. */
   stalledMs: 60_000,
   headerBytes: 16 * 1024,
-  /** Between two looks for what is too slow. */
+  /** Time between two looks for slow requests. */
   checkMs: 1_000,
 }
 /** How long requests may take to finish when the hub stops, milliseconds. */
@@ -58,16 +58,16 @@ const policy = {
 }
 
 /**
- * Serves the HTTPS API, its description as a page, and MQTT over WebSocket on one port with TLS 1.2 or
- * later. Resolves when it accepts.
+ * Serves the HTTPS API, its description as a page, and MQTT over WebSocket on one port with TLS 1.2 or later. Resolves
+ * when it accepts connections.
  */
 export async function listenHttps(parts: {
   host: string
   port: number
   certificates: Certificates
-  /** Of HTTPS; a connection that becomes MQTT leaves them. */
+  /** Bounds of HTTPS connections. A connection that becomes MQTT leaves them. */
   bounds: ConnectionBounds
-  /** Of MQTT, whatever it goes over. */
+  /** Bounds of MQTT connections, over TCP and over WebSocket. */
   mqttBounds: ConnectionBounds
   proxyProtocol: boolean
   /** Tell browsers to come back with https only. */
@@ -77,7 +77,7 @@ export async function listenHttps(parts: {
   openapi: () => string
   lifecycle: Lifecycle
   tokens: Tokens
-  /** Where other nodes hear of strangers; absent: there are none. */
+  /** Tells other nodes of the requests of strangers. Absent: there are no other nodes. */
   store?: Store
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
@@ -95,9 +95,9 @@ export async function listenHttps(parts: {
   const app = Fastify<Server>({
     loggerInstance,
     genReqId: () => randomUUID(),
-    // A request has one line, when it is answered.
+    // A request gets one log line, when it is answered.
     logController: new LogController({ disableRequestLogging: true }),
-    // Answering is what a stopping node still does.
+    // A stopping node still answers.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     requestTimeout: limits.requestMs,
@@ -123,7 +123,7 @@ export async function listenHttps(parts: {
   })
   const server: Server = app.server
   const turns = createRequestTurns(server)
-  // With more, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
+  // With more turns per handshake, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
@@ -138,12 +138,12 @@ export async function listenHttps(parts: {
   const underWay = createUnderWay()
   app.addHook('onRequest', async (request, reply) => {
     underWay.begin()
-    // Also comes when the client went away.
+    // `close` also comes when the client went away.
     reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
   })
   await serveDescription(app, openapi)
-  // Files of pages; whatever is asked for goes through the table of routes.
+  // Sends the files of pages. Every request still goes through the table of routes.
   await app.register(files, { serve: false, preCompressed: true, cacheControl: false })
   serveRoutes(app, routes, { ...parts, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
@@ -160,14 +160,14 @@ export async function listenHttps(parts: {
       await underWay.over(drainMs)
     },
 
-    /** Ends what is left, MQTT over WebSocket included. */
+    /** Ends the remaining connections, MQTT over WebSocket included. */
     async close(): Promise<void> {
       guard.destroyAll()
       await closed
     },
   }
 
-  /** What Node could not read as a request. */
+  /** Answers bytes that Node could not read as a request. */
   function refuseBroken({ code: reason = '' }: NodeJS.ErrnoException, socket: Socket): void {
     const status = statusOfBroken(reason)
     const errors = status === 400 ? { errors: [httpsError('request.form')] } : {}
@@ -176,7 +176,7 @@ export async function listenHttps(parts: {
   }
 }
 
-/** Takes the requests that Node does not hand over as such. */
+/** Takes the requests for which Node has events of their own. */
 function takeOtherRequests(
   server: Server,
   parts: {
@@ -187,7 +187,7 @@ function takeOtherRequests(
   },
 ): void {
   const { turns, guard, door, answerRaw } = parts
-  // `Expect` with anything but 100-continue would be answered by Node, without our envelope.
+  // Node itself would answer `Expect` with anything but 100-continue, without our envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())
@@ -207,7 +207,7 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 
 /** The page of the API description. */
 async function serveDescription(app: FastifyInstance<Server>, openapi: () => string): Promise<void> {
-  // The document is ours, and answered before the plugin would make a text of its own for every request.
+  // `answerDocument` sends our own document. The plugin would make a text of its own for every request.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
     routePrefix: '/docs',
@@ -228,7 +228,7 @@ async function serveDescription(app: FastifyInstance<Server>, openapi: () => str
 
 const emptyDocument = { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} }
 
-/** Counts requests, and tells when there are none. */
+/** Counts the requests that are under way, and waits until there are none. */
 function createUnderWay() {
   let count = 0
   let wake = () => {}

@@ -8,19 +8,19 @@ export type Payload = { bytes: Buffer } | { refused: Answer }
 
 /** A body that is too long is read to its end, up to this many bytes: a client that is writing does not read the answer. */
 const drainBytes = 4 * 1024 * 1024
-/** Pieces of a body that are fine, however small: some write JSON token by token. */
+/** So many pieces of a body may be small: some clients write JSON token by token. */
 const freePieces = 4096
-/** Seconds after which there is room for bodies again. */
+/** Seconds after which a client may send a refused body again. */
 const busyRetry = 5
 
-/** Room for bodies on their way. */
+/** Room for half-received bodies. */
 export function createBodyRoom(limitBytes: number): HalfReceived {
   return createHalfReceived(limitBytes, freePieces)
 }
 
 /**
- * Reads a body of at most `maxBytes`, counting what really arrives. Its bytes are copied together as they come:
- * a piece, however small, would keep all that was read with it.
+ * Reads a body of at most `maxBytes`, by the bytes that really arrive. They are copied together at once, because a piece,
+ * however small, keeps the whole buffer that was read with it.
  */
 export function readPayload(
   stream: IncomingMessage,
@@ -51,9 +51,9 @@ export function readPayload(
     stream.once('close', cut)
 
     /**
-     * Stops reading; the connection ends with the answer. The parser has hundreds of pieces more from the same step:
-     * a paused stream would keep them, so the stream drops them and pauses afterwards. The socket pauses with it, or
-     * the parser would go on and the stream keep thousands of pieces more.
+     * Stops reading. The connection ends with the answer. The parser has hundreds more pieces from the same step, and a
+     * paused stream would keep them. So the stream first drops them, then pauses. The socket pauses as well, or the
+     * parser would go on and give the stream thousands more pieces.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

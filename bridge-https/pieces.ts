@@ -2,7 +2,10 @@ import { Readable } from 'node:stream'
 
 const pieceBytes = 32 * 1024
 
-/** Bytes as a stream. TLS encrypts all it is given at once: who does not read holds a piece so, and not the whole. */
+/**
+ * Bytes as a stream of pieces. TLS encrypts everything it gets at once: with pieces, a client that does not read holds
+ * one encrypted piece, and not the whole.
+ */
 export function inPieces(bytes: Buffer): Readable {
   const starts = Array.from(
     { length: Math.ceil(bytes.length / pieceBytes) },

@@ -6,13 +6,13 @@ import type { RequestLog } from './request-log.ts'
 
 export type RawAnswer = ReturnType<typeof createRawAnswer>
 
-/** Answers on sockets that no HTTP response stands for, and closes them. */
+/** Answers on sockets without an HTTP response object, and closes them. */
 export function createRawAnswer(requestAnswered: RequestLog) {
   return (
     socket: Duplex,
     status: ErrorStatus,
     about: {
-      /** What could be read of it. */
+      /** The readable parts of the request. */
       request?: Pick<IncomingMessage, 'method' | 'url'>
       remoteAddress: string
       errors?: Parameters<typeof envelope>[1]

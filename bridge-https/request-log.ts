@@ -1,10 +1,10 @@
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
-/** A request, when it was answered. */
+/** An answered request. */
 interface Answered {
   reqId: string
-  /** Null where it did not come so far. */
+  /** Null if the request could not be read so far. */
   method: string | null
   url: string | null
   route: string | null
@@ -19,11 +19,12 @@ interface Answered {
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 const minuteMs = 60_000
-/** Log lines a minute for requests without a user: strangers can make as many as they like. */
+/** Most log lines a minute for requests without a user: strangers can make any number of requests. */
 const linesPerMinute = 600
 
 /**
- * Counts and logs every answer of the HTTPS port. Requests without a user get at most 600 lines a minute; `leftOut` is the number of those that got none before this line.
+ * Counts and logs every answer of the HTTPS port. Requests without a user get at most 600 lines a minute. `leftOut` is
+ * the number of requests before this line that got none.
  */
 export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics }) {
   let minute = 0

@@ -3,9 +3,9 @@ import type { Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
-/** How much of what came in on a connection is parsed in one step, bytes: thousands of requests fit into one read. */
+/** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
-/** How long steps are taken one after the other before everything else has its turn, milliseconds. */
+/** Longest row of steps before other work gets its turn, milliseconds. */
 const maxRowMs = 5
 
 interface Exchange {
@@ -19,9 +19,9 @@ interface Connection {
   unparsed: Buffer
   /** Requests that are not answered, the oldest first. */
   readonly exchanges: Exchange[]
-  /** The oldest request is handed on. */
+  /** The oldest request is being handled. */
   isHandling: boolean
-  /** Node wants more of it. */
+  /** Node wants to read more of the connection. */
   isWanted: boolean
   isQueued: boolean
   parse(bytes: Buffer): void
@@ -31,9 +31,9 @@ interface Connection {
 }
 
 /**
- * Lets the connections of a server take turns. Of each one request is handled at a time, and nothing behind it is
- * parsed before its answer is written and the network has taken it; no connection is read from while there is
- * something of it to parse. So what is sent ahead waits in the network, whatever it is and however much.
+ * Lets the connections of a server take turns. Each connection has one request handled at a time. The bytes behind it are
+ * parsed only when its answer is written and the network has taken it. A connection is not read while it has unparsed
+ * bytes. So everything that a client sends ahead waits in the network, however much it is.
  */
 export function createRequestTurns(server: Server) {
   const connections = new WeakMap<object, Connection>()
@@ -48,7 +48,7 @@ export function createRequestTurns(server: Server) {
     connection.exchanges.push({ request, response })
     proceed(connection)
   })
-  // Comes behind the listener of the server itself, which has made a parser by then.
+  // Runs after the server's own listener, which has made a parser by then.
   server.on('secureConnection', enter)
 
   return {
@@ -63,7 +63,7 @@ export function createRequestTurns(server: Server) {
   function enter(socket: TLSSocket): void {
     const parse = takeListeners<[Buffer]>(socket, 'data')
     if (!parse) return
-    // Node stops and goes on for each part of a body. It must not read while there is something to parse.
+    // Node pauses and resumes for each part of a body. It must not read while there are unparsed bytes.
     const own = interceptPauses(socket, {
       pause() {
         connection.isWanted = false
@@ -150,7 +150,7 @@ function mayHandle({ socket, exchanges, isHandling }: Connection): boolean {
   return exchanges.length > 0 && !isHandling && !socket.destroyed
 }
 
-/** Only what belongs to a request that has begun comes before its answer. */
+/** Before an answer is written, only the rest of a request that has begun is parsed. */
 function mayParse({ socket, unparsed, exchanges, isWanted }: Connection): boolean {
   if (unparsed.length === 0 || !isWanted || socket.destroyed) return false
   return exchanges.at(-1)?.request.complete !== true

@@ -1,6 +1,6 @@
 import { passwordLength } from './users/passwords.ts'
 
-/** Where a person chooses a password. No inline script: the page has the policy of all others. */
+/** The page where a person chooses a password. It has no inline script, so that the policy of all other pages fits it. */
 export const resetPage = `<!doctype html>
 <html lang="en">
   <head>

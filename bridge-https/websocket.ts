@@ -19,11 +19,14 @@ const subProtocol = 'mqtt'
 const usualMessageBytes = 1024 * 1024
 /** The most that one read brings, bytes: a TLS record. */
 const readBytes = 16 * 1024
-/** Frames of one message, and reads that bring one frame. */
+/** Most frames of one message, and most reads for one frame. */
 const maxPieces = 1024
-/** What a piece costs beside its bytes. */
+/** Bytes that a piece costs besides its content. */
 const pieceCostBytes = 256
-/** Bytes of messages that are not complete, or not read by the broker: of all connections without an answer yet, and of all others. */
+/**
+ * Most bytes of messages that are incomplete, or that the broker has not read: over all connections without an answer
+ * yet, and over all others.
+ */
 const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 
 /** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
@@ -31,7 +34,7 @@ export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   /** Shared with MQTT over TCP. */
   bounds: ConnectionBounds
-  /** Largest MQTT packet; the broker holds it, here it must only fit. */
+  /** Largest MQTT packet. The broker enforces it; here it must only fit. */
   maxPacketBytes: number
   /** Largest MQTT packet before log-in. */
   maxConnectBytes: number
@@ -45,7 +48,7 @@ export function createWebSocketDoor(parts: {
     clientTracking: false,
     // A compressed message may be a thousand times as long as it looks.
     perMessageDeflate: false,
-    // One message of a connection in a turn: tens of thousands of the smallest fit into one read.
+    // One message of a connection per turn: one read may hold tens of thousands of the smallest.
     allowSynchronousEvents: false,
     maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
     maxFragments: maxPieces,
@@ -111,7 +114,7 @@ export function createWebSocketDoor(parts: {
       afterwards.free()
     }
     let bytes = 0
-    // Before the WebSocket gets it: what completes a message does not count.
+    // Counts bytes before the WebSocket gets them. Each complete message sets the count back.
     socket.prependListener('data', (chunk: Buffer) => {
       bytes += chunk.length
       const place = stream.isAnswered ? afterwards : beforeAnswer
@@ -145,7 +148,7 @@ export function createWebSocketDoor(parts: {
 
 /** Why a request is no upgrade to MQTT. */
 function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
-  // What offers another upgrade to a route that is there must not be told that it is not.
+  // A request for another upgrade on an existing route gets 400: 404 would say that there is no such route.
   if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
   if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
   const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
@@ -157,7 +160,7 @@ class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
   /** The broker has answered: the CONNECT is over. */
   isAnswered = false
-  /** The broker reads the messages that are there. */
+  /** Called when the broker reads the messages that are there. */
   onRead = () => {}
 
   constructor(websocket: WebSocket) {
@@ -186,7 +189,7 @@ class WebSocketStream extends Duplex {
     this.#websocket.send(chunk, done)
   }
 
-  /** What was written in one go becomes one message. */
+  /** Chunks that are written together become one message. */
   override _writev(
     chunks: { chunk: Buffer; encoding: BufferEncoding }[],
     done: (error?: Error | null) => void,

@@ -6,9 +6,9 @@ import type { Qos } from './connection/wire.ts'
 import type { SessionRecord } from './session/session-record.ts'
 
 /*
- * What the release before stored, which knew no journal: `queue/{clientId}/{sequence}` a message in the queue of a
- * session, `body/{sequence}` its payload; `retained/{topic}\n{slot}` a retained value with its payload, or with the id of
- * one that several have in common, `retained-body/{id}`; `session/{clientId}` a session without its place in a journal.
+ * The store of the release before, which knew no journal: `queue/{clientId}/{sequence}` is a message in the queue of a
+ * session, `body/{sequence}` its payload. `retained/{topic}\n{slot}` is a retained value with its payload, or with the id
+ * of a shared one, `retained-body/{id}`. `session/{clientId}` is a session without a place in the journal.
  */
 
 export const queuePrefix = 'queue/'
@@ -18,7 +18,7 @@ export const sharedPrefix = 'retained-body/'
 
 /** A message in the queue of a session. */
 export interface QueueEntry {
-  /** That of its payload. */
+  /** Names its payload. */
   sequence: number
   /** When its session began; entries of still earlier releases do not say. */
   session?: number
@@ -28,7 +28,7 @@ export interface QueueEntry {
   time: number
   expires?: number
   retain: boolean
-  /** It was sent by this identifier. */
+  /** It was sent with this packet identifier. */
   packetId?: number
   /** QoS 2: acknowledged by PUBREC. */
   released: boolean
@@ -41,7 +41,7 @@ interface RetainedHeader {
   time: number
   expires?: number
   qos: Qos
-  /** Where the payload lies that others have as well. */
+  /** Id of the payload, where several values share one. */
   body?: string
   /** Rises from value to value; those of still earlier releases have none. */
   arrival?: number

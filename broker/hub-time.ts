@@ -3,11 +3,11 @@ import type { Log } from '../telemetry/log.ts'
 
 export type HubTime = Awaited<ReturnType<typeof openHubTime>>
 
-/** How long something has lasted, by a clock that only runs on: no wall clock that is set, or wrong, moves it. */
+/** The clocks of a node. `monotonic` tells how long something has lasted: setting the wall clock does not move it. */
 interface TimeSources {
   /** Milliseconds since the epoch. */
   clock: () => number
-  /** Milliseconds since whenever, as of `performance.now()`. */
+  /** Milliseconds since any beginning, like `performance.now()`. */
   monotonic: () => number
 }
 
@@ -50,7 +50,7 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
     gone: () => ({ disconnectedAt: clock(), offlineAt: now() }),
 
     /**
-     * Stores the hub time; one node does it for all. A crash loses the time since, so that nothing expires too soon.
+     * Stores the hub time; one node does it for all. A crash loses the time since then: sessions never expire too soon.
      */
     async save(): Promise<void> {
       if (!isLeader()) return

@@ -15,12 +15,12 @@ export type ImportedSessions = ReturnType<typeof createImportedSessions>
 /** A session of another broker. */
 export interface ForeignSession {
   clientId: string
-  /** Whose it is here. */
+  /** The principal that has it here. */
   principal: Principal
   filters: readonly (readonly [filter: string, qos: Qos])[]
 }
 
-/** What of a session may come over, or why nothing may. */
+/** The filters with which a session may come over, or why it may not. */
 export type Admission =
   | { granted: ForeignSession['filters']; denials: Denial[] }
   | { reason: 'client-id' | 'exists' | 'too-many-sessions' | 'no-filter'; why: string; denials?: Denial[] }
@@ -43,7 +43,7 @@ export function createImportedSessions(parts: {
   const { store, journal, known, here, records, claims, rules, clock, maxClientIdBytes } = parts
 
   return {
-    /** Decides about a session; `foreseen`: so many others of its credential are about to be made. */
+    /** Decides about a session. `foreseen`: number of other sessions of its credential that are about to be made. */
     judge({ clientId, principal, filters }: ForeignSession, foreseen: number): Admission {
       const bytes = Buffer.byteLength(clientId)
       if (bytes === 0 || bytes > maxClientIdBytes) {
@@ -82,7 +82,7 @@ export function createImportedSessions(parts: {
     return isHere || known.get(clientId) !== undefined
   }
 
-  /** Reports of before are no news to a publisher: they were sent for events that came another way. */
+  /** A publisher gets no earlier reports: they are about events that came another way. */
   function startOf(filter: string): number {
     return filterContains(radioTree, filter) ? 0 : journal.head()
   }

@@ -32,7 +32,7 @@ interface Parts {
   calls: Calls
 }
 
-/** What operators see of clients, sessions and retained messages, and do with them: on whichever node those are. */
+/** Shows clients, sessions and retained messages to operators, and ends clients and sessions, on whichever node they are. */
 export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
@@ -72,7 +72,7 @@ export function createOperating(parts: Parts) {
       return views
     },
 
-    /** One session, with what its client would get now if it came back. Undefined: there is none. */
+    /** One session, with the messages that its client would get if it came back now. Undefined: there is none. */
     async session(clientId: string): Promise<SessionView | undefined> {
       const session = known.get(clientId)
       if (!session) return undefined
@@ -159,13 +159,13 @@ function createEnding({
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
-    // First, so that nothing more is sent to a session that nobody will find.
+    // First, so that nothing more is sent to a session that is about to be forgotten.
     sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
     return sessions.drop(clientId)
   }
 }
 
-/** What the store says of a session that is away. */
+/** The figures of a session that is away, from its record. */
 function awayFigures({ subscriptions, dropped }: SessionRecord) {
   return { subscriptions: subscriptions.map(([filter]) => filter), queued: null, inFlight: null, dropped }
 }

@@ -46,13 +46,13 @@ export interface SessionView {
   /** When it is forgotten unless its client comes back; null while connected. */
   expiresAt: string | null
   subscriptions: string[]
-  /** Null of a session that is away: what it would get is counted when it is asked for. */
+  /** Null in the list for a session that is away: its messages are counted only when it is asked for by itself. */
   queued: number | null
   inFlight: number | null
   dropped: number
 }
 
-/** What the node of its client knows of a session. */
+/** The figures of a session that only the node of its client knows. */
 export interface SessionFigures {
   clientId: string
   subscriptions: string[]

@@ -31,7 +31,7 @@ export function createSweeping(parts: {
 
   function sweep(): void {
     hubTime.checkClock()
-    // The journal need not keep messages that retained values have let go of.
+    // Retained values go first: the journal need not keep the messages that they let go of.
     const trimmed = retained.sweep().then(() => trimming.sweep())
     Promise.all([trimmed, sessions.sweep(), hubTime.save()]).catch((error: unknown) => {
       metrics.storeFailures.inc()

@@ -22,7 +22,7 @@ import {
 import type { Owed } from './session/in-flight.ts'
 import { recordChanges, recordPrefix, toStored } from './session/session-record.ts'
 
-/** Changes of one commit, about, and bytes of what they store. */
+/** Size of one commit, about: changes, and bytes of their values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
 /** Converted things between two lines of the log. */
 const linesEvery = 10_000
@@ -36,13 +36,13 @@ const markKey = 'take-over/mark'
 /** Former sequence → position. Removed at the end. */
 const takenPrefix = 'take-over/position/'
 
-/** Changes that make something of the release before something of this one, those of one commit together, in order. */
+/** Converts data of the release before to this one. The changes of one commit come together, in order. */
 export type FormerWork = (store: Store) => AsyncIterable<readonly Change[]>
 
 /**
- * Makes a store of the release before, or an empty one, a store of this release, before anything else reads it. Each
- * commit takes what it adds away from the former form: after a crash the next start goes on with what is left. The
- * number of the format comes last. Resolves with whether anything was to be done.
+ * Converts a store of the release before, or an empty one, to this release, before anything else reads it. Each commit
+ * removes the former entries of what it adds: after a crash the next start goes on with the rest. The number of the
+ * format comes last. Resolves with whether there was anything to do.
  */
 export function createTakeOver(work: FormerWork, size = portionSize) {
   return async (store: Store, log: Log): Promise<boolean> => {
@@ -114,7 +114,7 @@ async function claim(store: Store, before: Buffer | undefined) {
 type PortionSize = typeof portionSize
 type Portions = ReturnType<typeof createPortions>
 
-/** Collects what is to be stored, and stores it in portions. */
+/** Collects changes, and stores them in portions. */
 function createPortions(commit: (changes: readonly Change[]) => Promise<number>, size: PortionSize) {
   let changes: Change[] = []
   let bytes = 0
@@ -144,9 +144,9 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   }
 }
 
-/** What waits in queues goes into the journal, in the order in which it was accepted. */
+/** Moves the messages of the queues into the journal, in the order in which they were accepted. */
 async function takeMessages(store: Store, portions: Portions, count: () => void): Promise<void> {
-  /** Of each message the entry that was granted the highest QoS. */
+  /** For each message, the entry with the highest granted QoS. */
   const entries = new Map<number, QueueEntry>()
   for await (const [, value] of store.range(queuePrefix)) {
     const entry = readQueueEntry(value)
@@ -156,7 +156,7 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
   for await (const [key, body] of store.range(bodyPrefix)) {
     const sequence = Number(key.slice(bodyPrefix.length))
     const entry = entries.get(sequence)
-    // What nobody waits for goes with the rest.
+    // No session waits for it: it is removed with the rest.
     if (!entry) continue
     const message = queuedMessage(entry, body)
     const taken: Change = { put: takenKey(sequence), value: '', numbered: { nth: 0, at: 'value' } }
@@ -168,7 +168,7 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
 
 type Retained = NonNullable<ReturnType<typeof readRetained>> & { key: string }
 
-/** Retained values point into the journal, where their payloads are appended in the order of their arrival. */
+/** Appends the payloads of retained values to the journal, in the order of their arrival. The values then point there. */
 async function takeRetained(store: Store, portions: Portions, count: () => void): Promise<void> {
   const bodies = new Map<string, Buffer>()
   for await (const [key, payload] of store.range(sharedPrefix))
@@ -192,7 +192,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
       const whole = header.body === undefined ? payload : bodies.get(header.body)
       return whole ? [retainedMessage(header, whole)] : []
     })
-    // A payload that is missing was let go of: nobody got the value any more.
+    // The former hub had let go of a payload that is missing: no client got the value any more.
     const lost = messages.length === 0 ? group.map(({ key }) => ({ del: key })) : []
     const shared = bodies.has(name) ? [{ del: sharedPrefix + name }] : []
     const kept = messages.flatMap((message, nth) => retainedChange(message, nth))
@@ -210,7 +210,7 @@ function retainedChange({ topic, retained }: Message, nth: number): Change[] {
   return [{ put, value: '', order, numbered: { nth, at: 'value' } }]
 }
 
-/** Owed messages of sessions are named by position. For newer messages, sessions begin at the end of the journal. */
+/** Names the owed messages of sessions by position. For newer messages, a session begins at the end of the journal. */
 async function takeSessions(store: Store, portions: Portions, count: () => void): Promise<void> {
   const positions = new Map<number, number>()
   for await (const [key, value] of store.range(takenPrefix)) {
@@ -239,7 +239,7 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/** What a session was owed. The packet identifiers that it had are not kept: they follow from the positions now. */
+/** The messages that a session was owed. Their packet identifiers are not kept: they follow from the positions now. */
 async function readQueue(
   store: Store,
   { clientId, clean, createdAt }: FormerRecord,
@@ -252,9 +252,9 @@ async function readQueue(
     const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
     const position = positions.get(sequence)
     const isOwn = !clean && (session === undefined || session === createdAt)
-    // One that is released has arrived.
+    // A released message has arrived.
     if (!isOwn || position === undefined || released) continue
-    // At QoS 2 a repetition goes out by the identifier of before, and nothing else does.
+    // At QoS 2 a repetition needs its former packet identifier, which is gone: the message goes out as a new one.
     owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })
   }
   return { keys, owed }

@@ -6,16 +6,15 @@ import type { Log } from '../telemetry/log.ts'
 
 export type Certificates = ReturnType<typeof createCertificates>
 
-/** What a TLS listener serves with, PEM. */
+/** Certificate and key of a TLS listener, PEM. */
 interface KeyPair {
   cert: Buffer
   key: Buffer
 }
 
 /**
- * The certificate and key in use. Replaced files are picked up without a restart (design.md §3), but
- * only as a pair that fits; until then the old pair stays. Throws one line when there is nothing to
- * start with.
+ * The certificate and key in use. Replaced files are picked up without a restart (design.md §3), but only as a pair that
+ * fits; until then the old pair stays. Throws an error of one line if there is no pair to start with.
  */
 export function createCertificates(parts: {
   certPath: string
@@ -28,7 +27,7 @@ export function createCertificates(parts: {
   const listeners = new Set<(pair: KeyPair) => void>()
   let current = check(readPair())
   warnAboutValidity()
-  // What was last seen to be wrong, and whether the log has it.
+  // The last wrong content, and whether the log has it.
   let wrong: { seen: string; logged: boolean } | undefined
   let looking = false
   // Compared by content: modification times and inotify both miss a swapped symlink (mosquitto#524).
@@ -98,7 +97,7 @@ export function createCertificates(parts: {
     }
   }
 
-  /** Complains once, and only about what is still wrong at the second look: two files never change at one instant. */
+  /** Logs a fault once, and only if it is still there at the second look: two files never change at one instant. */
   function keepOld(seen: string, reason: string): void {
     if (wrong?.seen !== seen) {
       wrong = { seen, logged: false }

@@ -15,7 +15,7 @@ const dayMs = 24 * 3600 * 1000
 /** Longest validity that all TLS clients accept for a server certificate is 398 days. */
 const serverDays = 397
 const caYears = 10
-/** Clients whose clocks are behind by less than this accept what was made a moment ago. */
+/** Clients whose clocks are behind by less than this accept a certificate that was made a moment ago. */
 const clockDifferenceMs = 3600 * 1000
 /** The certificates made here are known by the name of their issuer; no other is ever overwritten. */
 const caName = 'now-playing hub development CA'
@@ -31,7 +31,7 @@ interface DevelopmentCertificates {
 }
 
 /**
- * Makes a development CA and a server certificate in `dir`, or completes and renews what is there.
+ * Makes a development CA and a server certificate in `dir`, or completes and renews existing ones.
  *
  * Needs no lock between processes: a key, once written, stays; each certificate can be made again from
  * its key, and the name of the CA follows from its key. Whichever process writes last, the files fit.
@@ -47,7 +47,7 @@ export async function ensureDevelopmentCertificates(
 
   await mkdir(dir, { recursive: true })
   const server = await readServer(files)
-  // Without the CA key nothing can be renewed, and nothing needs to be while the certificate is good.
+  // While the certificate is good, it needs no renewal, and so no CA key.
   if (server !== undefined && isFresh(server, names, now)) return files
 
   await Promise.all([files.cert, files.ca].map(refuseForeign))
@@ -89,7 +89,10 @@ function covers(cert: X509Certificate, name: string): boolean {
   return (isIP(name) ? cert.checkIP(name) : cert.checkHost(name)) !== undefined
 }
 
-/** Somebody's own certificate is named by configuration, not put here; it must not be lost if it was. */
+/**
+ * Refuses to overwrite a certificate that was not made here. Operators name their own in the configuration, but may have
+ * put it here.
+ */
 async function refuseForeign(path: string): Promise<void> {
   const present = await readIfThere(path)
   const issuer = present === undefined ? undefined : issuerOf(present)
@@ -99,9 +102,9 @@ async function refuseForeign(path: string): Promise<void> {
   )
 }
 
-/** The key in the file, or a new one. What is there is never replaced: it may be somebody's only copy. */
+/** The key in the file, or a new one. An existing key is never replaced: it may be the only copy. */
 async function ensureKey(path: string): Promise<string> {
-  // A key made elsewhere in the same moment wins: both processes go on with that one.
+  // If another process made a key in the same moment, that one wins: both go on with it.
   if ((await readIfThere(path)) === undefined) await createFile(path, makeKey(), 0o600)
   const key = await readFile(path, 'utf8')
   if (!isOurKind(key))

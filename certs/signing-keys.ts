@@ -10,7 +10,7 @@ export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 interface SigningKeyView {
   kid: string
   createdAt: string
-  /** Since when it signs nothing any more, or null: it signs. */
+  /** When another key replaced it. Null: it signs. */
   replacedAt: string | null
 }
 
@@ -19,7 +19,7 @@ interface StoredKey extends SigningKeyView {
   publicJwk: JWK
 }
 
-/** The only algorithm of our tokens; whatever a token claims about itself (RFC 8725 §3.1). */
+/** The only algorithm of our tokens, whatever a token claims about itself (RFC 8725 §3.1). */
 export const algorithm = 'RS256'
 
 /**
@@ -37,10 +37,13 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
   })
 
   return {
-    /** What signs now. */
+    /** The key that signs now. */
     current: () => ({ kid: signing.kid, key: signing.privateJwk }),
 
-    /** The public key of that name, if tokens it signed are still accepted. The same object each time: jose imports it once. */
+    /**
+     * The public key of that name, if tokens that it signed are still accepted. The same object each time: jose imports
+     * it once.
+     */
     find(kid: string | undefined): JWK | undefined {
       const stored = kid === undefined ? undefined : collection.get(kid)
       return stored && isKept(stored) ? stored.publicJwk : undefined
@@ -53,8 +56,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
     /**
-     * Makes a new key that signs from now on. `dropOld`: what the others signed is refused at once. `first` is
-     * called with its name before it is stored; when that rejects there is none.
+     * Makes a new key that signs from now on. `dropOld`: tokens of the other keys are refused at once. Calls `first` with
+     * the name of the key before storing it. If `first` rejects, no key is made.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inTurn(async (held) => {

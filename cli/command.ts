@@ -14,19 +14,19 @@ interface Typed {
 
 /** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
 export interface Command extends Typed {
-  /** Where there is more to say than the table of commands does. */
+  /** A summary that says more than the table of commands does. */
   summary?: string
   /** Name of the command of the node that does it. */
   asks: OperationName
-  /** What is sent. Judges everything that can be judged without the node: throws a `usage` error. */
+  /** The arguments to send. Checks everything that can be checked without the node, and throws a `usage` error. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** The answer for people. */
   print(result: unknown, printer: Printer, input?: Input): string
-  /** The answer comes line by line until one side ends it: this is one of them for people. */
+  /** Formats one line for people, if the answer comes line by line until one side ends it. */
   line?(value: unknown, printer: Printer): string
-  /** The node tells how far it is before it answers: this is a line about that for people. */
+  /** Formats a line of progress for people, if the node reports its progress before it answers. */
   progress?(value: unknown, printer: Printer): string
-  /** What is done instead where an option, by its name in camel case, is not given. */
+  /** The command to run instead if this option, by its name in camel case, is not given. */
   without?: { option: string; does: LocalCommand }
   /** The answer for `--json`, where it is not the whole result. */
   json?(result: unknown): unknown
@@ -36,16 +36,16 @@ export interface Command extends Typed {
   succeeded?(result: unknown): boolean
 }
 
-/** What such a command may need to reach a hub. */
+/** How a local command reaches a hub. */
 export interface LocalHow {
   socketPath: string
   url: string | undefined
   caPath: string | undefined
-  /** Who the audit log will name. */
+  /** The name of the person for the audit log. */
   who: string
 }
 
-/** A command that asks no node, or not only. */
+/** A command that works here, with or without a node. */
 export interface LocalCommand extends Typed {
   summary: string
   does(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
@@ -62,8 +62,8 @@ export interface CommandOption {
 }
 
 /**
- * Makes options from the arguments of a list command, and arguments from what was typed. `typed`: arguments that do not
- * become options.
+ * Makes options from the arguments of a list command, and arguments from the typed options. `typed`: arguments that do
+ * not become options.
  */
 export function filtersOf(asks: OperationName, typed: readonly string[] = []) {
   const { properties }: Operation['args'] = operations[asks].args
@@ -90,7 +90,7 @@ function givenFor(name: string, type: unknown, input: Input): unknown {
   throw usage(`--${name} must be a whole number from 1, not "${value}"`)
 }
 
-/** What was typed, by name in camel case. */
+/** The typed arguments, by name in camel case. */
 export interface Input {
   text(name: string): string
   optional(name: string): string | undefined
@@ -107,7 +107,7 @@ export function usage(message: string): Error {
   return error
 }
 
-/** Whether somebody typed something wrong, as opposed to something that went wrong. */
+/** Whether an error is wrong usage, and not a failure. */
 export function isUsage(error: unknown): error is Error {
   return error instanceof Error && error.name === usageName
 }

@@ -211,7 +211,7 @@ const auditColumns = [
   ['DETAIL', 'detail'],
 ] as const
 
-/** Nodes that share a store say which of them it was. */
+/** Entries of nodes that share a store name their node. */
 function auditColumnsOf(result: unknown): readonly Column[] {
   const saysNode = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
   return saysNode ? [...auditColumns, ['NODE', 'node']] : auditColumns

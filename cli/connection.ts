@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 
-/** Why a command did not bring a result. `code` is for programs, the message for people. */
+/** The reason why a command has no result. `code` is for programs, the message for people. */
 export interface CallFailure {
   code: string
   message: string
 }
 
-/** A refresh of the feed may take long, and nothing else does. */
+/** Longest wait for an answer, milliseconds: only a refresh of the feed may take long. */
 const timeoutMs = 60_000
 
 /**
@@ -30,8 +30,8 @@ export async function call(
 }
 
 /**
- * Sends a command whose answer comes line by line, and hands on each value. Resolves with the reason when there will be
- * no more: the node ends it only when it refuses or closes.
+ * Sends a command whose answer comes line by line, and hands on each value. Resolves with the reason of the end: the node
+ * ends the lines only when it refuses or closes.
  */
 export async function readLines(
   socketPath: string,

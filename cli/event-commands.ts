@@ -4,7 +4,7 @@ import { type Printer, valueAt } from './print.ts'
 import { instantForms, instantOf, passedInstantOf } from './time/instant.ts'
 import { localTime } from './time/local-time.ts'
 
-/** As the node has them. */
+/** The outcomes that the node knows. */
 const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-run']
 const maxLimit = 1_000
 
@@ -21,7 +21,7 @@ const outcome = {
 }
 const item = { flags: '--item <playlist-item-id>', summary: 'events with this playlistItemId' }
 
-/** What became of events. */
+/** Commands about what became of events. */
 export const eventCommands: readonly Command[] = [
   {
     words: 'events list',
@@ -205,7 +205,7 @@ function printEvent(result: unknown, printer: Printer): string {
   return sections.filter((section) => section !== false).join('\n\n')
 }
 
-/** Of a topic that does not show the event: that its time is over, or which newer one was there before it. */
+/** Says why a topic does not show the event: its time is over, or a newer event came before it. */
 function whyNotShown(topic: unknown, printer: Printer): string | false {
   const { newer, retained, validUntil } = Object(topic)
   const isOver = !retained && typeof validUntil === 'string' && Date.parse(validUntil) <= Date.now()
@@ -220,7 +220,7 @@ function whyNotShown(topic: unknown, printer: Printer): string | false {
   return printer.sentence(`Not shown on ${valueAt(topic, 'topic')}: a newer event came before it,`, which)
 }
 
-/** An event with what of it reads well in a table. */
+/** An event with further fields for a table. */
 function withResult(event: unknown): Record<string, unknown> {
   const { outcome, dryRun, isRepetition, event: name, title, artist, name: state, errors } = Object(event)
   const refusedFor = listOf(valueAt(event, 'refusedServices'))
@@ -252,7 +252,7 @@ function kindOf(name: unknown): unknown {
   return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
 }
 
-/** What became of a delivery; where its queue stands still, why, and for which event it waits. */
+/** The state of a delivery. If its queue stands still, also why, and for which event it waits. */
 function stateOf(delivery: unknown): string {
   const { state, held = null, behind = null } = Object(delivery)
   return `${state}${held === null ? '' : `, ${held}`}${behind === null ? '' : ` behind ${behind}`}`

@@ -15,7 +15,7 @@ import { createProgram, type How, oneLine, summaryOfCommand } from './typed/prog
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
-  // Known before anything is parsed: also a usage error is then one JSON value.
+  // Read before anything is parsed, so that a usage error is one JSON value as well.
   const json = wantsJson(argv)
   let code = 0
   const program = createProgram(async (command, input, how) => {
@@ -45,7 +45,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const { line } = command
     if (line) {
       const printer = createPrinter(process.stdout)
-      // Nobody reads any more: it would go on for ever.
+      // The reader is gone: without this the command would go on for ever.
       process.stdout.once('error', () => process.exit(0))
       const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
       const error = await door.readLines(command.asks, { args, print })
@@ -79,7 +79,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Commander's words on one line; where only part of a command was given, what may come next. */
+/** Commander's words on one line. For a part of a command they say how to go on. */
 function describe(error: Error): string {
   if (!(error instanceof CommanderError)) return error.message
   if (error.code === 'commander.help') return 'that is not a whole command: add --help to see what comes next'
@@ -106,7 +106,7 @@ async function openDoor({ socketPath, url, caPath }: How) {
   }
 }
 
-/** Asks, and tells people how far the node is. Over HTTPS there is only the answer. */
+/** Asks, and shows people the progress of the node. Over HTTPS there is only the answer. */
 async function callAndTell(
   { asks, progress }: Command,
   door: Awaited<ReturnType<typeof openDoor>>,
@@ -127,8 +127,8 @@ async function callAndTell(
 }
 
 /**
- * Whether something may be taken away for good. A person is asked. Scripts on the machine of the node go on, as they
- * always did; from elsewhere they say `--yes`.
+ * Whether a command may remove something for good. A person is asked. Scripts on the machine of the node go on, as they
+ * always did; scripts elsewhere need `--yes`.
  */
 async function mayTakeAway(command: Command, args: Record<string, unknown>, how: How): Promise<boolean> {
   if (how.yes) return true
@@ -172,7 +172,7 @@ function toLine(value: unknown): string {
 
 /** `sun_path` of unix(7) without its closing null; a longer one would be cut short in silence. */
 const maxSocketPathBytes = 107
-/** Home, and nothing below it (ECMA-48). */
+/** Cursor home, and the screen cleared (ECMA-48). */
 const clearScreen = '\u001b[H\u001b[2J'
 
 /** Refusals and usage errors: for programs on stdout, as the one JSON value; for people on stderr. */
@@ -186,7 +186,7 @@ function wantsJson(argv: readonly string[]): boolean {
   return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
 }
 
-/** Who the audit log will name. Containers run under ids without a name. */
+/** The name of the person for the audit log. Containers run under ids without a name. */
 function whoAsks(): string {
   try {
     return userInfo().username

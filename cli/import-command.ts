@@ -4,7 +4,7 @@ import { importOfFile } from './backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 
-/** `hubctl import`: of a file, or of what an Aedes broker has. */
+/** `hubctl import`: of a file, or of the data of an Aedes broker. */
 export const importCommand: Command = {
   words: 'import',
   summary:
@@ -44,7 +44,7 @@ async function aedesArgs(input: Input): Promise<Record<string, unknown>> {
   if (input.flag('stopped')) throw usage('--stopped is for a file')
   const given = input.text('aedesRedis')
   const url = given === '-' ? await firstLineOfInput() : given
-  // It may have a password, and everybody on the machine may list processes with their arguments.
+  // The URL may have a password, and every user of the machine can list processes with their arguments.
   if (url.includes('@')) process.title = 'hubctl import'
   if (!formats['redis-url'](url)) throw usage('--aedes-redis must be a URL like redis://host:6379/0')
   const file = input.optional('users')

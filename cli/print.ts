@@ -38,7 +38,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
         .trimEnd()
     },
 
-    /** What was done to what. Both may have text of others in them. */
+    /** A sentence: what was done, and to which target. Both may have text of others in them. */
     sentence(done: string, target: unknown): string {
       return `${visible(done)} ${show(target)}.`
     },
@@ -60,7 +60,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
   }
 }
 
-/** One JSON value, without anything that a terminal would act upon. */
+/** One JSON value, without characters that a terminal would act upon. */
 export function toJson(value: unknown): string {
   return visibleJson(JSON.stringify(value ?? null, null, 2))
 }

@@ -75,7 +75,7 @@ const queueColumns = [
   ['CONTACT', 'contact'],
 ] as const
 
-/** How the tries of a queue are listed. */
+/** The columns for the attempts of a queue. */
 export const attemptColumns = [
   ['TIME', 'time'],
   ['MESSAGE', 'messageId'],

@@ -1,7 +1,7 @@
 import type { Command } from './command.ts'
 import { valueAt } from './print.ts'
 
-/** Units of the values of `status`, by their places. */
+/** Units of the values of `status`, by their paths. */
 const units: Record<string, (value: number) => string> = {
   uptime: duration,
   'budget.p50': milliseconds,

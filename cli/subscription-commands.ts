@@ -99,7 +99,7 @@ function nameArgument(input: Input): Record<string, unknown> {
   return { name: input.text('name') }
 }
 
-/** What is no number is judged, and named, as it was typed. */
+/** A text that is no number stays as it was typed, so that the error names it. */
 function numberOrText(typed: string | undefined): number | string | undefined {
   return typed !== undefined && /^[0-9]{1,9}$/.test(typed) ? Number(typed) : typed
 }

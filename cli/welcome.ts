@@ -2,8 +2,8 @@ import { relative } from 'node:path'
 import type { Livestream } from '../validator/feed/feed.ts'
 
 /**
- * The next commands to paste, for whoever starts a node by hand: a listener, a broadcaster, an event.
- * Made from this node's real port, paths and feed, so that they work as printed.
+ * The next commands to paste, for a person who starts a node by hand: a listener, a broadcaster, an event. They use this
+ * node's real port, paths and feed, so that they work as printed.
  */
 export function welcomeText(node: {
   /** Where clients reach it; every address of the machine is localhost, too. */
@@ -14,7 +14,7 @@ export function welcomeText(node: {
   defaultSocket: string
   caPath: string
   livestream: Livestream | undefined
-  /** Of the one-time link for the first operator; absent: there is one. */
+  /** Token of the one-time link for the first operator. Absent: there is an operator. */
   firstOperatorToken?: string | undefined
   /** It runs from the package, not from a checkout. */
   isInstalled?: boolean
@@ -51,7 +51,7 @@ export function welcomeText(node: {
   ].join('\n')
 }
 
-/** Comments: they are not for a terminal. */
+/** Shell comments: these lines are for a browser, not for a terminal. */
 function consoleLines(baseUrl: string, token: string | undefined): string[] {
   if (token === undefined) return [`# The console of operators: ${baseUrl}/console`]
   return [
@@ -71,7 +71,7 @@ function publisherLines(livestream: Livestream, hubctl: string, broker: string):
     `# Terminal 3: a broadcaster of ${printable(institution.title)}, and what the hub says about its events`,
     `PUB=$(${hubctl} credentials add --role publisher --label studio --institution ${institution.id} --json)`,
     ...login('PUB'),
-    // Feedback is not retained: whoever wants it listens first.
+    // Feedback is not retained, so the listener comes first.
     `mosquitto_sub ${broker} ${user} -q 1 -v -t 'feedback/${institution.id}' & sleep 1`,
     '',
     `# Terminal 3: now playing on ${printable(title)}`,
@@ -79,7 +79,7 @@ function publisherLines(livestream: Livestream, hubctl: string, broker: string):
   ]
 }
 
-/** The way from before MQTT: a user with a password, its token, an event, the topics to subscribe to. */
+/** Publishing as before MQTT: a user with a password, its token, an event, the topics to subscribe to. */
 function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caPath: string): string[] {
   const { type, externalId, institution, publisher } = livestream
   const services = [{ type, externalId, publisherId: publisher.externalId }]
@@ -100,7 +100,7 @@ function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caP
   ]
 }
 
-/** Takes user name and password out of what `hubctl` printed: JSON is JavaScript, and Node is here. */
+/** Takes user name and password out of the JSON that `hubctl` printed. Node is there and reads JSON as JavaScript. */
 function login(variable: string): string[] {
   return [
     `${variable}_USER=$(node -p "($${variable}).username")`,
@@ -110,7 +110,7 @@ function login(variable: string): string[] {
 
 const eventName = 'de.org.hub.v1.radio.track.playing'
 
-/** An event as one shell word, which starts at the moment it is sent. */
+/** An event as one shell word. Its `start` is the moment it is sent. */
 function eventArgument(services: readonly object[]): string {
   const event = {
     event: eventName,

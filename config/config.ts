@@ -20,7 +20,7 @@ export function isSampleFeed(path: string): boolean {
   return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
 }
 
-/** What a node does unless told otherwise (design.md §3). Settings without a default are off when unset. */
+/** The default settings (design.md §3). Settings without a default are off when unset. */
 const defaults = {
   stage: 'test',
   project: 'hub',
@@ -112,7 +112,7 @@ const settings = {
   incomingWindow: whole(1, 65_535),
   loginFailures: whole(0),
   publishRate: whole(0),
-  outgoingBuffer: whole(65_536), // less than a TLS record and an event would cut off who reads well
+  outgoingBuffer: whole(65_536), // less than a TLS record and an event would cut off good readers
   queueLimit: whole(1),
   history: whole(0),
   historyBytes: whole(0),
@@ -143,7 +143,7 @@ export type Config = Readonly<
   { [K in Defaulted]: NonNullable<Layer[K]> } & {
     /** Unset: `https://localhost:<port>`, once the port is known. */
     publicUrl?: string
-    /** Unset: where a node is tried out, with development certificates on stage `test`. */
+    /** Unset: true on a trial node, with development certificates on stage `test`. */
     publicPage: boolean
     /** Unset, like `tlsKey` and `tlsCa`: the development ones. */
     tlsCert?: string
@@ -160,8 +160,8 @@ export type Config = Readonly<
 >
 
 /**
- * Reads the configuration: defaults ← the JSON file named by `HUB_CONFIG` ← environment (design.md §3).
- * On doubt there is none, but one line for each problem, all at once.
+ * Reads the configuration: defaults ← the JSON file named by `HUB_CONFIG` ← environment (design.md §3). With any problem
+ * there is no configuration, but one line for each problem, all at once.
  */
 export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Config } | { problems: string[] } {
   const file = readFile(env, cwd)
@@ -172,7 +172,7 @@ export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Confi
   return { config: freeze(complete(merged, cwd)) }
 }
 
-/** What a node on stage `prod` has only for trying out, a sentence each. */
+/** The trial settings of a node on stage `prod`, a sentence each. */
 export function trialSettings({ stage, feed, tlsCert }: Config): string[] {
   if (stage !== 'prod') return []
   return [
@@ -215,7 +215,7 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
 function readEnvironment(env: NodeJS.ProcessEnv): Source {
   const layer: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(env)) {
-    // An empty value is the only way some supervisors have to unset one.
+    // Some supervisors can unset a variable only by an empty value.
     if (!name.startsWith('HUB_') || name === 'HUB_CONFIG' || !value) continue
     const key = settingNames.get(name)
     if (key === undefined) layer[name] = value
@@ -224,7 +224,7 @@ function readEnvironment(env: NodeJS.ProcessEnv): Source {
   return check(layer, environmentLayer, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
 }
 
-/** A variable as the type its setting has; what cannot be read as one stays text and is refused by the schema. */
+/** A variable in the type of its setting. A text that cannot be read as that type stays text, and the schema refuses it. */
 function parseVariable(schema: object, text: string): unknown {
   const type = 'type' in schema ? schema.type : 'string'
   if (type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
@@ -236,7 +236,7 @@ function check(value: unknown, validate: ValidateFunction<Layer>, label: (place:
   if (validate(value)) return { layer: value, problems: [] }
   // A Set, because a value of the wrong type is not in the list either: one line is enough.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
-  // Passed on although wrong: the rules between settings then speak of what was meant.
+  // Passed on although wrong, so that the rules between settings can check what was meant.
   return { layer: value as Layer, problems }
 }
 
@@ -245,7 +245,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   const place = error.instancePath.split('/').slice(1)
   if (keyword === 'additionalProperties') {
     const known = Object.keys(parentSchema?.properties ?? {}).map((key) => label(key).split(' ')[0] ?? key)
-    // Without its value: nobody knows whether that is a secret.
+    // Without its value, which may be a secret.
     return `${label([...place, params.additionalProperty].join('.'))}: unknown, ${insteadOf(params.additionalProperty, known)}`
   }
   if (keyword === 'required') {
@@ -256,7 +256,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   return `${label(place.join('.'))}: ${show(name, data)}, expected ${parentSchema?.description}`
 }
 
-/** What may stand in place of an unknown name. A list as long as all settings would be read by nobody. */
+/** Suggests a name in place of an unknown one. A list of all settings would be too long to read. */
 function insteadOf(name: string, known: readonly string[]): string {
   const inFile = Object.keys(fileSettings).find((key) => variableName(key) === name)
   if (inFile !== undefined && !(inFile in settings))
@@ -268,7 +268,7 @@ function insteadOf(name: string, known: readonly string[]): string {
 
 const shortList = 10
 
-/** Fills in what follows from other settings. */
+/** Fills in values that follow from other settings. */
 function complete(merged: Merged, cwd: string): Config {
   const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
   return {

@@ -1,8 +1,8 @@
 import { show } from './mask.ts'
 
 /**
- * Does what depends on a setting. Its failure begins with the setting, its value and what was expected, as
- * every other problem of the configuration does.
+ * Does work that depends on a setting. A failure names the setting, its value and what was expected, as every other
+ * problem of the configuration does.
  */
 export async function expected<T>(
   setting: string,
@@ -18,7 +18,7 @@ export async function expected<T>(
   }
 }
 
-/** Opens a listener; a port or an address that cannot be had is a problem of its setting. */
+/** Opens a listener. If its port or address is not available, the error names the setting. */
 export async function listening<T>(
   portSetting: string,
   { host, port }: { host: string; port: number },

@@ -1,4 +1,4 @@
-/** What the values of settings look like, beyond their type. */
+/** Formats of the values of settings, beyond their type. */
 export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
   account: /^[^\s@]+@[^\s@]+$/,

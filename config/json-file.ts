@@ -2,8 +2,8 @@ import { parseJson } from '../event/json.ts'
 import { jsonFault } from '../event/json-fault.ts'
 
 /**
- * Reads the content of a JSON file. What is wrong is said by its place and never in words of the file: any of
- * them may be a password.
+ * Reads the content of a JSON file. A problem names its place and never quotes the file: any word of it may be a
+ * password.
  */
 export function readJson(content: Uint8Array): { value: unknown } | { problems: string[] } {
   const parsed = parseJson(content)

@@ -18,8 +18,8 @@ export function mask(name: string, value: unknown): unknown {
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
 /**
- * Works on broken URLs too: they are shown when they are refused. Rather a letter too many than a password: the names of
- * parameters stay, their values go.
+ * Works on broken URLs too, because refused ones are shown. It rather masks a letter too many than shows a password: the
+ * names of parameters stay, their values go.
  */
 function maskUrl(text: string): string {
   return text

@@ -1,6 +1,6 @@
 /**
- * The name that was probably meant, in whatever style it was written: it has all the words, or differs in few letters.
- * Undefined where nothing is near.
+ * The known name that was probably meant, in whatever style it was written: it has all the words, or differs in a few
+ * letters. Undefined if none is near.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const words = wordsOf(name)

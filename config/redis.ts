@@ -24,7 +24,7 @@ export const redis = Type.Object(
   { additionalProperties: false, description: 'an object with sentinels and name, with cluster, or with ca' },
 )
 
-/** Rules between the settings of Redis. They may still hold wrong values here. */
+/** Rules between the settings of Redis. The settings may still hold wrong values here. */
 export function redisProblems(url: unknown, config: RedisConfig | undefined, replicas: unknown): string[] {
   if (typeof config !== 'object' || config === null) return []
   const { sentinels, name, cluster, tls, ca, username, password, sentinelPassword } = config

@@ -1,7 +1,7 @@
 import { show } from './mask.ts'
 import { type RedisConfig, redisProblems } from './redis.ts'
 
-/** The settings that have to do with each other. */
+/** The settings that depend on each other. */
 interface Settings {
   stage?: string
   mqttPort?: number

@@ -1,9 +1,7 @@
 import type { TUnsafe } from 'typebox'
 import { Type } from '../event/type.ts'
 
-/*
- * The shapes that values of settings have. The description of one is what a problem says was expected.
- */
+/* The shapes of the values of settings. A problem quotes the description of a shape as what was expected. */
 
 export function text() {
   return Type.String({ minLength: 1, description: 'a text that is not empty' })

@@ -33,7 +33,7 @@ export function createAttempts(store: Store) {
     list: async (queue: string): Promise<Attempt[]> =>
       (await logOf(queue)).map(({ attempt }) => attempt).reverse(),
 
-    /** The changes that remove all of a queue. */
+    /** The changes that remove all attempts of a queue. */
     async drop(queue: string): Promise<Change[]> {
       const log = await logOf(queue)
       logs.delete(queue)

@@ -4,7 +4,7 @@ import type { Attempt, DeadLetter } from './queue/work-item.ts'
 import { type PushSubscription, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
-/** What became of an event at one webhook or plugin target, as far as that is kept. */
+/** The delivery of an event to one webhook or plugin target, as far as it is kept. */
 export interface EventDelivery {
   queue: string
   /** The URL of a webhook. */
@@ -24,7 +24,7 @@ export interface EventDelivery {
   attempts: Attempt[]
 }
 
-/** What must be known of an accepted event to find its deliveries. */
+/** The parts of an accepted event by which its deliveries are found. */
 export interface AcceptedEvent {
   id: string
   /** Full name of its kind. */
@@ -34,7 +34,7 @@ export interface AcceptedEvent {
   livestreamIds: readonly string[]
 }
 
-/** Finds what became of an event at webhooks and plugin targets. */
+/** Finds the deliveries of an event to webhooks and plugin targets. */
 export function createEventDeliveries(parts: {
   subscriptions: Pick<PushSubscriptions, 'ofTopic'>
   plugins: { queues: readonly { name: string; target: PluginTarget }[] }
@@ -63,8 +63,8 @@ export function createEventDeliveries(parts: {
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // A webhook that it was not owed to may have got it by a replay, and a target gets some events only: there must be a
-    // trace of this very event.
+    // Without being owed, a delivery is listed only with a trace of this very event: a webhook may have got it by a
+    // replay, and a target gets some events only.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

@@ -18,7 +18,7 @@ export function createPushedWork(parts: {
     const queue = plugins.queueOfAction(action)
     if (queue === undefined) return false
     const payload = Buffer.from(JSON.stringify(event))
-    // The same message for the same target.
+    // Equal if the same message comes for the same target again.
     const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
     await decideAgain(async () => {
       const repetition = repetitions(fingerprint, () => messageId)

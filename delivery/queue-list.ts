@@ -18,7 +18,7 @@ export interface QueueTotals {
   disabled: number
 }
 
-/** What a node knows about the queues that it works off, and no other node knows. */
+/** The facts that a node knows about the queues that it works off, and no other node knows. */
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]

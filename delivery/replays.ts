@@ -16,7 +16,7 @@ export function createReplays(parts: {
   const { find, enable, queues, earlierOf, push, retry } = parts
 
   return {
-    /** Sends dead letters of a queue, all or one; how many. */
+    /** Sends dead letters of a queue, all or one. Returns how many. */
     async replay(queue: string, messageId?: string): Promise<number> {
       if (push.whyNotSent(queue) !== undefined) return 0
       await enable(queue)
@@ -25,7 +25,7 @@ export function createReplays(parts: {
       return count
     },
 
-    /** Sends the events since a time; how many. `first` gets their number before anything is changed. */
+    /** Sends the events since a time. Returns how many. `first` gets their number before anything is changed. */
     async replaySince(
       queue: string,
       since: number,

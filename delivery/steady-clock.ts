@@ -1,6 +1,6 @@
 /**
- * A clock for what expires: where the system's jumps ahead this one goes on, where that is set back it follows.
- * Milliseconds since the epoch.
+ * A clock for things that expire. When the system clock jumps ahead, this one goes on as before. When the system clock
+ * is set back, this one follows. Milliseconds since the epoch.
  */
 export function createSteadyClock(clock: () => number, elapsed: () => number = () => performance.now()) {
   const started = clock() - elapsed()

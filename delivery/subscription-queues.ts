@@ -19,7 +19,7 @@ export function createSubscriptionQueues(parts: {
   const { subscriptions, queues, attempts, standings, calls, beginnings, runner } = parts
 
   return {
-    /** Adds a webhook; one with `from` begins with what was accepted from then on. Undefined: there are too many. */
+    /** Adds a webhook; one with `from` begins with events accepted from then on. Undefined: there are too many. */
     async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {
       const added = await subscriptions.add(request)
       if (added) beginnings.look(added.name)
@@ -44,7 +44,7 @@ export function createSubscriptionQueues(parts: {
       return true
     },
 
-    /** Sends what waits, in its order. True when it was paused. */
+    /** Sends the waiting items, in their order. True when it was paused. */
     async resume(name: string): Promise<boolean> {
       const isResumed = await subscriptions.resume(name, [retryChange(name)])
       if (isResumed) runner.retryNow(name)

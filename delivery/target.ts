@@ -2,9 +2,9 @@ import type { WorkItem } from './queue/work-item.ts'
 
 /** Where the items of a queue go. */
 export interface Target {
-  /** What shares a fate and connections: bounds are counted by it. */
+  /** Queues with the same endpoint share its connections and its failures: bounds are counted by it. */
   endpoint: string
-  /** Whose it is: owners share what may run at once. */
+  /** The owner of the queue: owners share the deliveries that may run at once. */
   owner: string
   /** Tries once; never rejects. Ends early, with whatever result, when `signal` aborts. */
   deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>
@@ -23,9 +23,9 @@ export function isClosed(target: ReturnType<TargetOf>): target is Closed {
   return typeof target === 'object' && 'closed' in target
 }
 
-/** What came of one try. */
+/** The outcome of one attempt. */
 export interface Outcome {
-  /** `refused`: the answer blames the message. `gone`: nothing more is wanted there. */
+  /** `refused`: the answer blames the message. `gone`: the endpoint wants no more messages. */
   result: 'acknowledged' | 'refused' | 'failed' | 'gone'
   status: number | null
   /** Null when it was acknowledged. */

@@ -31,7 +31,7 @@ export function createTestMessages(parts: {
       if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
       const { institutionId } = subscription
       const ofInstitution = [...testing.values()].filter((institution) => institution === institutionId)
-      // No more of one institution than are free: its slow webhooks leave room for the others.
+      // An institution gets no more tests than are free: its slow webhooks leave room for the others.
       if (ofInstitution.length >= most - testing.size) return undefined
       testing.set(name, institutionId)
       try {

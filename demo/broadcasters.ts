@@ -7,14 +7,14 @@ import { keyOf, type Ledger, type Verdict } from './ledger.ts'
 import type { Login } from './node.ts'
 import { deliveriesOf, type Subscriber } from './subscribers.ts'
 
-/** Whose events they are. */
+/** The institution that events belong to. */
 export interface Institution {
   id: string
   title: string
   acronym: string
 }
 
-/** Connects the broadcaster of one institution; resolves when it hears its feedback. */
+/** Connects the broadcaster of one institution. Resolves when it is subscribed to its feedback. */
 export async function startBroadcaster(
   institution: Institution,
   login: Login,
@@ -37,7 +37,7 @@ export async function startBroadcaster(
   await client.subscribeAsync(feedbackTopic(institution.id), { qos: 1 })
 
   return {
-    /** Sends an event and does not wait: the ledger knows what became of it. */
+    /** Sends an event and does not wait: the ledger notes its outcome. */
     publish(event: DemoEvent, expected: Verdict): void {
       const kind = kindOf(event.event)
       if (!kind) throw new Error(`${event.event} is no event`)

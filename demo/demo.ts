@@ -22,7 +22,7 @@ interface Options {
 
 process.exit(await main(process.argv.slice(2)))
 
-/** `npm run demo`: a node, sample broadcasters and listeners, and what happens between them. */
+/** `npm run demo`: shows a node, sample broadcasters and listeners, and the events between them. */
 async function main(argv: string[]): Promise<number> {
   const options = readOptions(argv)
   if (typeof options === 'number') return options
@@ -34,7 +34,7 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-/** From the empty directory to the sums; the exit code. */
+/** Runs the demonstration from the empty directory to the sums. Returns the exit code. */
 async function demonstrate(options: Options, stop: Stop): Promise<number> {
   const stations = readStations()
   const [{ livestreams }] = stations
@@ -64,7 +64,7 @@ async function demonstrate(options: Options, stop: Stop): Promise<number> {
     // A node that does not deliver may not answer either.
     summarise(screen, ledger, problems, problems.length === 0 ? await node.budget() : undefined)
     stop.finished()
-    // A client would wait for ever for what is not acknowledged.
+    // A client would wait for ever for missing acknowledgements.
     if (problems.length > 0) return 1
     await Promise.all([...listening, ...broadcasters.values()].map((client) => client.close()))
     return 0
@@ -82,7 +82,7 @@ interface Parts {
   stop: Stop
 }
 
-/** Listeners first: nobody may miss the first event. */
+/** Connects the listeners first, so that they do not miss the first event. */
 async function connectAll(stations: readonly Station[], parts: Parts) {
   const listening = await startSubscribers(parts)
   return { listening, broadcasters: await startBroadcasters(institutionsOf(stations), parts) }
@@ -110,7 +110,7 @@ async function startBroadcasters(
   return new Map(await Promise.all(started))
 }
 
-/** Calls `act` at the given rate until the time is over or somebody stops it. */
+/** Calls `act` at the given rate until the time is over or `signal` stops it. */
 async function repeat(act: () => void, { seconds, rate }: Options, signal: AbortSignal): Promise<void> {
   const begun = performance.now()
   const end = begun + (seconds ?? Number.POSITIVE_INFINITY) * 1000

@@ -7,12 +7,12 @@ export interface DemoEvent extends Record<string, unknown> {
   services: { id: string }[]
 }
 
-/** What a station plays now. `start` in milliseconds since the epoch. */
+/** The event of the element that a station plays now. `start` in milliseconds since the epoch. */
 export function playing(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return track('de.org.hub.v1.radio.track.playing', station, element, itemId, start)
 }
 
-/** What a station will play next, under the item id it will then play with. */
+/** The event of the element that a station plays next, with the item id under which it will play. */
 export function next(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return track('de.org.hub.v1.radio.track.next', station, element, itemId, start)
 }

@@ -3,7 +3,7 @@ import { createBudget } from '../telemetry/budget.ts'
 
 export type Ledger = ReturnType<typeof createLedger>
 
-/** What the hub is expected to make of an event. */
+/** The outcome that is expected of an event. */
 export type Verdict = 'published' | 'blocked' | 'invalid'
 
 interface Entry {
@@ -17,8 +17,8 @@ interface Entry {
 }
 
 /**
- * The books of the demonstration: what was published, what the hub said, what arrived where, and how long
- * it took. Times are those of `performance.now()`.
+ * The books of the demonstration: published events, reports of the hub, arrivals, and how long they took. Times are those
+ * of `performance.now()`.
  */
 export function createLedger() {
   const open = new Map<string, Entry>()
@@ -33,7 +33,7 @@ export function createLedger() {
     /** Milliseconds from the publish call to the receipt in a subscriber. */
     latency: () => latency.summary(),
 
-    /** An event is about to be published; `deliveries` are the subscribers and topics it must reach. */
+    /** Notes an event that is about to be published. `deliveries` are the subscribers and topics that it must reach. */
     sent(key: string, what: string, expected: Verdict, deliveries: readonly string[]): void {
       counts.published++
       if (expected === 'published') counts.awaited += deliveries.length
@@ -49,7 +49,7 @@ export function createLedger() {
       closeIfDone(key)
     },
 
-    /** The hub reported on an event. False for one that nobody here published. */
+    /** Notes the hub's report on an event. Ignores an event that was not published here. */
     reported(key: string, outcome: string): void {
       const entry = open.get(key)
       if (!entry) return
@@ -60,7 +60,10 @@ export function createLedger() {
       closeIfDone(key)
     },
 
-    /** An event arrived; the milliseconds it took, or undefined for one not (or no longer) expected. */
+    /**
+     * Notes the arrival of an event. Returns the milliseconds that it took, or undefined if it was not (or no longer)
+     * expected.
+     */
     arrived(key: string, delivery: string): number | undefined {
       if (refused.has(key)) problems.push(`arrived although it was to be refused: ${delivery}`)
       const entry = open.get(key)
@@ -103,7 +106,7 @@ function describe({ what, acknowledged, outcome, awaited }: Entry): string[] {
   ]
 }
 
-/** How the demonstration recognises an event: its own `id` is given by the hub. */
+/** The key by which the demonstration recognises an event: its `id` is given by the hub. */
 export function keyOf(event: unknown, time: unknown, livestreamId: unknown): string {
   return `${event} ${typeof time === 'string' ? parseInstant(time) : time} ${livestreamId}`
 }

@@ -14,7 +14,7 @@ export interface Login {
   password: string
 }
 
-/** What the node's process says when it is ready, or cannot be. */
+/** The message of the node's process when it is ready, or cannot start. */
 export type NodeMessage =
   | { mqttPort: number; httpsPort: number; adminSocket: string; caPath: string }
   | { problem: string }
@@ -53,7 +53,7 @@ export async function startNode() {
       ask('credentials.add', { role: 'publisher', label, institutions: [institution] }),
     subscriber: (label: string, filter: string): Promise<Login> =>
       ask('credentials.add', { role: 'subscriber', label, filters: [filter] }),
-    /** Makes a user who may operate; the link to choose a password. */
+    /** Makes a user who may operate. Returns the link to choose a password. */
     operator: async (email: string): Promise<string> => {
       const institution = 'urn:org:institution:operators'
       const made = await ask<{ resetUrl: string }>('users.add', {

@@ -5,12 +5,12 @@ import type { Station } from './programme.ts'
 /** Publishes an event as the broadcaster of a station. */
 type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => void
 
-/** Every so many events something else than a track happens. */
+/** One in so many events is something else than a track. */
 const specialEvery = 4
 
 /**
- * What happens on all stations, one event at a time: they take turns with `playing` and `next`; in between
- * come a traffic announcement, radiotext and two events that must be refused.
+ * The events of all stations, one at a time. The stations take turns with `playing` and `next`. In between come a traffic
+ * announcement, radiotext and two events that must be refused.
  */
 export function createRunningOrder(stations: readonly [Station, Station, ...Station[]], publish: Publish) {
   const now = createClock()
@@ -19,7 +19,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
   const specials = [
     () => publish(first, trafficAnnouncement(first, true, now()), 'published'),
     () => publish(second, radiotext(second, 'Gipfelklang – Studio: 0800 555 0123', now()), 'published'),
-    // Somebody else's livestream in one's own inbox.
+    // A foreign livestream in the station's own inbox.
     () => publish(second, playing(first, second.playlist[0], 'foreign', now()), 'blocked'),
     () => publish(first, malformed(first, first.playlist[0], 'malformed', now()), 'invalid'),
     () => publish(first, trafficAnnouncement(first, false, now()), 'published'),
@@ -32,7 +32,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
     /** The next event. */
     advance(): void {
       const step = steps++
-      // Every other round goes without.
+      // Every other round has no specials.
       const turn = Math.floor(step / specialEvery) % (specials.length * 2)
       const special = step % specialEvery === specialEvery - 1 ? specials[turn] : undefined
       if (special) shown++
@@ -40,7 +40,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
       act?.()
     },
 
-    /** What a run cut short still owes: a round of specials that began ends, and there was at least one. */
+    /** Completes a run that was cut short: ends the round of specials that has begun, or runs one if there was none. */
     complete(): void {
       const begun = shown % specials.length
       if (shown > 0 && begun === 0) return

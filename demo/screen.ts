@@ -8,7 +8,7 @@ export type Screen = ReturnType<typeof createScreen>
 
 /** Columns that every line has; the text takes what is left. */
 const widths = { time: 8, who: 3, what: 9, ms: 8 }
-/** Columns of the other two where nobody can say how wide the output is. */
+/** Widths of the other two columns if the width of the output is not known. */
 const plainWidths = { station: 24, text: 48 }
 /** Narrowest line that is laid out; a smaller terminal wraps it. */
 const leastWidth = 72
@@ -55,7 +55,7 @@ export function createScreen(
       })
     },
 
-    /** What the hub says to a broadcaster about one of its events. */
+    /** The hub's report to a broadcaster about one of its events. */
     feedback({ title }: Institution, report: Report): void {
       const { outcome, event, services, errors } = report
       const kind =
@@ -101,7 +101,7 @@ export function createScreen(
     line(columns.join('  ').trimEnd())
   }
 
-  /** The columns that share what the fixed ones leave. */
+  /** Widths of the two columns that share the rest of the line. */
   function roomFor(): { station: number; text: number } {
     if (!isTerminal) return plainWidths
     const fixed = Object.values(widths).reduce((sum, width) => sum + width + 2, 2)

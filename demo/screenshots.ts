@@ -14,7 +14,7 @@ import { type Element, readLivestreams, readStations, type Station } from './pro
  * `CHROMIUM` names a browser elsewhere.
  */
 
-/** A picture: which page, and what it waits for. */
+/** A picture: its page, and what to wait for before it is taken. */
 interface Picture {
   name: string
   path: string
@@ -80,7 +80,7 @@ async function logIn(page: Page, { operator }: DemoNode): Promise<void> {
   await page.locator('form').getByRole('button').click()
 }
 
-/** Connects those who get every event; how to end that. */
+/** Connects subscribers of every event. Returns how to end them. */
 async function listen(node: DemoNode): Promise<() => Promise<void>> {
   const login = await node.subscriber('picture', 'radio/#')
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
@@ -93,7 +93,7 @@ async function listen(node: DemoNode): Promise<() => Promise<void>> {
   }
 }
 
-/** What a node answers to `trend` that has run for an hour: this one was started a moment ago. */
+/** The answer to `trend` of a node that has run for an hour: this one was started a moment ago. */
 function anHour() {
   const samples = Array.from({ length: 360 }, (_, index) => {
     const wave = Math.sin(index / 60) + Math.sin(index / 7) / 4 + Math.sin(index * 12.9) / 3
@@ -115,7 +115,7 @@ function anHour() {
 /** Something on each livestream of the sample feed: titles under way, some with a next one, a text, an announcement. */
 async function broadcast(node: DemoNode): Promise<void> {
   const elements = readStations().flatMap(({ playlist }) => playlist)
-  // What every browser has letters for, and what lasts long enough to be in the middle of.
+  // Titles with letters that every browser has, and long enough to be in the middle of.
   const titles = elements.filter(({ title, length }) => isLatin(title) && length > 60)
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
   const clients = new Map<string, Awaited<ReturnType<typeof connect>>>()
@@ -148,7 +148,7 @@ function programmeOf(station: Station, index: number): DemoEvent[] {
   ]
 }
 
-/** A picture like none on a record, always the same for a path. */
+/** An invented cover, always the same for a path. */
 function cover(path: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = createHash('sha256').update(path).digest()
   const sky = `hsl(${a * 1.4} 45% ${35 + (b % 30)}%)`

@@ -7,8 +7,8 @@ const echoMs = 500
 const connectMs = 15_000
 
 /**
- * When the demonstration is over: somebody wants it (Ctrl-C, the terminal or the reader of a pipe went
- * away), or something broke. A second Ctrl-C ends it at once.
+ * Ends the demonstration when a person wants it (Ctrl-C, the terminal or the reader of a pipe went away), or when
+ * something broke. A second Ctrl-C ends it at once.
  */
 export function createStop() {
   const controller = new AbortController()

@@ -3,7 +3,7 @@ import { type Broker, connect } from './client.ts'
 import { keyOf, type Ledger } from './ledger.ts'
 import type { Login } from './node.ts'
 
-/** Somebody who listens. */
+/** A client that listens. */
 export interface Subscriber {
   name: string
   filter: string

@@ -1,4 +1,4 @@
-/** What an event comes to that has an error; `published`: it is only a warning. */
+/** The outcome of an event with an error. `published`: the error is only a warning. */
 type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
 interface ErrorKind {
@@ -76,7 +76,7 @@ export function errorItem(code: ErrorCode, path: string, detail?: string): Error
   return { path, message, errorCode: code }
 }
 
-/** What an event comes to that has this error. */
+/** The outcome of an event with this error. */
 export function outcomeOf(errorCode: string): ErrorOutcome {
   return kindOfError(errorCode).outcome
 }
@@ -102,19 +102,19 @@ export function pathOf(...segments: readonly (string | number)[]): string {
 export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
- * Errors of an event, one by one up to a number and up to a size, then a last item that counts the rest: what is kept and
- * sent of an event must not be much larger than the event.
+ * Errors of an event, one by one up to a number and up to a size, then a last item that counts the rest: a report must not
+ * be much larger than its event.
  */
 export function createErrorList() {
   const listed: ErrorItem[] = []
-  /** Of the first one that there was no room for. */
+  /** Code of the first error that there was no room for. */
   let omittedCode: string | undefined
   let bytes = 0
   let count = 0
   return {
     count: () => count,
     isFull: () => omittedCode !== undefined,
-    /** Takes a maker, because a hostile event has more errors than anyone wants built. */
+    /** Takes a maker, because a hostile event has too many errors to build them all. */
     add(make: () => ErrorItem): void {
       count++
       if (omittedCode !== undefined) return

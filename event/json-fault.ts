@@ -1,4 +1,4 @@
-/** Tells what stops a text from being JSON, and where; undefined for JSON. No word of the text: any may be a password. */
+/** Tells why a text is not JSON, and where; undefined for JSON. It repeats no word of the text: any may be a password. */
 export function jsonFault(text: string): string | undefined {
   const fault = firstFault(text)
   if (fault === undefined) return undefined

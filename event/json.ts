@@ -13,9 +13,9 @@ const maxNesting = 64
 const maxValues = 10_000
 
 /**
- * Reads a payload as one JSON object, stricter than JSON.parse: what two readers could understand
- * differently is refused (duplicate keys, numbers beyond double precision, `__proto__`), and so is what
- * could exhaust a reader further down (nesting, number of values). The errors repeat no value: it may be a password.
+ * Reads a payload as one JSON object, stricter than JSON.parse. It refuses text that two readers could
+ * understand differently (duplicate keys, numbers beyond double precision, `__proto__`), and text that
+ * could exhaust a later reader (nesting, number of values). The errors repeat no value: it may be a password.
  */
 export function parseJson(payload: Uint8Array): { value: unknown } | { errors: ErrorItem[] } {
   if (!isUtf8(payload)) return refused('it is not valid UTF-8')
@@ -53,7 +53,7 @@ interface Level {
 }
 
 /**
- * Looks through JSON text for what JSON.parse hides. What it finds in text that is no JSON is of no account.
+ * Looks through JSON text for faults that JSON.parse hides. Its findings in text that is no JSON do not count.
  * One pass with its own stack: linear, whatever the input. It stops, incomplete, at `maxNesting`, `maxValues` and when
  * no more errors are listed.
  */
@@ -61,7 +61,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors = createErrorList()
   const levels: Level[] = []
   let values = 0
-  /** No more than there are values, unless it is no JSON. */
+  /** JSON has no more keys than values. */
   let keys = 0
   let index = 0
   while (index < text.length) {
@@ -142,17 +142,17 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 }
 
-/** A number, true, false or null, or what no JSON has. */
+/** A number, true, false or null, or a word that no JSON has. */
 const word = /[^{}[\]",: \n\t\r]+/y
 
 type Keys = ReturnType<typeof createKeys>
 
-/** The keys of one object. Ten thousand objects with a key each are not worth a collection each. */
+/** The keys of one object. A first key needs no map: an event may have ten thousand objects with one key each. */
 function createKeys() {
   let first: string | undefined
   let times: Map<string, number> | undefined
   return {
-    /** How often there was this key by now. */
+    /** How often this key has come by now. */
     note(key: string): number {
       if (first === undefined) {
         first = key

@@ -1,10 +1,10 @@
 /**
- * A message on its way to subscribers: what distribution takes from the validator, and what the
- * broker encodes. It carries the rules of its class, so that nobody downstream reads the payload.
+ * A message on its way to subscribers: distribution takes it from the validator, and the broker encodes
+ * it. It carries the rules of its class, so that neither of them reads the payload.
  */
 export interface Message {
   topic: string
-  /** What its history is kept by: a livestream. Absent: the topic. */
+  /** The livestream by which its history is kept. Absent: the history is kept by topic. */
   stream?: string
   /** Who published an event: its payload need not say so. */
   institutionId?: string
@@ -13,19 +13,19 @@ export interface Message {
   qos: 0 | 1 | 2
   /** Set: kept for later subscribers under `topic` and `slot`, newest event time first. */
   retained?: Retention
-  /** What a session that was away gets of it. */
+  /** The rule by which a session that was away gets it. */
   queue: QueueRule
-  /** Tells what was stored: nobody gets it before that is certain. */
+  /** It tells of a stored decision: no client gets it before the decision is certainly stored. */
   isReport?: true
   /** Its publisher has sent the event before, and it was published then. */
   isRepetition?: true
   /** A report that tells of errors. */
   hasErrors?: true
-  /** What a report is about, where not all of it was published. It is kept beside the message and sent to nobody. */
+  /** The event that a report is about, if not all of it was published. It is kept with the message and sent to no client. */
   refused?: Excerpt
 }
 
-/** What was received: its beginning, and what lists show of it. */
+/** A received event: its beginning, and the fields that lists show. */
 export interface Excerpt {
   head: Buffer
   /** Bytes of the whole. */

@@ -8,7 +8,7 @@ export function isOwnError({ keyword, data }: ErrorObject): boolean {
 
 /**
  * An error of a schema as publishers read it: its place, what the value is, and what was expected instead.
- * `at` is where the checked value stands; what `isSecret` names is not repeated.
+ * `at` is where the checked value stands; values that `isSecret` names are not repeated.
  */
 export function schemaError(
   error: ErrorObject,

@@ -26,7 +26,7 @@ import { isOwnError, schemaError } from './schema-error.ts'
 import { parseInstant } from './timestamp.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
 
-/** An event of valid shape, with what everyone asks of it. */
+/** An event of valid shape, with its kind and its times. */
 interface Shaped {
   event: HubEvent
   kind: EventKind
@@ -85,7 +85,7 @@ export function tooManyLivestreams(count: number): ErrorItem {
 
 const known = eventKinds.map((kind) => kind.name).join(', ')
 
-/** The kind of an event, by its URL if it has one (service.md §4.1 rule 1), else by its own word. */
+/** The kind of an event, by its URL if it has one (service.md §4.1 rule 1), else by its `event` field. */
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
@@ -126,8 +126,8 @@ function pickKind(
 }
 
 /**
- * Livestreams by external id: one livestream has one, so that this never counts too many. Where several share one the
- * validator counts again, when it knows which they are.
+ * Counts livestreams by external id: each has only one, so this never counts too many. Where several share one, the
+ * validator counts again, when it knows which livestreams they are.
  */
 function checkNumberOfServices(services: unknown, errors: ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return
@@ -155,7 +155,7 @@ function checkExpiry(
   return undefined
 }
 
-/** `services[].topic` is the hub's word (service.md §2.3): a forged one reaches nobody. */
+/** `services[].topic` is the hub's word (service.md §2.3): a forged one reaches no client. */
 function withoutTopics(event: HubEvent): HubEvent {
   if (!event.services.some((service) => Object.hasOwn(service, 'topic'))) return event
   const services = event.services.map((service) => {
@@ -193,7 +193,7 @@ const identifiers = [
   },
 ] as const
 
-/** Reports what the quick validator only noticed. */
+/** Reports the errors that the quick validator only noticed. */
 function reportSchemaErrors(
   { thorough, lists }: Validator,
   event: Record<string, unknown>,
@@ -240,7 +240,7 @@ const ajvOptions: Options = {
     instant: (text: string) => parseInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
-  // Takes half of the time to compile, and what it makes is no faster.
+  // It would take half of the time to compile, and the code would be no faster.
   code: { optimize: false },
   // Whether they are schemas a test checks: here it would take a tenth of the start.
   ...{ validateSchema: false, meta: false },

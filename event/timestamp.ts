@@ -35,5 +35,5 @@ export function parseInstant(text: string): number | undefined {
 const pattern =
   /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[Tt](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?:[.,](?<fraction>\d+))?(?:[Zz]|(?<sign>[+-])(?<offsetHour>\d\d)(?::?(?<offsetMinute>\d\d))?)$/
 
-/** The form of an instant as JSON Schema tools know it; what it does not say is which dates there are. */
+/** The form of an instant for JSON Schema tools. It does not say which dates exist. */
 export const instantPattern = pattern.source.replace(/\?<\w+>/g, '')

@@ -27,7 +27,7 @@ export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>
 /** Levels of the deepest topic of the radio tree. */
 export const radioLevels = Math.max(...eventKinds.map((kind) => radioTopic('', kind).split('/').length))
 
-/** No topic of the radio tree is longer, nor is a filter that matches one: the id of a livestream has an end. */
+/** No topic of the radio tree is longer, nor is a filter that matches one: the ids of livestreams are bounded. */
 export const maxRadioTopicBytes = 256
 
 /** What an inbox topic names: an institution, perhaps a class or a dry run. Undefined if it is no inbox topic. */

@@ -20,8 +20,8 @@ type Builders = Pick<
 const optional = Symbol('optional')
 
 /**
- * Schemas with the types that TypeBox gives them. TypeBox itself, seven hundred files, takes a fifth of the start of a
- * node; what it makes of the few words used here are these objects.
+ * Schemas with the types that TypeBox gives them. TypeBox itself, seven hundred files, would take a fifth of the start of
+ * a node; for the few words used here it would make these objects.
  */
 export const Type: Builders = builders({
   Array: (items: object, options?: object) => ({ type: 'array', items, ...options }),

@@ -16,7 +16,7 @@ export const serviceTypes: readonly ServiceType[] = ['Event', 'Livestream', 'Per
 /** Pattern of every URN (service.md §2.4). Neither a dot nor a slash, so that a URN can be a topic level. */
 export const urnPattern = '^urn:org:[a-z0-9-]+:[a-z0-9-]+$'
 
-/** The longest URN, characters: topics are made of them, and filters must have an end. */
+/** The longest URN, characters: topics contain URNs, and the length of a filter must be bounded. */
 export const maxUrnLength = 200
 
 /** Whether `text` is a URN, of the given kind if one is named. */

@@ -3,17 +3,18 @@ import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entr
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
- * How much each stream has in the window, in the memory of the node that trims: three numbers for each stream. Without them
- * every look at a stream would read all of it. Counted from the journal itself, so that nothing is told twice or missed.
+ * How many messages each stream has in the window, in the memory of the node that trims: three numbers for each stream.
+ * Without them every look at a stream would read all of it. They are counted from the journal itself, so that no message is
+ * counted twice or missed.
  */
 export function createCounting(store: Store) {
   const streams = new Map<string, InWindow>()
-  /** Everything from here on, up to before there, is counted. */
+  /** Messages from `from` on, up to before `to`, are counted. */
   let from = 0
   let to = 0
 
   return {
-    /** The window begins here. Where something else was counted, because another node has trimmed, all is counted anew. */
+    /** The window begins here. If another node has moved its beginning since, all messages are counted anew. */
     beginAt(position: number): void {
       if (position === from) return
       streams.clear()
@@ -21,7 +22,7 @@ export function createCounting(store: Store) {
       to = position
     },
 
-    /** Counts on up to a position, at most so many messages. Returns how far, and the bytes of those behind `known`. */
+    /** Counts on up to a position, at most `most` messages. Returns how far it got, and the bytes of those behind `known`. */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0
       let count = 0

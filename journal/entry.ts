@@ -4,7 +4,7 @@ import { decodeValue, encodeValue } from './value-codec.ts'
 
 /*
  * How messages lie in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
- * `every/{stream}/{position}` are the index of a stream, by the rule that says what a reader that was away gets of it.
+ * `every/{stream}/{position}` are the index of a stream: a reader that was away gets the latest of each topic, or every one.
  */
 
 export const journalPrefix = 'journal/'
@@ -19,7 +19,7 @@ export interface Entry extends Message {
   at: number
 }
 
-/** What the index of a stream says of a message. */
+/** A message in the index of a stream. */
 export interface IndexEntry {
   stream: string
   position: number
@@ -36,10 +36,10 @@ export interface IndexEntry {
   sharedUpTo?: number
 }
 
-/** What the value of an index entry says; the rest is in its key. */
+/** The fields in the value of an index entry; the others are in its key. */
 type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position'>
 
-/** What a stored message says of itself, before its payload. */
+/** The header of a stored message, before its payload. */
 type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
   /** `kept`: bytes of the refused event, from its beginning on, that are stored after the payload. */
   refused?: Omit<Excerpt, 'head'> & { kept: number }
@@ -78,7 +78,7 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
   return last
 }
 
-/** A stored message; where another one has its payload, as many positions before it as `sharedWith` says. */
+/** A stored message. Set `sharedWith`: its payload lies with the message that many positions earlier. */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeValue<Header>(value)
   const { sharedWith, refused, ...rest } = header
@@ -159,7 +159,7 @@ function headerOf(message: Message, at: number, sharedWith: number | undefined):
 function indexOf(message: Message, at: number, bytes: number, sharedUpTo: number): Written<IndexFields> {
   const { topic, stream, qos, queue, isReport, hasErrors } = message
   return {
-    // A stream of its own is named as the topic.
+    // Left out where the topic is the stream: the key names it.
     topic: stream === undefined || stream === topic ? undefined : topic,
     qos,
     at,

@@ -10,17 +10,17 @@ export type Journal = Awaited<ReturnType<typeof openJournal>>
 const recentCount = 1_000
 /** Bytes of their payloads, in the same way. */
 const recentBytes = 4 * 1024 * 1024
-/** A clock that is set back by more was wrong before, milliseconds. */
+/** A clock that is set back by more than this was wrong before, milliseconds. */
 const maxBackMs = 24 * 3600 * 1000
 /**
- * What was accepted, once, in order. A message gets its position in the commit that accepts it. Readers keep a position;
- * the journal knows none of them.
+ * All accepted messages, each once, in order. A message gets its position in the commit that accepts it. Readers keep
+ * their own place; the journal knows none of them.
  */
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
   const everyListeners = new Set<(entry: Entry) => void>()
-  /** This node has seen all positions up to here that it will ever see. */
+  /** The last position that this node knows of. It hears of no earlier one later. */
   let head = await store.lastNumber()
   let floor = 1
   /** When the newest message was accepted. */
@@ -38,8 +38,8 @@ export async function openJournal(store: Store) {
 
   return {
     /**
-     * When something happens by a clock: never before the newest message was accepted. So times rise with positions, also
-     * where the clock of a node is set back; unless by so much that it was wrong before, and everything would be.
+     * The time of something that happens now: never before the newest message was accepted. So times rise with positions,
+     * even where the clock of a node is set back. A clock that is set back by more than `maxBackMs` was wrong before.
      */
     timeOf(now: number): number {
       newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
@@ -48,7 +48,7 @@ export async function openJournal(store: Store) {
 
     append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
 
-    /** What this node has appended is stored, from the position `first` on. */
+    /** Messages that this node has appended are stored, from the position `first` on. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
         // In place: a copy of each message would be as long in memory as the message.
@@ -61,7 +61,7 @@ export async function openJournal(store: Store) {
     /** Calls back with each message that another node has appended, in order. */
     onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
 
-    /** Calls back with each message from now on, whichever node appends it. Returns how to end that. */
+    /** Calls back with each message from now on, whichever node appends it. Returns the function that ends this. */
     onEach(listener: (entry: Entry) => void): () => void {
       everyListeners.add(listener)
       return () => void everyListeners.delete(listener)
@@ -70,22 +70,22 @@ export async function openJournal(store: Store) {
     /** The position of the last message that this node knows of. */
     head: (): number => head,
 
-    /** The position from which on the whole journal is kept; below it only what the rules of its stream keep. */
+    /** The position from which on the whole journal is kept. Below it, messages are kept by the rules of their streams. */
     floor: (): number => floor,
     raiseFloor(position: number): void {
       floor = Math.max(floor, position)
     },
 
-    /** Messages by their positions, and their positions by what they are about. */
+    /** Messages by their positions, and index entries by stream and topic. */
     ...createReading(store, recent.get),
 
-    /** What is kept whatever the rules say. */
+    /** Messages that are kept although no rule keeps them. */
     named: createNamed(),
 
-    /** The message at a position, where it was appended a moment ago. */
+    /** The message at a position, if it was appended a moment ago. */
     recent: (position: number): Entry | undefined => recent.get(position),
 
-    /** What this node has removed is no longer there. */
+    /** This node has removed the message at a position. */
     forget: recent.forget,
   }
 
@@ -102,7 +102,7 @@ async function lastAt(store: Store): Promise<number> {
   return last ? readEntry(positionIn(last[0]), last[1]).entry.at : 0
 }
 
-/** The oldest go together: one by one, a map would look for its first entry behind all that were deleted. */
+/** The oldest go together: to find its first entry each time, a map would pass all deleted ones. */
 function createRecent() {
   let current = new Map<number, Entry>()
   let former = new Map<number, Entry>()
@@ -118,7 +118,7 @@ function createRecent() {
     },
     keep(entry: Entry): void {
       const { payload, refused, position } = entry
-      // Messages of one event share it: counted for each, the first would have to go before the last is there.
+      // The messages of one event share a payload. Counted for each, it would push out the first before the last is there.
       const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
       if (current.size >= recentCount || (own > 0 && bytes >= recentBytes)) {

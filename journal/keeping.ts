@@ -1,8 +1,8 @@
 import type { IndexEntry } from './entry.ts'
 
 /*
- * What the journal keeps (docs/operators.md, "What the journal keeps"). The window is the newest messages of all streams.
- * Of older messages the journal keeps what the rules of each stream ask for. Nothing here reads or writes.
+ * The rules of what the journal keeps (docs/operators.md, "What the journal keeps"). The window is the newest messages of
+ * all streams. Older messages are kept if a rule of their stream asks for them. Nothing here reads or writes.
  */
 
 /** How much is kept, by configuration. */
@@ -11,16 +11,16 @@ export interface KeepingLimits {
   history: number
   /** Bytes of all events together that are older than the window. */
   historyBytes: number
-  /** Messages chosen for an offline session; valid control events per livestream, and reports where that is more. */
+  /** Messages chosen for an offline session, and valid control events per livestream. Reports too, if above `minReports`. */
   queueLimit: number
-  /** Bytes of the newest messages, whichever they are. */
+  /** Bytes of the window: the newest messages of all streams. */
   windowBytes?: number
 }
 
 const defaultWindowBytes = 64 * 1024 * 1024
-/** Nothing is kept for longer because of a rule, milliseconds. */
+/** No rule keeps a message for longer than this, milliseconds. */
 export const maxAgeMs = 7 * 24 * 3600 * 1000
-/** Reports per stream, at least; and as many that tell of errors. */
+/** The least number of reports per stream that is kept; as many again that tell of errors. */
 export const minReports = 1_000
 /** Bytes of a report, on average. A usual report has one kilobyte, and four more if it holds a refused event. */
 const reportBytes = 8 * 1024
@@ -42,7 +42,7 @@ export interface WindowPart {
   at: number
 }
 
-/** What a stream has in the window. */
+/** How many messages a stream has in the window. */
 export interface InWindow {
   events: number
   others: number
@@ -54,7 +54,7 @@ export interface InWindow {
 export interface Reach {
   /** Everything from this position on is kept. */
   window: number
-  /** Events before this position are no history: all together they were too many bytes. */
+  /** Events before this position are no history: the history would have too many bytes. */
   historyFrom: number
   /** A livestream has no more bytes of history than this. */
   streamBytes: number
@@ -92,7 +92,7 @@ export function unkept(
     if (isOther) otherBytes += entry.bytes
     const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
     if (entry.hasErrors) errorBytes += entry.bytes
-    // Counted by themselves: reports of published events would push out reports of errors within minutes.
+    // Reports of errors count by themselves: those of published events would push them out within minutes.
     const isAskedLater =
       entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked || isAskedLater)
@@ -100,14 +100,14 @@ export function unkept(
 }
 
 /**
- * How much history a livestream may have: twice what is free. So those with the most are shortened first, and what the
- * others have stays. One livestream takes less than two thirds of it all.
+ * How many bytes of history a livestream may have: twice the free bytes. So the livestreams with the most are shortened
+ * first, and the others keep theirs. One livestream takes less than two thirds of all.
  */
 export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
   return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))
 }
 
-/** Whether it belongs to the history of a livestream: whatever has a stream of its own, and is no report. */
+/** Whether a message belongs to the history of a livestream: it names another stream than its topic, and is no report. */
 export function isHistory({
   stream,
   topic,

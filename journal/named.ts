@@ -1,4 +1,4 @@
-/** Positions that somebody still needs, each as often as it is named: the journal keeps their messages. */
+/** Positions that items of queues name, and how often each: the journal keeps their messages. */
 export function createNamed() {
   const counts = new Map<number, number>()
   return {

@@ -6,7 +6,7 @@ import { openRetained } from './retained.ts'
 import { openReturnable } from './returnable.ts'
 import { openTrimming } from './trimming.ts'
 
-/** Opens the journal with its views: retained values, and what sessions get that were away, what became of events. */
+/** Opens the journal with its views: retained values, messages for returning sessions, and the history of events. */
 export async function openJournalAndViews(parts: {
   store: Store
   /** Of all nodes that share the store, one trims the journal. */

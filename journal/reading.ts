@@ -17,15 +17,15 @@ const readAtOnce = 10
 /** Entries of an index that are read together. */
 const indexPage = 500
 
-/** What can be read of the journal; `recent`: what was appended a moment ago. */
+/** Reads the journal. `recent` has the messages that were appended a moment ago. */
 export function createReading(store: Store, recent: (position: number) => Entry | undefined) {
   return {
     /** The message at a position, or undefined where it is no longer kept. */
     get,
 
     /**
-     * Index entries of a stream on these topics, accepted at `since` or later: the newest `count`, in order. Only messages
-     * where the newest per topic counts.
+     * Index entries of a stream on these topics, accepted at `since` or later: the newest `count`, in order. Only of
+     * messages of which the newest per topic counts.
      */
     async latestOf(
       stream: string,
@@ -37,7 +37,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
         const page = await store.last(prefix, indexPage, keyPart(before))
         const entries = page.map(([key, value]) => readIndexEntry(key, value))
-        // A whole page of them: the clocks of nodes disagree, and a single older one says nothing.
+        // Ends only when a whole page is older: the clocks of nodes disagree, and a single older entry says nothing.
         if (!entries.some(({ at }) => at >= since)) break
         found.push(...entries.filter(({ topic, at }) => at >= since && topics.includes(topic)))
         before = entries.at(-1)?.position ?? 0
@@ -60,7 +60,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
 
     /**
      * Messages after a position and up to another one, in order: at most `count`, and as many as make a page. `upTo`:
-     * there are no others up to there.
+     * the position up to which these are all.
      */
     async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
       const entries: Entry[] = []

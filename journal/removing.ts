@@ -40,30 +40,30 @@ interface Held {
   positions: readonly number[]
 }
 
-/** What was found in some streams: bytes of history older than the window, and how many index entries were read. */
+/** The figures of some streams: bytes of history older than the window, and how many index entries were read. */
 interface Found {
   kept: number
-  /** Kept of what has left the window since the last look. */
+  /** Bytes kept of messages that have left the window since the last look. */
   added: number
-  /** Removed of what was older than the window at the last look. */
+  /** Bytes removed of messages that were older than the window at the last look. */
   removed: number
   read: number
   /** The streams have messages of which only the newest matters. */
   hasLatest: boolean
 }
 
-/** Removes from streams what no rule keeps and nothing names. */
+/** Removes the messages of streams that no rule keeps and nothing names. */
 export function createRemoving(parts: {
   store: Store
   journal: Journal
   retained: RetainedMessages
   returnable: Returnable
-  /** What a stream has in the window. */
+  /** How many messages a stream has in the window. */
   inWindow: (stream: string) => InWindow
   limits: KeepingLimits
 }) {
   const { store, journal, retained, returnable, inWindow, limits } = parts
-  /** In the memory of the node that trims. Only of messages in whose place the newest of their topic counts. */
+  /** In the memory of the node that trims. Only of messages of which the newest per topic counts. */
   const held = new Map<string, Held>()
 
   return {
@@ -74,7 +74,7 @@ export function createRemoving(parts: {
       const counted: { position: number; bytes: number }[] = []
       const beginnings = new Map<string, Held>()
       for (const stream of streams) {
-        // Others get a turn: there may be thousands of streams.
+        // Other work gets a turn: there may be thousands of streams.
         await nextTurn()
         const { freed, ...before } = await freedOf(stream)
         const entries = await readIndex(store, stream, {
@@ -96,7 +96,7 @@ export function createRemoving(parts: {
         else held.delete(stream)
       }
       for (const { position, bytes } of counted) {
-        // What is over and named is no history any more.
+        // A message that no rule keeps is no history any more, even if something names it.
         const isKept = !over.has(position)
         if (isKept) found.kept += bytes
         if (isKept && position >= before) found.added += bytes
@@ -135,7 +135,7 @@ export function createRemoving(parts: {
     )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
-    // The newest first: those that have their payload from another one go before it.
+    // The newest first: the message with a shared payload goes last of those that share it.
     const removed = unnamed
       .filter(({ position }) => going.has(position))
       .sort((a, b) => b.position - a.position)
@@ -180,8 +180,8 @@ async function readIndex(
 }
 
 /**
- * The payload of an event with several livestreams lies with the first of its messages. It stays with it, and the
- * message stays, as long as any of the others does: the round over all streams comes by again.
+ * The payload of an event with several livestreams lies with the first of its messages. That message stays as long as any
+ * of the others does: the round over all streams comes to it again.
  */
 async function isPayloadNeeded(
   store: Store,

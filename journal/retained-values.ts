@@ -13,7 +13,7 @@ export interface RetainedValue {
   payload: Buffer
   /** Where in the journal its message lies. */
   position: number
-  /** What a session that was away gets of it. */
+  /** The rule by which a session that was away gets it. */
   queue: Message['queue']
   /** Since the start of this node, the moment when it went out to those for whom nothing is stored. */
   sent?: number
@@ -24,7 +24,7 @@ export type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
-/** Values side by side on one topic: a publisher that invents names without end must fill nobody's memory. */
+/** Values side by side on one topic: a publisher that invents names without end must not fill the memory. */
 const maxSlots = 100
 /** Bytes of their payloads together; the latest always stays. */
 const maxSlotBytes = 512 * 1024
@@ -35,9 +35,9 @@ export const farFutureMs = 10 * 60 * 1000
 /** The values in memory: by topic and slot, within bounds, and for sessions that were away. */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<RetainedValue>()
-  /** No longer shown because of a commit under way, which may fail: then they are shown again. */
+  /** Values that a commit under way hides. If it fails they are shown again. */
   const replaced = new Map<unknown, readonly RetainedValue[]>()
-  /** Pushed out of memory, not out of the store yet. */
+  /** Values that were pushed out of memory, but not out of the store yet. */
   let pushedOut: Place[] = []
 
   return {
@@ -50,7 +50,7 @@ export function createRetainedValues(returnable: Returnable) {
 
     keep: (value: RetainedValue): void => pushOut(tree.put(value)),
 
-    /** It is stored: from now on a session that was away gets it. */
+    /** The value is stored: from now on a session that was away gets it. */
     isStored({ topic, qos, position, queue }: RetainedValue): void {
       if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
     },
@@ -66,9 +66,9 @@ export function createRetainedValues(returnable: Returnable) {
       return [...of(topic)].some(isNamed) || [...replaced.values()].flat().some(isNamed)
     },
 
-    /** What the store may still have of those that were pushed out. */
+    /** The values that were pushed out and that the store may still have. */
     pushedOut: (): readonly Place[] => [...pushedOut],
-    /** The store has the first of them no more. */
+    /** The store no longer has the first `count` of them. */
     cleared(count: number): void {
       pushedOut = pushedOut.slice(count)
     },

@@ -24,29 +24,29 @@ import type { Returnable } from './returnable.ts'
 
 export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
-/** Messages that have left the window, and whose streams are looked at together. */
+/** Messages that have left the window and whose streams are looked at together. */
 const pageSize = 10_000
 /** A page ends at 1/128 of the history limit, but not below `minPageBytes`. */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
 /** Messages that are counted in one sweep. */
 const maxCounted = 200_000
-/** In one sweep: messages that have left the window, or are too many bytes. */
+/** In one sweep: messages that have left the window, and as many that are read to shorten the history. */
 const maxPassed = 100_000
-/** In one sweep: what is looked at again, streams and entries of their index. */
+/** In one sweep: streams that are looked at again, and entries of their index. */
 const again = { streams: 100, entries: 5_000 }
 
 const prefix = 'trimming/'
 const stateKey = `${prefix}state`
 
-/** How far it has got. After a crash it may be what was so a sweep ago: nothing is lost by doing it again. */
+/** How far the trimming has got. After a crash the state may be older; doing a part again loses nothing. */
 interface State {
   window: WindowPart[]
-  /** From here on the whole journal is kept. */
+  /** The whole journal is kept from this position on. */
   floor: number
-  /** Up to here, what had left the window was looked at. */
+  /** Messages before this position have left the window and were looked at. */
   passed: number
-  /** Older events are no history. */
+  /** Events before this position are no history. */
   historyFrom: number
   /** Bytes of the history up to `passed`. Each round counts them anew. */
   historyBytes: number
@@ -55,13 +55,13 @@ interface State {
 }
 
 /**
- * Removes from the journal what is no longer kept. One node does it, a bounded piece at a time, and remembers in the store
- * how far it has got: nothing is read at the start, and the memory has three numbers for each stream.
+ * Removes messages that the journal no longer keeps. One node does it, a bounded piece at a time, and stores how far it has
+ * got. So it reads nothing at the start, and has three numbers for each stream in memory.
  *
- * A sweep has three steps. It moves the window, and looks at the streams of messages that have left it; those with the most
- * history are shortened for the others. It removes the oldest history while there is too much all the same. It visits some
- * other streams, where messages expire though nothing new comes.
- * The window begins at the floor, which all nodes have heard before anything below it is removed.
+ * A sweep has three steps. It looks at the streams of messages that have left the window, and shortens those with the most
+ * history. If there is still too much history, it removes the oldest. Then it visits some other streams, because messages
+ * expire even where no new ones come. At its end it moves the window.
+ * The window begins at the floor. All nodes have heard of the floor before a message below it is removed.
  */
 export async function openTrimming(parts: {
   store: Store
@@ -84,7 +84,7 @@ export async function openTrimming(parts: {
   })
 
   return {
-    /** Removes a piece of what is no longer kept. */
+    /** Removes some of the messages that are no longer kept. */
     async sweep(): Promise<void> {
       returnable.sweep(clock())
       if (!isLeader() || running || isClosed) return
@@ -106,7 +106,7 @@ export async function openTrimming(parts: {
     const head = journal.head()
     counting.beginAt(state.passed)
     const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
-    // Only once the whole window is counted: it takes some sweeps where this node has just begun to trim.
+    // Only once the whole window is counted, which takes some sweeps if this node has just begun to trim.
     if (upTo >= head) state = await remove(state)
     const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
     state = { ...state, window, floor: Math.max(state.floor, passed + 1) }
@@ -116,7 +116,7 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // What was heard at its place among the commits: this node knows what others retained since.
+    // Only up to the floor that this node has heard in commit order: so it knows all values that others retained before.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await lookAtPassed(state, floor)
@@ -133,9 +133,9 @@ export async function openTrimming(parts: {
     return isClosed ? state : goRound(state)
   }
 
-  /** Looks at the streams of a page of what has left the window. */
+  /** Looks at the streams of a page of messages that have left the window. */
   async function lookAtPassed(state: State, floor: number): Promise<State> {
-    // Few enough bytes that what a livestream may have is right for each page.
+    // A small page, because the share of a livestream is computed only once for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
     const { entries, end: passed } = await readStretch(store, state.passed, floor, most)
     counting.left(entries, passed)
@@ -147,14 +147,14 @@ export async function openTrimming(parts: {
   async function shorten(state: State): Promise<State> {
     const most = state.historyBytes - limits.historyBytes
     const { entries, end, historyBytes } = await readStretch(store, state.historyFrom, state.passed, most)
-    // Behind the last one there is none.
+    // No history is left behind the last message.
     const left = end === state.passed ? 0 : Math.max(0, state.historyBytes - historyBytes)
     const shortened = { ...state, historyFrom: end, historyBytes: left }
     const { removed } = await look(streamsOf(entries), shortened, state.passed)
     return { ...shortened, historyBytes: Math.max(0, shortened.historyBytes - removed) }
   }
 
-  /** Looks at the next streams, whatever has happened there. At the end of the round its count is the right one. */
+  /** Looks at the next streams, whatever has happened there. At the end of the round its count of bytes is the right one. */
   async function goRound(state: State): Promise<State> {
     let { historyBytes } = state
     let { at, bytes } = state.round
@@ -175,7 +175,7 @@ export async function openTrimming(parts: {
     return { ...state, historyBytes, round: { at, bytes } }
   }
 
-  /** Removes what these streams need not keep up to `passed`. `before`: what was older than the window already. */
+  /** Removes messages of these streams up to `passed`. `before`: older ones had left the window at the last look already. */
   function look(streams: Iterable<string>, state: State, before: number) {
     return removing.look(streams, reachOf(state, limits, clock()), before)
   }
@@ -187,7 +187,7 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 
 /**
  * The messages from a position up to before another one, without payload: at most a page, or `most` bytes of history.
- * `end`: up to before which position these are all.
+ * `end`: these are all messages before this position.
  */
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []

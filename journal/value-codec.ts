@@ -1,4 +1,4 @@
-/** A small JSON header and the bytes it speaks of, in one stored value. */
+/** Puts a small JSON header and the bytes that it describes into one stored value. */
 export function encodeValue(header: object, ...bytes: readonly (Buffer | undefined)[]): Buffer {
   const json = `${JSON.stringify(header)}\n`
   let end = Buffer.byteLength(json)

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 
-/** Longest ClientHello that is waited for, bytes, and the most records it may come in. Usual ones have 2 kB in one. */
+/** Longest ClientHello that the node waits for, bytes, and the most records of it. Usual ones have 2 kB in one record. */
 const maxBytes = 16 * 1024
 const maxRecords = 16
 
 /**
- * Resolves when the whole ClientHello of a connection is there, or the connection is closed. It stays on the socket for
- * the handshake, and so do bytes that are no TLS at all: the handshake tells why these fail. Rejects with the
- * reason when a TLS client has sent no ClientHello after `timeoutMs`, or cannot have one.
+ * Resolves when the whole ClientHello of a connection is there, or the connection is closed. The bytes stay on the socket
+ * for the handshake, even if they are no TLS: the handshake says why they fail. Rejects with the reason when a TLS client
+ * has sent no ClientHello after `timeoutMs`, or cannot send one any more.
  */
 export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {

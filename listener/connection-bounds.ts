@@ -4,13 +4,13 @@ export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
 /** The place of one open connection. */
 export interface Place {
-  /** Whether its address has room for it, told once the address is known. An IPv6 /64 is one address. */
+  /** Whether its address has room for it. Called once the address is known. An IPv6 /64 is one address. */
   belongsTo(address: string): boolean
-  /** Frees it; again changes nothing. */
+  /** Frees the place. A second call changes nothing. */
   leave(): void
 }
 
-/** How many connections may be open, all of them and those of one address. Listeners with the same bounds share them. */
+/** Bounds the open connections, of all addresses and of one. Listeners with the same bounds share them. */
 export function createConnectionBounds(limits: {
   maxConnections: number
   /** 0: no limit. */

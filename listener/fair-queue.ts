@@ -1,4 +1,4 @@
-/** A queue in which askers take turns: an asker that waits with many gets its turn as often as one that waits with one. */
+/** A queue in which askers take turns: an asker with many items gets its turn as often as one with a single item. */
 export function createFairQueue<T>() {
   const queues = new Map<string, T[]>()
   let size = 0
@@ -21,13 +21,13 @@ export function createFairQueue<T>() {
       const [asker, own] = first
       const item = own.shift()
       size--
-      // Behind the others, if it waits with more.
+      // An asker with more items goes behind the others.
       queues.delete(asker)
       if (own.length > 0) queues.set(asker, own)
       return item
     },
 
-    /** The asker that waits with the most. */
+    /** The asker with the most items. */
     busiest(): string | undefined {
       const [busiest] = [...queues].sort(([, a], [, b]) => b.length - a.length)
       return busiest?.[0]

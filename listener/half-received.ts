@@ -1,4 +1,4 @@
-/** Some pieces are always fine (`freePieces`). Beyond them, one for each 64 bytes is. */
+/** Some pieces are always fine (`freePieces`). Above them, there may be one for each 64 bytes. */
 const usualPieceBytes = 64
 
 /**
@@ -18,13 +18,12 @@ export type Collected = ReturnType<HalfReceived['collect']>
 export type Held = ReturnType<HalfReceived['hold']>
 
 /**
- * Counts the bytes of requests and packets that have not arrived completely, and of packets that wait before they are
- * taken, of all connections together. Above `limitBytes` the one that has been there for longest ends: a client that
- * sends at a usual pace is through long before.
- * `freePieces`: number of pieces that are fine for anything, however small they are.
+ * Counts, over all connections, the bytes of requests and packets that have not arrived completely, and of packets that
+ * still wait. Above `limitBytes` the oldest of them ends: a client that sends at a usual pace is done long before.
+ * `freePieces`: so many pieces may have any size, however small.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
-  /** In the order in which they began. */
+  /** The counted requests and packets, in the order in which they began. */
   const under = new Map<object, { bytes: number; end: () => void }>()
   let total = 0
 
@@ -32,8 +31,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     hold,
 
     /**
-     * Collects bytes of something that is on its way. `end` is called when it has to end for the sake of others.
-     * `mayBeTiny` is asked for each piece that is smaller than usual.
+     * Collects the bytes of a request or packet on its way. Calls `end` when it has to end for the sake of others. Asks
+     * `mayBeTiny` for each piece that is smaller than usual.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
       const place = hold(end)
@@ -45,10 +44,10 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
           return length
         },
 
-        /** What is there so far. */
+        /** The bytes so far. */
         bytes: (): Buffer => buffer.subarray(0, length),
 
-        /** Adds a piece of what will be `expected` bytes long, as far as known. False: the pieces are too small. */
+        /** Adds a piece. `expected`: the length of the whole, as far as it is known. False: the pieces are too small. */
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {
@@ -94,7 +93,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
   function makeRoom(forWhom: object): void {
     for (const [key, { end }] of under) {
       if (total <= limitBytes) return
-      // What is too large alone is bounded by its own limit.
+      // The one that needs room stays: its own limit bounds it.
       if (key === forWhom) continue
       free(key)
       end()

@@ -1,22 +1,22 @@
 import { readFile } from 'node:fs/promises'
 import type { Log } from '../telemetry/log.ts'
 
-/** Of the files a process may have open, those that connections may take. */
+/** The share of a process's open files that connections may take. */
 const connectionShare = 3 / 4
-/** Of them all, those that connections to webhooks and plugin targets may take. */
+/** The share of all open files that connections to webhooks and plugin targets may take. */
 const outgoingShare = 1 / 8
 
 /** Connections that a process may have. */
 interface OpenFiles {
-  /** Of each of the two listeners (MQTT, HTTPS). */
+  /** Connections of each of the two listeners (MQTT, HTTPS). */
   incoming: number
-  /** To webhooks and plugin targets. */
+  /** Connections to webhooks and plugin targets. */
   outgoing: number
 }
 
 /**
- * How many connections there may be: as many as wanted, or as the system has open files for, with a warning. Beyond
- * that the store could open no file any more, and a flood of connections would keep events out.
+ * Returns how many connections there may be: as many as wanted or, with a warning, as the open files allow. With more,
+ * the store could open no file any more, and a flood of connections would keep events out.
  */
 export async function connectionsWithinOpenFiles(
   wanted: OpenFiles,
@@ -34,7 +34,10 @@ export async function connectionsWithinOpenFiles(
   return { incoming: room, outgoing }
 }
 
-/** What the system allows this process; Node has raised the soft limit to the hard one. Infinity where nobody says. */
+/**
+ * The open files that the system allows this process: Node has raised the soft limit to the hard one. Infinity if the
+ * system does not say.
+ */
 async function allowedOpenFiles(): Promise<number> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const [, soft] = /^Max open files +(\d+)/m.exec(limits) ?? []

@@ -1,17 +1,17 @@
 import ipaddr from 'ipaddr.js'
 
-/** Where somebody comes from, as limits count it. */
+/** Where a client comes from, as limits count it. */
 export interface Origin {
-  /** What one subscriber line has: an IPv4 address, or an IPv6 /64. */
+  /** The addresses of one access line: an IPv4 address, or an IPv6 /64. */
   address: string
-  /** What one provider hands out together: the IPv4 /24, or the IPv6 /48. */
+  /** The addresses that one provider hands out together: the IPv4 /24, or the IPv6 /48. */
   network: string
 }
 
-/** An address of a socket as an origin; what is no address stands for itself. */
+/** The origin of a socket's address. A text that is no address stands for itself. */
 export function originOf(text: string): Origin {
   if (!ipaddr.isValid(text)) return { address: text, network: text }
-  // `process` turns an IPv4 address in IPv6 clothes into what it is.
+  // `process` turns an IPv4-mapped IPv6 address into the IPv4 address.
   const parsed = ipaddr.process(text)
   if (parsed instanceof ipaddr.IPv6) {
     const parts = parsed.parts.map((part) => part.toString(16))

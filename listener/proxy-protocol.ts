@@ -1,15 +1,15 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 
-/** Longest header that is waited for: version 2 with room for extensions, bytes. */
+/** Longest header that the node waits for: version 2 with room for extensions, bytes. */
 const maxHeaderBytes = 1024
-/** The load balancer sends the header at once, milliseconds. */
+/** Longest wait for the header, milliseconds: the load balancer sends it at once. */
 const headerTimeoutMs = 5_000
 
 /**
- * Reads the PROXY protocol header (version 1 or 2) that a load balancer puts in front of a connection,
- * and leaves what follows on the socket. Resolves with the client's address, or undefined for the
- * balancer's own health checks; rejects when there is no header.
+ * Reads the PROXY protocol header (version 1 or 2) that a load balancer puts in front of a connection, and leaves the
+ * bytes behind it on the socket. Resolves with the client's address, or with undefined for the balancer's own health
+ * checks. Rejects if there is no header.
  */
 export async function readProxyHeader(socket: Socket): Promise<string | undefined> {
   const timeout = AbortSignal.timeout(headerTimeoutMs)
@@ -31,7 +31,7 @@ export async function readProxyHeader(socket: Socket): Promise<string | undefine
   }
 }
 
-/** The header at the start of `bytes`: its length and the address of the client it tells of. */
+/** The header at the start of `bytes`: its length, and the address of the client that it names. */
 export function parseProxyHeader(
   bytes: Buffer,
 ): { length: number; address: string | undefined } | 'incomplete' | 'invalid' {

@@ -1,10 +1,10 @@
 import type { Log } from '../telemetry/log.ts'
 
-/** Warnings in a minute; scanners fail all the time. */
+/** Most warnings in a minute: scanners fail all the time. */
 const maxWarnings = 20
 const minuteMs = 60_000
 
-/** What the codes of OpenSSL mean to an operator. */
+/** The meaning of OpenSSL's codes for an operator. */
 const reasons: [code: RegExp, reason: string][] = [
   [/UNKNOWN_CA|ALERT_BAD_CERTIFICATE|ALERT_CERTIFICATE_/, 'the client does not trust the certificate'],
   [/UNSUPPORTED_PROTOCOL|ALERT_PROTOCOL_VERSION|VERSION_TOO_LOW/, 'no common TLS version'],

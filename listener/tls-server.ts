@@ -15,8 +15,8 @@ import { createTurns } from './turns.ts'
 /** Time for the ClientHello, and from then on for the handshake, milliseconds. */
 const handshakeTimeout = 10_000
 /**
- * TLS as all doors speak it. OpenSSL's usual groups include finite fields, of which a stranger's handshake takes the node
- * 180 milliseconds; these take one to six.
+ * The TLS settings of all doors. OpenSSL's usual groups include finite fields, with which a stranger's handshake costs
+ * the node 180 milliseconds. These groups cost one to six.
  */
 const tlsSettings = { minVersion: 'TLSv1.2', ecdhCurve: 'X25519:P-256:P-384' } as const
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
@@ -33,13 +33,13 @@ type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remot
 interface Client {
   address: string
   place: Place
-  /** Its handshake has succeeded, or failed for a reason that was said. */
+  /** Its handshake has succeeded, or failed for a reason that was logged. */
   isJudged: boolean
 }
 
 /**
- * What every TLS server of the hub has: connections are bounded before they cost a handshake, the address
- * of the client is known also behind a load balancer, replaced certificates are served.
+ * Gives every TLS server of the hub the same guards: connections are bounded before they cost a handshake, the address of
+ * the client is known also behind a load balancer, and replaced certificates are served.
  */
 export function guardServer(
   server: Server,
@@ -47,9 +47,9 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * One handshake begins every `turnsPerHandshake` turns of the event loop; it takes one to two milliseconds. Node
-     * accepts one connection per turn. With more than 1, clients wait here, where addresses take their turn, and not in
-     * the queue of the system.
+     * One handshake begins every `turnsPerHandshake` turns of the event loop, and takes one to two milliseconds. Node
+     * accepts one connection per turn. With more than 1, clients wait here, where addresses take turns, and not in the
+     * queue of the system.
      */
     turnsPerHandshake: number
     /** A load balancer in front tells the client's address in a PROXY protocol header. */
@@ -59,7 +59,7 @@ export function guardServer(
   },
 ) {
   const { certificates, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
-  /** By the ends of the socket. */
+  /** Clients by the ends of their sockets. */
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)
@@ -71,7 +71,7 @@ export function guardServer(
     const client = clients.get(endsOf(socket))
     if (!client) return
     client.isJudged = true
-    // Many clients look at the certificate only when the handshake is over.
+    // Many clients check the certificate only after the handshake: one that closes without a byte may not trust it.
     socket.once('close', () => {
       if (socket.bytesRead === 0) warn(client.address, closedEarly)
     })
@@ -89,7 +89,7 @@ export function guardServer(
     /** The address of the client at the other end of a socket. */
     addressOf,
 
-    /** Another listener's bounds hold for this connection from now on. */
+    /** Frees the place of a connection: the bounds of another listener hold for it from now on. */
     release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
 
     /** Serves no more replaced certificates; for a server that stops accepting. */
@@ -122,7 +122,8 @@ export function guardServer(
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })
     try {
-      // The handshake costs nothing before, and a whole burst of ClientHellos may come in one turn.
+      // Before its ClientHello a handshake costs nothing. Then it waits for a turn, because a burst of them may come in
+      // one.
       await clientHelloArrived(socket, handshakeTimeout)
     } catch (error) {
       return failed(error instanceof Error ? error : new Error(String(error)), socket)
@@ -158,7 +159,7 @@ export function guardServer(
   }
 }
 
-/** Handshakes begin in turns, in which the askers take turns. */
+/** Begins few handshakes in a turn of the event loop. The askers take turns. */
 function createHandshakes(server: Server, turnsPerHandshake: number) {
   const shakeHands = takeListeners<[Socket]>(server, 'connection')
   const turns = createTurns(1, turnsPerHandshake)

@@ -1,8 +1,8 @@
 import { createFairQueue } from './fair-queue.ts'
 
-/** Who waits for a turn. */
+/** A call that waits for a turn. */
 interface About {
-  /** Whose turn it is; askers take turns among each other. Without it all are one asker. */
+  /** Who asks. Askers take turns among each other. Without it all calls have the same asker. */
   asker?: string
   /** Whether there is nothing left to do: then no turn is taken. */
   isOver?: () => boolean
@@ -19,7 +19,7 @@ export function createTurns(perTurn: number, everyTurns = 1) {
   const waiting = createFairQueue<About & { resume: () => void }>()
 
   return {
-    /** Whether it may go on now. If not, `resume` is called when it may. */
+    /** Whether the call may go on now. If not, `resume` is called when it may. */
     enter(resume: () => void, about: About = {}): boolean {
       if (waiting.size() === 0 && fitsTurn()) return true
       waiting.add(about.asker ?? '', { ...about, resume })

@@ -22,8 +22,8 @@ export interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the collection `name` of the store, and follows what other nodes change in it, and what of its own was
- * applied although it was rejected for want of an answer.
+ * Loads the collection `name` of the store. It follows the changes of other nodes, and own changes that were
+ * applied although they were rejected for want of an answer.
  * Keys may hold any characters; documents must survive JSON.
  */
 export async function createCollection<T>(store: Store, name: string): Promise<Collection<T>> {

@@ -63,7 +63,7 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   return db
 }
 
-/** What a table holds shows only when it is read. */
+/** Reads all entries but those of `unread`: damage to them shows only then. */
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
   for (const prefix of unread) {
@@ -80,7 +80,7 @@ export async function* pagesOf(
 ) {
   const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
   try {
-    // Some look at the first entry only.
+    // One entry first: some callers read no more.
     for (let count = 1; ; count = pageSize.entries) {
       const page = await entries.nextv(count)
       if (page.length === 0) return
@@ -93,21 +93,21 @@ export async function* pagesOf(
 
 const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 
-/** What LevelDB left out when it opened, according to its own log: it does not say so otherwise. */
+/** Bytes that LevelDB left out when it opened. It says so only in its own log. */
 async function droppedBytes(directory: string): Promise<number> {
   const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
   const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]
   return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
-/** LevelDB takes a directory without CURRENT for a new one, and deletes what else it finds there. */
+/** LevelDB takes a directory without CURRENT for a new one, and deletes all other files in it. */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
   const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
   if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
 }
 
-/** Whether LevelDB says that the content is wrong; that a disk is full or a directory locked is no damage. */
+/** Whether LevelDB says that the content is wrong. A full disk or a locked directory is no damage. */
 function isDamage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true

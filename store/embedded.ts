@@ -38,7 +38,7 @@ export async function openEmbeddedStore(
   let storedNumber = await readCounter(db)
   let lastNumber = storedNumber
   let torn = false
-  /** The last write went well, so that the next will. */
+  /** The last write went well: the next one is expected to. */
   let isTrusted = true
   let reopening: Promise<void> | undefined
   let closed = false
@@ -84,7 +84,7 @@ export async function openEmbeddedStore(
         const isNext = isTrusted && commits.isIdle() && !changes.some(isAsked)
         const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
         commits.add(pending)
-        // With nothing before it, it is underway before this turn is over.
+        // With no commit before it, its write begins before this turn is over.
         if (isNext) underway?.(firstNumberOf(pending))
       })
     },
@@ -99,7 +99,7 @@ export async function openEmbeddedStore(
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
-      // First of all: handing a batch to LevelDB takes longer than deciding about an event.
+      // The callers first: handing a batch to LevelDB takes longer than deciding about an event.
       if (!mayFail) begin(group)
       if (torn) {
         reopening = reopen(db)
@@ -130,7 +130,7 @@ export async function openEmbeddedStore(
   function begin(group: readonly NumberedPending[]): void {
     if (!isTrusted) return
     for (const pending of group) {
-      // Also where nobody asks: the next commit's number depends on it.
+      // Also without `underway`: the first number of the next commit depends on it.
       const first = firstNumberOf(pending)
       pending.underway?.(first)
     }
@@ -233,7 +233,7 @@ async function readTimes(
   for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
 }
 
-/** One atomic batch. Handed over as an array it takes ten times as long: abstract-level copies each operation. */
+/** Writes one atomic batch. An array would take ten times as long: abstract-level copies each operation of it. */
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
   operations: readonly Operation[],

@@ -1,6 +1,6 @@
 import type { Change } from './store.ts'
 
-/** A commit that somebody waits for. */
+/** A commit, and the calls that settle it. */
 export interface Pending {
   changes: readonly Change[]
   /** It shares its group with no other commit. */
@@ -11,8 +11,8 @@ export interface Pending {
 }
 
 /**
- * Group commit: what is waiting when a write ends is written together by the next one, in the order of the
- * calls. `write` never rejects; it tells every commit of its group what became of it.
+ * Group commit: the next write takes the commits that wait when a write ends, in the order of the calls. `write`
+ * never rejects; it settles every commit of its group.
  */
 export function createGroupCommit<P extends Pending>(write: (group: readonly P[]) => Promise<void>) {
   const waiting: P[] = []
@@ -39,7 +39,7 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
   }
 
   async function writeWaiting(): Promise<void> {
-    // What is committed in the same breath shares the first group.
+    // Commits that follow at once share the first group.
     await undefined
     while (waiting.length > 0) await write(takeGroup(waiting))
     // In the same turn as the last look at `waiting`: a commit made from now on starts a new round.
@@ -48,8 +48,8 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
 }
 
 /**
- * Size of one group: enough to share its cost, and few enough that what follows the commits (a burst of
- * deliveries to every subscriber) reaches the network before the next group piles up behind it.
+ * Size of one group: large enough to share its cost, and small enough that the burst of deliveries that follows
+ * reaches the network before the next group piles up behind it.
  */
 const groupBytes = 256 * 1024
 const groupChanges = 512

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { type Change, ConditionFailed, type Store } from './store.ts'
 
 /**
- * Runs a change when everything that was to be changed before is done, and answers with its result. The change puts
- * `held` into its commits: they apply only while the lock is its own.
+ * Runs a change when all earlier changes are done, and answers with its result. The change puts `held` into its
+ * commits: they apply only while the lock is its own.
  */
 export type InLock = <T>(change: (held: readonly Change[]) => Promise<T>) => Promise<T>
 
-/** A lock that is held longer than this belongs to a node that is gone, or may as well be. */
+/** A node that holds a lock for longer than this counts as gone, milliseconds. */
 const patienceMs = 10_000
 
 const prefix = 'lock/'
@@ -21,9 +21,9 @@ interface Holding {
 }
 
 /**
- * Changes one after another, on all nodes that share the store: whoever decides by what is there (a name that
- * is free, a token that was not used) finds what the change before left. Who holds the lock for too long loses it, and
- * its commits fail.
+ * Runs changes one after another, on all nodes that share the store. A change that decides by the present state (a
+ * name is free, a token was not used) finds the state that the change before left. A node that holds the lock for too
+ * long loses it, and its commits fail.
  */
 export async function createLock(store: Store, name: string, patience = patienceMs): Promise<InLock> {
   const take = store.isShared ? await createSharedLock(store, prefix + name, patience) : undefined
@@ -47,7 +47,7 @@ export function createLocks() {
   return {
     take,
 
-    /** Runs the work when that of earlier calls with this key is over, and answers with its result. */
+    /** Runs the work when the work of earlier calls with this key is over, and answers with its result. */
     async hold<T>(key: string, work: () => Promise<T>): Promise<T> {
       const release = await take(key)
       try {
@@ -74,7 +74,7 @@ export function createLocks() {
   }
 }
 
-/** The same between nodes: the stored holding decides, and each change of it says what it expects there. */
+/** The same between nodes: the stored holding decides. Each change of it applies only to the holding that it expects. */
 async function createSharedLock(store: Store, key: string, patience: number) {
   let stored = (await store.get(key))?.toString()
   let changed = () => {}
@@ -131,7 +131,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     }
   }
 
-  /** Should this fail, the others lose patience. */
+  /** If this fails, the other nodes take the lock after their patience. */
   async function free(mine: string, number: number): Promise<void> {
     const left = JSON.stringify({ number, claim: null } satisfies Holding)
     await replace(mine, left).catch(() => undefined)

@@ -14,32 +14,32 @@ import { redisSettingProblems } from './redis/settings.ts'
 import { acceptReplacement, type Replacement, replacementOf } from './repair.ts'
 import type { Dumpable, Store } from './store.ts'
 
-/** What is known about the store of a node without asking it. */
+/** The state of a node's store, as far as it is known without asking the store. */
 export interface StoreState {
   /** Why it cannot be reached, where that is known. */
   unreachable(): string | undefined
-  /** A damaged store stayed lost, and nobody has accepted yet that this one was empty. */
+  /** The replacement of a damaged store, until an operator accepts it. */
   replaced(): Replacement | undefined
   accept(): Promise<void>
 }
 
-/** The state of a node, and the nodes it shares that with. */
+/** The store of a node, and the nodes that share it. */
 interface OpenStore {
   store: Store & Dumpable
   nodes: Nodes
   state: StoreState
   /** Begins to follow the other nodes, and joins them; call it when everything is loaded. */
   join(): Promise<void>
-  /** Resolves when this node has heard what others committed until now. Rejects with the reason when it cannot. */
+  /** Resolves when this node has heard all commits of others until now. Rejects with the reason when it cannot. */
   catchUp(): Promise<void>
 }
 
-/** What the parts that use a store do about it. */
+/** Functions of the parts that use the store. */
 interface Handlers {
-  /** What other nodes did can no longer be followed, everything must be loaded again. */
+  /** The changes of other nodes can no longer be followed: everything must be loaded again. */
   onGap: (reason: Error) => void
   /**
-   * Makes of a store what this release reads, before anything else reads it. Resolves with whether it changed anything.
+   * Converts a store to this release, before anything else reads it. Resolves with whether it changed anything.
    */
   prepare: (store: Store & Dumpable) => Promise<boolean>
 }
@@ -98,7 +98,7 @@ async function openShared(
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
     if (await prepare(store)) {
-      // What other nodes did meanwhile is in the store, and need not be told.
+      // Opened anew: the store has the changes that other nodes made meanwhile, and need not tell them.
       await store.close()
       store = await open()
     }
@@ -139,7 +139,7 @@ async function openOwn(
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
-  // Keys and password hashes lie here, also where the data directory itself was made by somebody else.
+  // Keys and password hashes lie here, and somebody else may have made the data directory around it.
   await chmod(directory, 0o700)
   try {
     await prepare(store)

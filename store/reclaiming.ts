@@ -1,6 +1,6 @@
-/** So many removed keys are given back together. */
+/** Removed keys whose space is given back together. */
 const enough = 200_000
-/** Above this, LevelDB is busy with what is written. */
+/** Above this rate LevelDB is busy with new data. */
 const calmBytesPerSecond = 4_000_000
 /** The pace of writing is looked at over this time, milliseconds. */
 const lookMs = 2_000
@@ -13,14 +13,14 @@ export interface Written {
   bytes: number
 }
 
-/** What LevelDB offers for it. */
+/** The part of LevelDB that it uses. */
 interface Compactable {
   compactRange(start: string, end: string): Promise<void>
 }
 
 /**
- * Gives the space of removed keys back to the disk. LevelDB by itself compacts the tables where its levels grow, and
- * that is the end of the journal: what was removed from the beginning would stay on the disk for days.
+ * Gives the space of removed keys back to the disk. LevelDB by itself compacts tables where its levels grow: at the end
+ * of the journal. Entries that were removed from the beginning would stay on the disk for days.
  * It waits while much is written. LevelDB ends a compaction of a range only when no new tables come while it sorts the
  * last ones. `now` is in milliseconds.
  */

@@ -17,7 +17,7 @@ import { ClassicLevel } from 'classic-level'
 import { contentOf, counterKey, encode, formatKey } from './stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
 
-/** A store that stayed lost, and an empty one in its place that nobody has accepted yet. */
+/** An empty store in the place of one that could not be repaired, until an operator accepts it. */
 export interface Replacement {
   at: string
   /** Where the damaged one is. */
@@ -34,10 +34,10 @@ export type Mending =
 /*
  * Beside the directory of a store stand, for a moment or for good: `.repairing`, a copy that LevelDB works on;
  * `.repaired`, a copy that is whole, about to take the place; `.replaced`, the note of a replacement; and
- * `.damaged-<time>`, what was found. A crash between any two steps leaves something that `finishMending` goes on with.
+ * `.damaged-<time>`, the damaged store. After a crash between any two steps `finishMending` goes on.
  */
 
-/** Ends what a crash interrupted. To be called before the store is opened. */
+/** Finishes a repair that a crash interrupted. Call it before the store is opened. */
 export async function finishMending(directory: string): Promise<void> {
   await rm(`${directory}.repairing`, { recursive: true, force: true })
   if (!(await exists(`${directory}.repaired`))) return
@@ -50,8 +50,8 @@ export async function finishMending(directory: string): Promise<void> {
 }
 
 /**
- * Puts a repaired copy in the place of a damaged store, or an empty directory where nothing can be saved. What was
- * found is kept. Rejects if the disk has no space for a copy: with more space, the store might be saved.
+ * Puts a repaired copy in the place of a damaged store, or an empty directory if nothing can be saved. It keeps the
+ * damaged store. Rejects if the disk has no space for a copy: with more space, the store might be saved.
  */
 export async function mend(directory: string): Promise<Mending> {
   const at = new Date().toISOString()
@@ -64,14 +64,14 @@ export async function mend(directory: string): Promise<Mending> {
     return { outcome: 'repaired', movedTo, entries: saved.entries }
   }
   const replacement = { at, movedTo, reason: saved.reason }
-  // Noted before: an empty store that nobody calls one would pass for a healthy node.
+  // The note comes first: without it, a node with an empty store would pass for a healthy one.
   await writeNote(directory, replacement)
   await rename(directory, movedTo)
   await sync(dirname(directory))
   return { outcome: 'replaced', ...replacement }
 }
 
-/** The replacement of this store that nobody has accepted yet. */
+/** The replacement of this store, if no operator has accepted it yet. */
 export async function replacementOf(directory: string): Promise<Replacement | undefined> {
   const text = await readFile(`${directory}.replaced`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -82,7 +82,7 @@ export async function replacementOf(directory: string): Promise<Replacement | un
     const { at, movedTo, reason } = JSON.parse(text)
     return { at: String(at), movedTo: String(movedTo), reason: String(reason) }
   } catch {
-    // That it is there says enough.
+    // Even an unreadable note says that the store was replaced.
     return { at: 'unknown', movedTo: 'unknown', reason: 'unknown' }
   }
 }
@@ -93,7 +93,7 @@ export async function acceptReplacement(directory: string): Promise<void> {
   await sync(dirname(directory))
 }
 
-/** LevelDB's repair on a copy, which is then at `.repaired`; or why that is not to be had. */
+/** Repairs a copy with LevelDB, which is then at `.repaired`; or the reason why that failed. */
 async function repairedCopy(directory: string): Promise<{ entries: number } | { reason: string }> {
   const copy = `${directory}.repairing`
   await makeRoom(directory)
@@ -107,7 +107,7 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
     await ClassicLevel.repair(copy)
     const entries = await countEntries(copy)
     if (entries === 0) return await given('nothing readable was left in it')
-    // What LevelDB put aside there is in what was found as well.
+    // The damaged store, which is kept, has the files that LevelDB put aside there.
     await rm(join(copy, 'lost'), { recursive: true, force: true })
     for (const name of await readdir(copy)) await sync(join(copy, name))
     await sync(copy)
@@ -160,7 +160,7 @@ const skipped = 1_000_000_000
 /** Keys that are no paths. */
 const own = [counterKey, formatKey]
 
-/** Rejects if the disk has too little space: LevelDB leaves out, without an error, what it has no space for. */
+/** Rejects if the disk has too little space: LevelDB would leave out entries without an error. */
 async function makeRoom(directory: string): Promise<void> {
   const names = await readdir(directory, { recursive: true })
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size))
@@ -193,7 +193,7 @@ async function writeNote(directory: string, replacement: Replacement): Promise<v
   await sync(dirname(directory))
 }
 
-/** What was written, or the names of a directory, survive power loss. */
+/** Makes a file, or the names in a directory, survive power loss. */
 async function sync(path: string): Promise<void> {
   const file = await open(path)
   try {

@@ -11,14 +11,13 @@ export interface Store {
   get(key: string): Promise<Buffer | undefined>
   /**
    * All entries whose key starts with `prefix` (which ends in `/`), in key order, or those of them that `bounds` leaves.
-   * Where other nodes write meanwhile, a long range may show later entries as they left them; `follow` then tells the
-   * same again.
+   * While other nodes write, a long range may show some of their changes already; `follow` then tells the same
+   * again.
    */
   range(prefix: string, bounds?: Bounds): AsyncIterable<[key: string, value: Buffer]>
   /**
-   * The other way round: of the entries whose key starts with `prefix`, with `before` only those whose key is before
-   * `prefix + before`, the last ones, the very last first. At most `count`; perhaps fewer where they are large, but none
-   * only where there is none.
+   * The last entries whose key starts with `prefix`, the very last first. With `before` only those whose key is before
+   * `prefix + before`. At most `count`; perhaps fewer if they are large, but none only if there is none.
    */
   last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
   /**
@@ -48,7 +47,7 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** Some entries of a range. Who knows the end says so: a range is read some entries ahead. */
+/** Some entries of a range. A caller that knows the end names it: a range is read some entries ahead. */
 export interface Bounds {
   /** Only those whose key is not before `prefix + from`. */
   from?: string | undefined
@@ -67,11 +66,11 @@ export interface StoredRecord {
   time?: number | undefined
 }
 
-/** What the drivers can do besides: a copy of the store. */
+/** A further ability of the drivers: a copy of the store. */
 export interface Dumpable {
   /**
-   * Everything that is stored, page by page, also keys that are no paths. Whoever applies the records in their order has
-   * the store as it was at one moment, no earlier than the call. Commits go on meanwhile, and may make a key appear
+   * Everything that is stored, page by page, also keys that are no paths. The records, applied in their order, make the
+   * store as it was at one moment, no earlier than the call. Commits go on meanwhile, and may make a key appear
    * several times: the last record counts. Rejects where so much was committed meanwhile that some of it cannot be told.
    */
   dump(): AsyncIterable<readonly StoredRecord[]>
@@ -93,18 +92,18 @@ export type SharedStore = Store & {
 }
 
 /**
- * Tells `listener` what other nodes committed: everything since this store was opened, in commit order,
- * exactly once; one call has the changes of one or more whole commits. Whoever loads a range and then
- * follows misses nothing.
+ * Tells `listener` the commits of other nodes: all since this store was opened, in commit order, exactly
+ * once; one call has the changes of one or more whole commits. A caller that loads a range and then follows
+ * misses nothing.
  *
- * From then on this node's own commits resolve at their place in that order: what others committed before
- * has been told, what they committed after will be told in a later turn of the event loop. A commit that was
+ * From then on this node's own commits resolve at their place in that order: earlier commits of others have
+ * been told, later ones will be told in a later turn of the event loop. A commit that was
  * rejected for want of an answer, and applied all the same, is told like those of others. So memory that is
  * changed by both ends up as the store.
  *
  * `onGap` is called where that is impossible: the node was away for longer than the log of changes reaches
- * back, Redis lost data, or the listener threw. Everything is then to be loaded again; what was committed
- * after the call is told as before. A store is followed once, until it is closed.
+ * back, Redis lost data, or the listener threw. Everything must then be loaded again; commits after the
+ * call are told as before. A store is followed once, until it is closed.
  */
 export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
 
@@ -140,8 +139,8 @@ export interface Numbered {
 }
 
 /**
- * What must hold for a commit to apply. It is asked of the entries as earlier commits left them, before any change of
- * its own commit. Where one condition does not hold, the whole commit changes nothing.
+ * A condition for a commit to apply. It is checked against the entries as earlier commits left them, before any change of
+ * its own commit. If one condition does not hold, the whole commit changes nothing.
  */
 export type Condition =
   | 'absent'

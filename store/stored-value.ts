@@ -12,7 +12,7 @@ export function encode(time: number, value: Buffer | string): Buffer {
   return stored
 }
 
-/** Encodes one value after the other into the same bytes: for whoever copies each of them at once. */
+/** Encodes one value after the other into the same bytes: for a caller that copies each of them at once. */
 export function createEncoder(): typeof encode {
   const bytes = Buffer.allocUnsafeSlow(sharedBytes)
   return (time, value) => {
@@ -60,8 +60,8 @@ export const presentFormat = 2
 export const formatKey = 'format'
 
 /**
- * Whether a store is as this release writes it; false where it is empty, or the release before has written it. Rejects
- * where a newer one has.
+ * Whether this release has written a store. False if the store is empty, or the release before has written it. Rejects
+ * if a newer one has.
  */
 export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolean> {
   const stored = await store.get(formatKey)

@@ -7,7 +7,7 @@ import { join } from 'node:path'
  * doc/table_format.md, and of the raw format of Snappy.
  */
 
-/** What lies below these is not looked at before it is needed: there may be a million entries. In key order. */
+/** Entries below these prefixes are not checked before they are read: there may be a million. In key order. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
 /** Rejects like LevelDB itself when a block of a table is not as it was written, but for those of `unread`. */
@@ -19,7 +19,7 @@ export async function checkTables(directory: string): Promise<void> {
   }
 }
 
-/** Marks the damaged blocks of all tables so that LevelDB's repair leaves them out, which takes what it can read. */
+/** Marks the damaged blocks of all tables, because LevelDB's repair takes every block that it can read. */
 export async function markDamagedBlocks(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     const places = await damagedBlocks(path)
@@ -51,7 +51,7 @@ interface Handle {
 }
 
 /**
- * Where the types of the damaged blocks stand. None where this is no whole table: LevelDB says that by itself.
+ * The places of the types of the damaged blocks. None if this is no whole table: LevelDB says that by itself.
  * Blocks with keys of only one of the prefixes `leftOut` are not read.
  */
 async function damagedBlocks(path: string, leftOut: readonly string[] = []): Promise<number[]> {
@@ -158,7 +158,7 @@ function reader(bytes: Buffer) {
   }
 }
 
-/** Raw Snappy. Only called for what has the right checksum. */
+/** Raw Snappy. Only called for blocks with the right checksum. */
 function uncompressed(compressed: Buffer): Buffer {
   const from = reader(compressed)
   const output = Buffer.alloc(from.number())

@@ -14,7 +14,7 @@ export async function untilDone<Result>(
     failed: (error: unknown) => void
     /** Asked after each pause. */
     isWanted?: () => boolean
-    /** Ends a pause, and nothing is wanted any more. A pause without a signal does not keep the process alive. */
+    /** Ends a pause and all further attempts. A pause without a signal does not keep the process alive. */
     signal?: AbortSignal
     pauseMs?: number
     /** An attempt has failed already: a pause comes first. */

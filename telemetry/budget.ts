@@ -1,7 +1,7 @@
 /** The budget of one event between PUBLISH received and written to the last subscriber (service.md §8). */
 export const budgetMs = 220
 
-/** Samples the rolling percentiles look at. */
+/** Number of samples behind the rolling percentiles. */
 const windowSize = 4096
 
 /**

@@ -24,7 +24,7 @@ export function createHistogram(
 
 /** The numbers of one value of the label. */
 function createSeries(name: string, labels: Record<string, string>, buckets: readonly number[]) {
-  /** The last is for what is above all buckets. */
+  /** The last one counts values above all buckets. */
   const counts = new Float64Array(buckets.length + 1)
   let sum = 0
 

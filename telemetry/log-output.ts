@@ -1,23 +1,23 @@
 import { fstatSync, writeSync } from 'node:fs'
 
-/** How much may wait for whoever reads it, bytes. */
+/** Most bytes that wait for the reader. */
 const maxWaiting = 1024 * 1024
-/** Between two writes, milliseconds: each wakes whoever reads, who wants the processor then. */
+/** Time between two writes, milliseconds: each wakes the reader, which then needs the processor. */
 const pauseMs = 10
 
-/** Takes what can be written without waiting; false: not all of it was taken. */
+/** Writes without waiting. False: not all of the text was written. */
 type Send = (text: string) => boolean
 
 interface LogOutput {
   write(line: string): void
-  /** Writes what is still to be written, at once. */
+  /** Writes the remaining lines, at once. */
   flushSync(): void
 }
 
 /**
- * Standard output for log lines. Neither a reader who stands still, nor a disk that is full, nor a pipe that broke holds
- * up the node or ends it: lines that cannot be written are lost and counted. `onLost` is told how many, when there is
- * room again. A line is written when its turn of the event loop is over, many in a short time together.
+ * Standard output for log lines. A reader that stands still, a full disk or a broken pipe neither holds up the node nor
+ * ends it: lines that cannot be written are lost and counted. When there is room again, `onLost` gets their number. A
+ * line is written when its turn of the event loop is over, many in a short time together.
  */
 export function createLogOutput(onLost: (lines: number) => void, send: Send = sender(1)): LogOutput {
   let lines: string[] = []
@@ -49,7 +49,7 @@ export function createLogOutput(onLost: (lines: number) => void, send: Send = se
   }
 }
 
-/** A pipe is written to as fast as it is read. Anything else has no reader that could hold it up. */
+/** Writes to a pipe as fast as it is read. Anything else has no reader that could hold the node up. */
 function sender(descriptor: number): Send {
   const target = fstatSync(descriptor)
   return target.isFIFO() || target.isSocket() ? sendToPipe() : (text) => sendToFile(descriptor, text)
@@ -72,6 +72,6 @@ function sendToFile(descriptor: number, text: string): boolean {
   try {
     return writeSync(descriptor, text) === Buffer.byteLength(text)
   } catch {
-    return false // The disk is full, most likely: to be tried again with the next lines.
+    return false // most likely the disk is full: the next lines are tried again
   }
 }

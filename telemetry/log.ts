@@ -6,9 +6,9 @@ import { legibleJson, visibleJson } from './visible.ts'
 export type Log = Logger
 
 /**
- * The log: pretty on a terminal, JSON lines otherwise (design.md §3).
- * What clients choose (names, topics, headers) moves nobody's cursor: it is escaped as in `hubctl`.
- * Passwords and tokens never reach it: callers log names, and what slips through is redacted.
+ * The log: pretty on a terminal, JSON lines otherwise (design.md §3). Texts that clients choose (names, topics, headers)
+ * are escaped as in `hubctl`, so that they move no cursor. Passwords and tokens never reach it: callers log names, and
+ * the log redacts what slips through.
  */
 export function createLog(level: string): Log {
   const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }

@@ -9,9 +9,9 @@ export type Metrics = ReturnType<typeof createMetrics>
 /** The counters of one node. Each hub has its own registry, so that several run in one process. */
 export function createMetrics() {
   const registry = new Registry()
-  /** How long things took: many values each, for Prometheus alone. */
+  /** Durations: many values each, for Prometheus alone. */
   const histograms = new Registry()
-  /** Of what nobody counts: the node looks when Prometheus asks. */
+  /** Values that are not counted: the node reads them when Prometheus asks. */
   const gauges = new Registry()
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
@@ -47,7 +47,7 @@ export function createMetrics() {
     registry,
     gauges,
     budget,
-    /** What recent events took, and how many got them. */
+    /** How long recent events took, and how many clients got them. */
     stages: createStages((decided, stored, written) => {
       observeDecided?.(decided)
       observeStored?.(stored)
@@ -83,7 +83,7 @@ export function createMetrics() {
       certificateEnd = end
     },
 
-    /** Records one event's way through the hub; true when it broke the budget. */
+    /** Records the time that one event took through the hub. True if it broke the budget. */
     recordBudget(ms: number): boolean {
       budget.add(ms)
       observeBudget?.(ms / 1000)

@@ -1,8 +1,8 @@
 import type { Log } from './log.ts'
 
-/** Between two lines about the same, milliseconds. */
+/** Time between two lines about the same subject, milliseconds. */
 const intervalMs = 60_000
-/** Subjects that have a line within the interval. A subject may be an address, of which an attacker has many. */
+/** Most subjects with a line within the interval. A subject may be an address, of which an attacker has many. */
 const maxSubjects = 100
 
 /**
@@ -14,7 +14,7 @@ export function createRareWarning(
   message: string,
   now: () => number = () => performance.now(),
 ) {
-  /** In the order of their last lines. */
+  /** Subjects in the order of their last lines. */
   const lastOf = new Map<string, { at: number; left: number }>()
   let leftOut = 0
 

@@ -8,7 +8,7 @@ export interface EventStages {
   at: number
   decided: number
   stored: number
-  /** Until the last connected subscriber of this node had been written to. */
+  /** Until the event was written to the last connected subscriber of this node. */
   written: number
 }
 
@@ -31,8 +31,8 @@ const slowCount = 20
 const minuteMs = 60_000
 
 /**
- * What recent events took on this node, and how many connected clients of this node got them. In memory, bounded, and
- * gone with the node. `observe` gets what each stage took since the one before, in seconds.
+ * Remembers how long recent events took on this node, and how many of its connected clients got them. In memory, bounded,
+ * and gone with the node. `observe` gets the time of each stage since the one before, in seconds.
  */
 export function createStages(observe: (decided: number, stored: number, written: number) => void) {
   /**
@@ -40,14 +40,14 @@ export function createStages(observe: (decided: number, stored: number, written:
    */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
-  /** The slowest of each minute, by its number; the slowest first. */
+  /** The slowest events of each minute, by the number of the minute; the slowest first. */
   const slow = new Map<number, EventStages[]>()
 
   return {
-    /** An event was received at this moment. Whoever takes it further notes in the answer when. */
+    /** Notes that an event was received at this moment. The later stages note their moments in the returned object. */
     begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
 
-    /** An accepted event has been written to everybody. Returns what it took, milliseconds. */
+    /** Notes that an accepted event is written to all subscribers. Returns how long it took, milliseconds. */
     finish(way: Way, id: string, event: string, at: number): number {
       const decided = way.decided - way.started
       const stored = way.stored - way.started
@@ -66,14 +66,17 @@ export function createStages(observe: (decided: number, stored: number, written:
       return written
     },
 
-    /** A message of the journal has been written to `count` connected clients. */
+    /** Notes that a message of the journal is written to `count` connected clients. */
     sent(position: number, count: number): void {
       const sent = placeIn(recipients, position, emptyCount)
       sent.count = sent.position === position ? sent.count + count : count
       sent.position = position
     },
 
-    /** The stages of the event whose first message has this position. Undefined: not accepted by this node, or too long ago. */
+    /**
+     * The stages of the event whose first message has this position. Undefined: this node did not accept it, or it is too
+     * long ago.
+     */
     of(position: number): EventStages | undefined {
       const found = events[position % remembered]
       return found?.position === position ? { ...found } : undefined
@@ -111,7 +114,7 @@ export function slowestOf<Event extends { written: number }>(events: readonly Ev
   return events.toSorted((a, b) => b.written - a.written).slice(0, slowCount)
 }
 
-/** What has the place of a position. It may still be about an older one. */
+/** The object of a position in the ring. It may still be about an older position. */
 function placeIn<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
   const place = position % remembered
   const known = items[place]

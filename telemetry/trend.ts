@@ -1,6 +1,6 @@
 import type { Metrics } from './metrics.ts'
 
-/** How a node did in one stretch of time. */
+/** The figures of a node for one stretch of time. */
 export interface TrendSample {
   /** Its end, ISO 8601. */
   at: string
@@ -18,7 +18,7 @@ export interface TrendSample {
   exceeded: number
 }
 
-/** What has happened since the node was started. */
+/** Totals since the node was started. */
 interface Totals {
   time: number
   measured: number
@@ -35,8 +35,8 @@ const keptSamples = 360
 const nothing: Omit<Totals, 'time'> = { measured: 0, events: {}, deliveries: 0, exceeded: 0 }
 
 /**
- * The last hour of this node, a sample every ten seconds: for pages, which draw it as soon as they are open. In memory, and
- * gone with the node. `clock` is the wall clock; the length of a sample is measured by a clock that nobody sets.
+ * The last hour of this node, a sample every ten seconds, so that pages can draw it as soon as they are open. In memory,
+ * and gone with the node. `clock` is the wall clock; a monotonic clock measures the length of a sample.
  */
 export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => number }) {
   const samples: TrendSample[] = []

@@ -13,8 +13,8 @@ export function visible(text: string): string {
 }
 
 /**
- * JSON text whose value stays the same: what JSON leaves as it is but a terminal would act upon (C1, direction marks)
- * is escaped as well. Line ends between values stay.
+ * JSON text with the same value: characters that JSON leaves as they are but a terminal would act upon (C1, direction
+ * marks) are escaped as well. Line ends between values stay.
  */
 export function visibleJson(json: string): string {
   if (!beyondAscii.test(json)) return json
@@ -23,17 +23,17 @@ export function visibleJson(json: string): string {
   )
 }
 
-/** One line of JSON for a printer that shows the text in it as it is: there it reads as `visible` has it. */
+/** One line of JSON for a printer that decodes the texts in it: they then read as `visible` shows them. */
 export function legibleJson(line: string): string {
   return visibleJson(line).replace(escapes, (escaped) => {
-    if (escaped === '\\n' || escaped === '\\t') return escaped // of stacks
+    if (escaped === '\\n' || escaped === '\\t') return escaped // line ends and tabs of stacks stay
     const text: string = JSON.parse(`"${escaped}"`)
     return JSON.stringify(visible(text)).slice(1, -1)
   })
 }
 
 const beyondAscii = /[^\n -~]/
-/** Each with the second half of a surrogate pair. */
+/** The escapes of JSON, each with the second half of a surrogate pair. */
 const escapes = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\./g
 
 function* units(text: string): Iterable<number> {

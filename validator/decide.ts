@@ -43,14 +43,14 @@ export type Decision =
   | {
       outcome: 'invalid' | 'blocked'
       errors: ErrorItem[]
-      /** What could be read of the payload, for the report. */
+      /** The payload as far as it could be read, for the report. */
       value: unknown
     }
 
 /** Largest payload in bytes (service.md §8: 400 kb). */
 export const maxPayloadBytes = 400 * 1024
 
-/** Largest sum of what goes out for one event: stored in one commit, and written to every listener at once. */
+/** Largest sum of the messages of one event, bytes: one commit stores them, and every listener gets them at once. */
 const maxSpreadBytes = 8 * 1024 * 1024
 
 /** Whether an event has too many livestreams, or is too large for their number: each of them gets all of it. */

@@ -5,7 +5,7 @@ import type { LegacyRequest } from './legacy-request.ts'
 import { describeOutcome, type Report } from './report.ts'
 import { type Judged, livestreamOf, type Verdict, verdictOf } from './verdict.ts'
 
-/** What became of an event over HTTPS (service.md §2.7, §4.1). */
+/** The outcome of an event over HTTPS (service.md §2.7, §4.1). */
 export type LegacyResult =
   | {
       outcome: 'accepted'
@@ -52,7 +52,7 @@ function withTopic(
   return service
 }
 
-/** The report that says what the answer said. */
+/** The report that tells the same as the answer. */
 export function describeAnswer(
   { payload, eventName }: LegacyRequest,
   { at: receivedAt }: Arrival,

@@ -11,11 +11,11 @@ export interface LegacyRequest {
   payload: Buffer
   eventName: string
   institutionId: string
-  /** Decides, and does nothing else. */
+  /** The hub only decides about the event. */
   dryRun?: boolean
 }
 
-/** An event that goes somewhere, or gets a topic there. */
+/** An event that goes to livestreams, or makes topics for them. */
 export interface Taken extends Readable {
   refused?: undefined
   /** Number of livestreams it goes to. */

@@ -51,7 +51,7 @@ export function createLegacy(parts: LegacyParts) {
       return { request, arrival, now, way, ...verdict }
     },
 
-    /** Stores what was decided, sends it to connected clients, and returns the result for the publisher. Never rejects. */
+    /** Stores the decision, sends the messages to connected clients, and returns the publisher's result. Never rejects. */
     async settle(decided: LegacyDecided): Promise<LegacyResult> {
       const { request, way } = decided
       if (decided.refused) {
@@ -109,7 +109,7 @@ export function createLegacy(parts: LegacyParts) {
     }
   }
 
-  /** Counts and logs what became of an event. */
+  /** Counts and logs the outcome of an event. */
   function note({ request, event, kind }: LegacyDecided & Taken, judged: Judged): void {
     const { published, verdicts } = judged
     const blocked = blockedOf(verdicts)
@@ -138,7 +138,7 @@ export function createLegacy(parts: LegacyParts) {
   }
 }
 
-/** What goes out for an event, and its id. */
+/** The commit of an event, and the id of the event. */
 function settlementOf(
   { request, arrival, now, way, event, kind, time }: LegacyDecided & Taken,
   judged: Judged,

@@ -21,7 +21,7 @@ export function createMarks(parts: {
 }) {
   const { limit, isOld, isBusy } = parts
   const seen = new Map<string, Mark>()
-  /** By institution; the one of which nothing came for the longest time first. */
+  /** By institution. The one that has been silent for the longest time comes first. */
   const lines = new Map<string, Line>()
 
   return {

@@ -19,7 +19,7 @@ export function radioMessages(
     expires?: number
   },
   of: {
-    /** Who publishes it. */
+    /** The institution that publishes it. */
     institutionId: string
     livestreamIds: readonly string[]
     now: number

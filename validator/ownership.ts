@@ -3,7 +3,7 @@ import type { Service } from '../event/schema.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 
 /**
- * Who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only
+ * Checks who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only
  * claims. Every service must resolve to a livestream of `institutionId`, the institution of the inbox
  * topic. All disagreements are reported; one blocks the event as a whole.
  */
@@ -43,7 +43,7 @@ function resolveLivestream(
     const livestream = feed.byId(service.id)
     if (!livestream) return { error: errorItem('service.unknown', `${path}.id`, service.id) }
     if (named.includes(livestream)) return { livestream }
-    // What belongs to others stays out of the answer: feedback is no directory of other stations.
+    // The answer tells nothing about livestreams of others: feedback is no directory of other stations.
     const isOwn = livestream.institution.id === institutionId
     const expected = isOwn ? `, expected ${livestream.externalId}` : ''
     const detail = `${service.externalId} does not name ${service.id}${expected}`
@@ -67,7 +67,7 @@ function checkOwner(
   const errors: ErrorItem[] = []
   const isOwn = livestream.institution.id === institutionId
   if (!isOwn) {
-    // Nor its owner and its publisher.
+    // It tells neither the owner nor the publisher.
     const detail = `${livestream.id} is not one of ${institutionId}`
     errors.push(errorItem('service.institution.mismatch', path, detail))
   }

@@ -17,8 +17,8 @@ import type { Topics } from './topics.ts'
 export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
- * The one pipeline behind every door. It has two steps: `decide` is pure but for the feed and the clock, `settle` does what
- * was decided: append, fan out, report. A caller settles in the turn in which it decided.
+ * The one pipeline behind every door. It has two steps: `decide` is pure but for the feed and the clock, `settle` carries
+ * the decision out: append, fan out, report. A caller settles in the turn in which it decided.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
   feed: () => Feed | undefined
@@ -86,8 +86,8 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
 
     /**
-     * Stores what was decided, hands it to everyone connected and reports. The report's outcome `failed` means nothing was
-     * stored: the door must not acknowledge. Never rejects.
+     * Stores the decision, hands its messages to connected clients and reports. If the report's outcome is `failed`,
+     * nothing was stored: the door must not acknowledge. Never rejects.
      */
     settle,
 
@@ -102,7 +102,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
   }
 
-  /** What would be reported and published. */
+  /** The report and the messages that the event would have. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decide(submission, feed(), clock())
     const { report, messages, source } = complete(work, decision, submission, arrival, '')
@@ -134,11 +134,11 @@ export function createPipeline<Prepared extends Batch>(parts: {
   }
 }
 
-/** What is decided, and not yet stored. */
+/** A decision that is not stored yet. */
 export type Decided = {
   /** To how many livestreams the event goes. */
   livestreams: number
-  /** Who gets the report. */
+  /** The institutions that get the report. */
   institutions: readonly string[]
   arrival: Arrival
   /** The times of its stages so far. */
@@ -149,7 +149,7 @@ export type Decided = {
   | { event?: undefined; settled: Settled }
 )
 
-/** A decision as what is told of it. */
+/** A decision as its report and its messages. */
 interface Completed {
   report: Report
   source: Source
@@ -158,7 +158,7 @@ interface Completed {
   accepted?: Accepted
 }
 
-/** What is decided about an event, and goes out with it. */
+/** The report of an event, and the messages that go out for it. */
 interface Settled {
   report: Report
   messages: readonly Message[]
@@ -166,7 +166,7 @@ interface Settled {
   repetition?: Repetition | undefined
 }
 
-/** What goes out for an event. It gets its id here: that of an equal event which was stored meanwhile, or a new one. */
+/** The messages for an event. It gets its id here: that of an equal event which was stored meanwhile, or a new one. */
 function settlementOf(
   { event, settled, institutions, arrival }: Decided,
   {
@@ -223,7 +223,7 @@ function complete(
   }
 }
 
-/** Counts and logs what became of an event. */
+/** Counts and logs the outcome of an event. */
 function note(
   report: Report,
   { institutions, arrival, way }: Decided,

@@ -8,15 +8,15 @@ export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 const rememberMs = 3_600_000
 /** Marks that are remembered. */
 const maxRemembered = 100_000
-/** Old marks that may go with each new one: more than come. */
+/** Old marks that may go with each new one: so more go than come. */
 const forgottenAtOnce = 2
-/** Decisions about one event whose marks change meanwhile, through other nodes or an earlier repetition. */
+/** Most decisions about one event: its marks may change meanwhile, through other nodes or an earlier repetition. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
-/** No livestream is called so. */
+/** No livestream has this name. */
 const inPart = 'in part'
 
-/** What is to be stored, and done when it is. */
+/** Changes to store, and a call for when they are stored. */
 export interface Work {
   changes: readonly Change[]
   /** `first`: the first number that the commit took. */
@@ -24,8 +24,8 @@ export interface Work {
 }
 
 /**
- * One event on its way to the store. Everything that is asked of it must be in one commit; then exactly one of
- * `stored` and `failed` is called. The commit fails where the event has been marked meanwhile: see `decideAgain`.
+ * One event on its way to the store. The caller puts all changes that it asks for into one commit, and then calls
+ * exactly one of `stored` and `failed`. The commit fails if the event has been marked meanwhile: see `decideAgain`.
  */
 export interface Repetition {
   /** The id of the event that came first. */
@@ -36,9 +36,9 @@ export interface Repetition {
   isRepeatedWhole: boolean
   /** Remembers that not all of it is published this time: a repetition may publish the rest. */
   inPart(): void
-  /** What must be stored so that this work is done once for the event: nothing when it has been done. */
+  /** The changes by which this work is done once for the event: none if it has been done. */
   once(scope: string, make: () => Work): readonly Change[]
-  /** What must be stored so that the event is recognised. */
+  /** The changes by which the event is recognised later. */
   marks(): readonly Change[]
   /** `first`: the first number that the commit took. */
   stored(first: number): void
@@ -52,7 +52,7 @@ interface Claim {
 }
 
 /**
- * Remembers which events came in, and what was done for them, so that a publisher that repeats itself (no
+ * Remembers the events that came in, and the work done for them, so that a publisher that repeats itself (no
  * acknowledgement came, a retransmission after a crash) gets the same id again and does not cause the same work
  * twice. Stored with the event.
  */
@@ -64,7 +64,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   const marks = createMarks({
     limit: maxRemembered,
     isOld: (mark) => !isRecent(mark),
-    // What is done once more will be stored with a new time.
+    // A claimed mark is about to be stored with a new time.
     isBusy: ({ key }) => claims.has(key),
   })
   /** Marks that were to be forgotten with a commit that failed. */
@@ -78,7 +78,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     else if ('del' in change) marks.remove(change.del.slice(prefix.length))
   })
 
-  /** Begins with an event; `newId` makes its id should it be the first. */
+  /** Begins with an event. `newId` makes its id if no equal event came before. */
   return (fingerprint: string, newId: () => string): Repetition => {
     const earlier = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.id
     const id = earlier ?? newId()
@@ -140,7 +140,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     if (claims.get(claim.mark.key) === claim.mark) claims.delete(claim.mark.key)
   }
 
-  /** Not if another node has marked the event since. */
+  /** Stores a mark, unless another node has marked the event since. */
   function markChange(mark: Mark): Change {
     const before = marks.get(mark.key)
     const when = before ? { value: textOf(before) } : 'absent'
@@ -160,7 +160,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   /** Forgets at most `count` marks that are too old, or too many. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // Not one that has been seen once more.
+    // Leaves out those that have been seen once more.
     const again = left.filter((mark) => marks.has(mark) && !claims.has(mark.key))
     left = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -169,7 +169,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
 /**
  * Decides about an event and stores it. If the event was marked meanwhile by another node, or an earlier repetition could
- * not be stored, the commit fails and it decides again. By then this node knows what became of the others.
+ * not be stored, the commit fails and it decides again. By then this node knows the outcome of the others.
  */
 export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<Result>): Promise<Result> {
   for (let decisions = 1; ; decisions++) {

@@ -6,10 +6,10 @@ import type { Excerpt, Message } from '../event/message.ts'
 import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
 
-/** So much is kept of what was refused. */
+/** Bytes that are kept of a refused event. */
 const excerptBytes = 4_096
 
-/** What became of one event: the payload of `feedback/{institutionId}` (design.md §7). */
+/** The outcome of one event: the payload of `feedback/{institutionId}` (design.md §7). */
 export interface Report {
   outcome: 'published' | 'blocked' | 'invalid' | 'failed'
   /** Numbers of services. */
@@ -22,12 +22,12 @@ export interface Report {
   eventTime: string | null
   services: string[]
   errors: ErrorItem[]
-  /** What of a published event could not be done; absent when there is nothing to say. */
+  /** The parts of a published event that could not be done; absent if there are none. */
   warnings?: ErrorItem[]
   receivedAt: string
-  /** The beginning of the SHA-256 of what was received: a publisher knows by it which of its events this is about. */
+  /** The beginning of the SHA-256 of the received payload: by it a publisher recognises its event. */
   payloadHash: string
-  /** Nothing was done but to decide. */
+  /** The hub only decided about the event. */
   dryRun?: true
   trace: null
 }
@@ -45,7 +45,7 @@ export function describeOutcome(
     errors?: ErrorItem[]
     warnings?: ErrorItem[]
     receivedAt: number
-    /** What was received. */
+    /** The payload as it was received. */
     payload: Buffer
   },
 ): Report {
@@ -75,10 +75,10 @@ export function describeOutcome(
   }
 }
 
-/** What a report is about. Some of it is kept where not all of it was published. */
+/** The event that a report is about. A part of it is kept if not all of it was published. */
 export interface Source {
   payload: Buffer
-  /** The same as far as it could be read. */
+  /** The payload as far as it could be read. */
   value: unknown
   /** Services that it is not published for, while it is for others. */
   refusedServices?: readonly Service[]
@@ -97,8 +97,8 @@ export function feedbackMessages(
 }
 
 /**
- * A report that stays in the history of an institution and goes to nobody: the publisher has had its answer over HTTPS.
- * Nobody may subscribe to its topic, and no session is owed a message of QoS 0.
+ * A report that stays in the history of an institution and goes to no client: the publisher has had its answer over
+ * HTTPS. No client may subscribe to its topic, and no session is owed a message of QoS 0.
  */
 export function answeredMessage(institutionId: string, report: Report, source: Source): Message {
   const topic = `answered/${institutionId}`
@@ -137,7 +137,7 @@ export function eachOnce(services: readonly unknown[]): { id: string | null; ext
   return [...new Map(named.map((service) => [`${service.id} ${service.externalId}`, service])).values()]
 }
 
-/** What livestreams are called, as many as an event may have. */
+/** The names of livestreams, as many as an event may have. */
 function namedIn(services: readonly unknown[]): string[] {
   const named = eachOnce(services.slice(0, maxServices)).flatMap(
     ({ id, externalId }) => id ?? externalId ?? [],

@@ -7,22 +7,22 @@ import type { Way } from '../telemetry/stages.ts'
 import type { Repetition } from './repetitions.ts'
 import type { NewTopics, Topics } from './topics.ts'
 
-/** An accepted event, as far as webhooks and plugin targets are concerned. */
+/** An accepted event, as webhooks and plugin targets need it. */
 export interface Accepted {
   /** As it is published: with id and completed services. */
   event: HubEvent
   id: string
   kind: EventKind
-  /** The same as JSON: what these messages carry. */
+  /** The event as JSON: the payload of its messages. */
   payload: Buffer
   institutionId: string
   /** Livestreams it is published for: the messages of its commit begin with theirs, in this order. */
   livestreamIds: readonly string[]
 }
 
-/** What follows from an accepted event beyond its distribution (design.md §10). */
+/** Plans the work that follows from an accepted event beyond its distribution (design.md §10). */
 export interface WorkPlanner {
-  /** What of it cannot be done, for the report. */
+  /** The parts of the event that cannot be done, for the report. */
   warnings(event: HubEvent): ErrorItem[]
   /** The changes that put it into every queue it belongs to, once. They go into the commit of the event. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
@@ -36,16 +36,16 @@ export interface Batch {
   readonly underway: (first: number) => void
 }
 
-/** How messages get to everyone who is connected. Exactly one of `deliver` and `takeBack` follows on `prepare`. */
+/** Brings messages to all connected clients. Exactly one of `deliver` and `takeBack` follows on `prepare`. */
 export interface FanOut<Prepared extends Batch> {
   prepare(messages: readonly Message[], alongside: readonly Change[]): Prepared
-  /** It is stored; its first message has this position. Resolves when everyone connected has been written to. */
+  /** The batch is stored; its first message has this position. Resolves when every recipient has been written to. */
   deliver(batch: Prepared, first: number): Promise<void>
-  /** It is not stored, or that is not certain. */
+  /** The batch is not stored, or not certainly. */
   takeBack(batch: Prepared): Promise<void>
 }
 
-/** What is stored in one commit, or not at all: the acknowledgement speaks for all of it. */
+/** The content of one commit: the acknowledgement speaks for all of it. */
 interface Settlement {
   messages: readonly Message[]
   topics: NewTopics
@@ -60,8 +60,8 @@ interface Settlement {
 }
 
 /**
- * Appends what is decided about an event to the journal, with all that follows from it, and then fans it out. Rejects
- * when it is not certain that everybody has it, mostly because nothing was stored.
+ * Appends the messages of a decision to the journal, with all that follows from it, and then fans them out. Rejects
+ * if it is not certain that every recipient has them, mostly because nothing was stored.
  */
 export function createStoring<Prepared extends Batch>(parts: {
   store: Pick<Store, 'commit'>
@@ -87,7 +87,7 @@ export function createStoring<Prepared extends Batch>(parts: {
       repetition?.failed()
       throw error
     }
-    // At once, before a later commit of another node is told: what follows from this one must be in memory by then.
+    // At once: the effects of this commit must be in memory before a later commit of another node is told.
     way.stored = performance.now()
     way.position = first
     topics.show(created)

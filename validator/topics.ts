@@ -9,19 +9,19 @@ export interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string
-  /** Who published first for a livestream that the feed does not know: nobody else may. */
+  /** The institution that published first for a livestream that the feed does not know: no other may. */
   institutionId?: string
-  /** CRC-64 of what its external id reads like, where that is another one than in the id. */
+  /** CRC-64 of its external id after `foldExternalId`, if it is another one than in the id. */
   folded?: string
 }
 
-/** Whose livestream a new topic is for, where the feed does not say. */
+/** The owner and the external id of a livestream with a new topic that the feed does not list. */
 export interface Unlisted {
   institutionId: string
   externalId: string
 }
 
-/** What is stored for livestreams that have no topic yet. */
+/** New topics for livestreams that have none yet, and the changes that store them. */
 export interface NewTopics {
   created: readonly Topic[]
   changes: readonly Change[]
@@ -35,7 +35,7 @@ export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
   /** Topics that are being stored, and by how many events. */
   const claimed = new Map<string, { topic: Topic; events: number }>()
-  /** Ids of the topics that have an owner, by what their external ids read like. */
+  /** Ids of the topics that have an owner, by the CRC-64 of their external ids. */
   const owned = new Map<string, string>()
   for await (const [, value] of store.range(prefix)) take(value)
   store.onOthers(prefix, (change) => {
@@ -65,8 +65,8 @@ export async function createTopics(store: Store) {
     },
 
     /**
-     * The topics that these livestreams lack, and the changes that store them. `unlisted` tells whose they are where
-     * the feed does not. What is created is claimed until it is shown or given up.
+     * The topics that these livestreams lack, and the changes that store them. `unlisted` tells the owners that the
+     * feed does not. New topics are claimed until they are shown or given up.
      */
     missing(
       livestreamIds: readonly string[],
@@ -86,7 +86,7 @@ export async function createTopics(store: Store) {
       for (const topic of created) {
         release(topic)
         const known = topics.get(topic.id)
-        // Another node was first, and the store kept what it had.
+        // If another node was first, the store kept the topic of that node.
         if (!known || orderOf(known) <= orderOf(topic)) put(topic)
       }
     },
@@ -154,7 +154,7 @@ function toChange(topic: Topic): Change {
   return { put: prefix + topic.id, value: JSON.stringify(topic), order }
 }
 
-/** The store keeps what has the greater time. */
+/** The store keeps the entry with the greater time, which is the earlier topic. */
 function orderOf({ createdAt }: Topic): number {
   return -Date.parse(createdAt)
 }

@@ -12,14 +12,14 @@ import type { Topics, Unlisted } from './topics.ts'
  */
 const maxUnlisted = 2_000
 
-/** All that tells whose a livestream is, in the order in which it is asked. */
+/** The sources that tell the owner of a livestream, in the order in which they are asked. */
 export interface Ownership {
   feed: Feed
   former: Livestreams
   ownerOf: Topics['ownerOf']
 }
 
-/** Where a service of the HTTPS door goes, or what blocks it. */
+/** The livestream to which a service of the HTTPS door goes, or the error that blocks it. */
 export type Verdict =
   | {
       livestreamId: string
@@ -30,8 +30,8 @@ export type Verdict =
   | { blocked: ErrorItem }
 
 /**
- * Judges one service by the legacy rules (design.md §9). A livestream belongs to whom the feed says, also under a name
- * it had before; one that dropped out of the feed to its last owner; any other to the institution whose event made its topic.
+ * Judges one service by the legacy rules (design.md §9). A livestream belongs to its owner in the feed, also under a former
+ * name. One that dropped out of the feed belongs to its last owner, any other to the institution whose event made its topic.
  */
 export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {
   const { publisherId: given, externalId } = service
@@ -86,7 +86,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.ambiguous', path + at, quote(value)) }
   }
 
-  /** What belongs to others stays out of the answer. */
+  /** The answer tells nothing about livestreams of others. */
   function foreign(): Verdict {
     const detail = `${quote(externalId)} is not one of ${institutionId}`
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
@@ -123,7 +123,7 @@ export function explain(verdict: Verdict, path: string, fresh: ReadonlySet<strin
   return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
 }
 
-/** Where an accepted service goes. The id of a blocked one is only what the publisher claims. */
+/** The livestream of an accepted service. The id of a blocked one is only a claim of the publisher. */
 export function livestreamOf(verdict: Verdict | undefined): string | undefined {
   return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
 }
@@ -137,7 +137,7 @@ export interface Judged {
   fresh: ReadonlySet<string>
   /** Those of `ids` that have a topic: the event goes to them. */
   published: readonly string[]
-  /** The services as the hub knows them. */
+  /** The services, those that are not blocked with the ids that the hub knows. */
   completed: readonly Service[]
 }
 
@@ -175,7 +175,7 @@ function verdictsOn(
   })
 }
 
-/** What was decided in numbers of services, and why. */
+/** The decision in numbers of services, and its errors. */
 export function verdictOf(event: HubEvent, { verdicts, fresh, published }: Judged) {
   const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
   return {

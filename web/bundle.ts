@@ -9,8 +9,8 @@ import { type Page, pages } from './pages.ts'
 const sources = fileURLToPath(new URL('.', import.meta.url))
 
 /**
- * Makes what browsers load: for each page a document, and a script and a style sheet whose names change with their
- * content. All of them also compressed.
+ * Makes the files that browsers load: for each page a document, and a script and a style sheet whose names change with
+ * their content. All of them also compressed.
  */
 export async function bundle(directory: string, from = sources): Promise<void> {
   const { metafile } = await build({
@@ -87,7 +87,7 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
   return `${lines.join('\n')}\n`
 }
 
-/** Of the packages in the scripts: their licences ask for it. */
+/** The licences of the packages in the scripts: they ask to be shown. */
 async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
   const packages = new Set(
     Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),

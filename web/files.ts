@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Where `npm run build` puts what browsers load. */
+/** Where `npm run build` puts the files that browsers load. */
 const built = fileURLToPath(new URL('./public', import.meta.url))
 
-/** The files of the pages. Where they are not built, they are made when somebody first asks for one. */
+/** The files of the pages. If they are not built, they are made at the first request for one. */
 export function createWebFiles() {
   if (existsSync(built)) return { directory: async () => built, close: async () => {} }
   let made: Promise<string> | undefined
@@ -26,7 +26,7 @@ export function createWebFiles() {
 }
 
 async function make(): Promise<string> {
-  // A package has no use for it, and no esbuild.
+  // Loaded only here: a package needs no bundler, and has no esbuild.
   const { bundle } = await import('./bundle.ts')
   const directory = await mkdtemp(join(tmpdir(), 'hub-web-'))
   await bundle(directory)

@@ -1,12 +1,15 @@
 /** A page for people: one document, one script, one style sheet. */
 export interface Page {
-  /** What a browser calls it until its script says better. */
+  /** Its title until its script sets a better one. */
   title: string
   /** Where its script begins. */
   entry: string
 }
 
-/** All pages, by the name of their document. A new page gets a line here, and its route in `bridge-https/routes/page-routes.ts`. */
+/**
+ * All pages, by the name of their document. A new page gets a line here, and its route in
+ * `bridge-https/routes/page-routes.ts`.
+ */
 export const pages = {
   'on-air': { title: 'On air', entry: 'on-air/main.tsx' },
   console: { title: 'Console', entry: 'console/main.tsx' },

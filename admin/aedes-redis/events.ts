@@ -8,7 +8,7 @@ import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
-/** Places that are remembered. With more of them an event may come over that a newer one follows. */
+/** Most places whose event times are remembered. Above it, an older event may come over before a newer one. */
 const maxPlaces = 200_000
 
 /** Further conditions that an event must meet to come over. */
@@ -20,8 +20,8 @@ interface Wanted {
 }
 
 /**
- * Publishes events of another broker through the pipeline: those that are newer than what the hub has of their livestreams.
- * Publishers get no report: they did not send them now.
+ * Publishes events of another broker through the pipeline, if the hub has no newer event of their livestreams. Their
+ * publishers get no report, because they do not send these events now.
  */
 export function createEventImport(parts: {
   feed: () => Feed | undefined
@@ -31,12 +31,12 @@ export function createEventImport(parts: {
   isDry: boolean
 }) {
   const { feed, pipeline, retained, now, isDry } = parts
-  /** The newest event times that were looked at, and those that a dry run would have stored. */
+  /** By place: the newest event time that `look` saw, and the one that a dry run would have stored. */
   const seen = new Map<string, number>()
   const foreseen = new Map<string, number>()
 
   return {
-    /** Looks at an event that may be published afterwards: of several for one place only the newest is. */
+    /** Notes the event time, so that `take` publishes only the newest of several events for one place. */
     look(payload: Buffer): void {
       const { decision } = decide(payload)
       if (decision?.outcome !== 'published') return
@@ -49,8 +49,8 @@ export function createEventImport(parts: {
     },
 
     /**
-     * Publishes an event. `here`: the hub has one of the same event time. Rejects with `LeftOut` where the event stays
-     * out.
+     * Publishes an event. `here`: the hub already has one of the same event time. Rejects with `LeftOut` if the event
+     * stays out.
      */
     async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
       const { decided, decision } = decide(payload)
@@ -85,7 +85,7 @@ export function createEventImport(parts: {
     return { decided, decision: decided.event?.decision }
   }
 
-  /** The owner of the first livestream that is named: the others must be its own as well. */
+  /** The institution of the first livestream in the event: it must own the others as well. */
   function institutionOf(payload: Buffer): string {
     const parsed = payload.length <= maxPayloadBytes ? parseJson(payload) : { value: undefined }
     const { services } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
@@ -96,7 +96,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether a place has, or is about to get, an event that is not older. */
+  /** Whether a place has, or will get in this import, an event that is not older. */
   function isOver(place: Place, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(place)
@@ -119,7 +119,7 @@ interface Place {
   slot: string
 }
 
-/** Where its retained values lie: of control states by their names. */
+/** The places of an event's retained values, one per livestream. A control state has its name as the slot. */
 function placesOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): Place[] {
   const slot = kind.class === 'control' && 'name' in event ? event.name : ''
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))

@@ -18,13 +18,13 @@ export interface AedesImportParts {
   audit: Audit
   aedesImport: Parameters<typeof importFromAedes>[1] & {
     credential: (username: string) => Credential | undefined
-    /** Filters of one session. */
+    /** Most filters that one session may have. */
     maxFilters: number
     log: Pick<Log, 'error'>
   }
 }
 
-/** Brings over what an Aedes broker keeps in Redis, one import at a time. */
+/** Brings over the data of an Aedes broker in Redis, one import at a time. */
 export function createAedesImport({ audit, aedesImport: parts }: AedesImportParts): CommandsOf<'import'> {
   const { feed, now, credential, maxFilters, log } = parts
   let isRunning = false

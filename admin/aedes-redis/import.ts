@@ -11,20 +11,20 @@ import { type AedesSource, endedBy } from './source.ts'
 
 type Filter = ForeignSession['filters'][number]
 
-/** How an import goes on. */
+/** The parts of a running import. */
 export interface Importing {
   source: AedesSource
   owners: ReturnType<typeof createOwners>
   report: ReturnType<typeof createReport>
-  /** Nothing is changed, and the report is the same. */
+  /** A dry run: it changes nothing, and its report is the same. */
   isDry: boolean
-  /** Ends it between two pieces. */
+  /** Ends the import between two pieces of data. */
   signal: AbortSignal
 }
 
 /**
- * Brings over what an Aedes broker has in its Redis: retained events first, then the sessions, each with the control states
- * that wait for it. A second run finds everything here.
+ * Brings over the data of an Aedes broker in its Redis: retained events first, then the sessions, each with the control
+ * states that wait for it. A second run finds everything here.
  */
 export async function importFromAedes(
   importing: Importing,
@@ -35,7 +35,7 @@ export async function importFromAedes(
   /** Sessions that a dry run would have made, by user name. */
   const foreseen = new Map<string, number>()
 
-  // Several topics may have an event of one livestream, and only the newest of them comes over.
+  // Several topics may retain an event of one livestream: only the newest of these events comes over.
   await forEachRetained((_, payload) => {
     if (!(payload instanceof LeftOut)) events.look(payload)
   })
@@ -92,7 +92,7 @@ export async function importFromAedes(
     })
   }
 
-  /** Before the session is stored: when it is, all that it is owed is here. */
+  /** Runs before the session is stored, so that a stored session lacks no event. */
   async function takeQueue(clientId: string, filters: readonly Filter[]): Promise<void> {
     const isWanted = (topic: string) =>
       filters.some(([filter, qos]) => qos > 0 && filterMatches(filter, topic))

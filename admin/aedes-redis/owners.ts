@@ -5,9 +5,9 @@ import { refusal } from '../refusal.ts'
 const maxNameLength = 100
 
 /**
- * Whose a session is. Aedes keeps no user names, so a client id must tell: by a line `client id,user name`, where a client
- * id that ends in `*` stands for all that begin so; or because the client id is a user name, or begins with one before
- * something else than a letter or a digit. The longest one counts.
+ * Finds the credential of a session. Aedes stores no user names, so the client id must tell. A line `client id,user name`
+ * names one; a client id that ends in `*` stands for all client ids with this beginning. Without a line, the client id
+ * must be a user name, or begin with one that neither a letter nor a digit follows. The longest match counts.
  */
 export function createOwners(
   lines: readonly string[],
@@ -53,7 +53,7 @@ export function createOwners(
     return undefined
   }
 
-  /** The credential of this name. None that has ended, and none of a page, which ends within an hour. */
+  /** The credential of this name, if it has not ended. Credentials of pages do not count: they end within an hour. */
   function valid(username: string): Credential | undefined {
     const credential = parts.credential(username)
     if (!credential || credential.user !== undefined) return undefined

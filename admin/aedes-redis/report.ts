@@ -1,15 +1,15 @@
 import type { LeftOut } from './left-out.ts'
 
-/** Examples that are kept of each reason. */
+/** Most examples kept for each reason. */
 const maxExamples = 5
 const maxTextLength = 200
 
-/** What an import found, brought over and left out. */
+/** The counts of an import: pieces found, brought over and left out. */
 export type ImportReport = ReturnType<ReturnType<typeof createReport>['shown']>
 
 export type Part = ReturnType<typeof createPart>
 
-/** Counts what comes over and what does not, with some examples of each reason. */
+/** Counts the pieces that come over and those that do not, with some examples of each reason. */
 export function createReport() {
   const parts = {
     retained: createPart(),
@@ -25,7 +25,7 @@ export function createReport() {
       filters: parts.filters.shown(),
       queued: parts.queued.shown(),
     }),
-    /** The numbers alone. */
+    /** The number of pieces that came over, by part. */
     counts: () =>
       Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.shown().cameOver])),
   }

@@ -11,16 +11,17 @@ export type AedesSource = Awaited<ReturnType<typeof openAedesSource>>
 
 type Ask = (command: string, ...args: (string | number)[]) => Promise<unknown>
 
-/** An answer that takes longer is none, milliseconds. */
+/** Longest wait for an answer of Redis, milliseconds. */
 const timeoutMs = 5_000
-/** Largest value that is read: an event of 400 kB, with its topic and what else Aedes keeps with it. */
+/** Largest value that is read: an event of 400 kB, its topic and the other fields that Aedes stores with it. */
 const maxValueBytes = 512 * 1024
-/** Messages of one session that are looked at. */
+/** Most messages of one session that are read. */
 const maxQueue = 10_000
 
 /**
- * The data of an Aedes broker in its Redis, read through `aedes-persistence-redis`: one session, one topic and one message
- * at a time. A piece that cannot be read is a `LeftOut`, and hides no other. Nothing is written there.
+ * Reads the data of an Aedes broker in its Redis through `aedes-persistence-redis`: one session, one topic and one
+ * message at a time. A piece that cannot be read becomes a `LeftOut`, and the others are still read. Nothing is written
+ * there.
  */
 export async function openAedesSource(url: string, maxFilters: number) {
   const expected = 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0'
@@ -59,7 +60,7 @@ async function checkData(ask: Ask): Promise<void> {
   }
 }
 
-/** No piece of data is at fault when Redis is gone: that ends the import. */
+/** If Redis is gone, no piece of data is at fault: the import ends. */
 function orGone(ask: Ask, name: string): Ask {
   return async (...command) => {
     try {
@@ -70,7 +71,7 @@ function orGone(ask: Ask, name: string): Ask {
   }
 }
 
-/** The import ends before it is through. */
+/** The error of an import that ends early. */
 export function endedBy(why: string): Error {
   return refusal(`${why}. What came over until then stays; another import goes on from there`)
 }
@@ -78,7 +79,7 @@ export function endedBy(why: string): Error {
 function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   const stored = persistence({ conn: readingConnection(ask, maxFilters) })
 
-  /** What HSCAN gave is what the package finds on the topic. */
+  /** Gives the package the value that HSCAN found, so that it asks Redis for nothing. */
   const retainedOf = async ([topic, value]: [topic: string, value: unknown]) => {
     const one = persistence({ conn: { hgetBuffer: async () => value } })
     const read = readable(async () => {
@@ -115,7 +116,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // The list has ended. A key that holds no list at all goes into the report.
+        // Behind the end of the list there is nothing to report, unless the key holds no list at all.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }
@@ -134,8 +135,8 @@ const pageOfRetained = `
   return page`
 
 /**
- * What the package asks of its connection, all of it bounded. It would remove messages that it does not find from the list
- * of a session: here it cannot. `window`: which message of a list it sees.
+ * The commands that the package sends, each with a bound. The package would remove a message that it does not find from
+ * the list of its session: here `lrem` does nothing. `window`: the one message of a list that it sees.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {
@@ -163,7 +164,7 @@ function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; 
   }
 }
 
-/** Keys and values that follow each other. */
+/** The pairs of a flat list of keys and values. */
 function pairsOf(flat: readonly unknown[]): [key: string, value: unknown][] {
   const keys = flat.filter((_, index) => index % 2 === 0)
   return keys.map((key, index) => [String(key), flat[2 * index + 1]])
@@ -187,7 +188,7 @@ async function* scan(page: (cursor: string) => Promise<unknown>): AsyncGenerator
 
 async function firstOf(packets: AsyncIterable<unknown>): Promise<unknown> {
   let first: unknown
-  // To its end: a stream that is left early makes an error of that.
+  // Reads the stream to its end: leaving it early would raise an error.
   for await (const packet of packets) first ??= packet
   if (first === undefined) throw new LeftOut('gone', 'it is there no more')
   return first
@@ -202,7 +203,7 @@ function payloadOf(packet: unknown): Buffer {
   throw new LeftOut('unreadable', 'it is no message')
 }
 
-/** What goes wrong with a piece of data is its own fault, unless Redis is gone. */
+/** Turns a failed read into a `LeftOut` of that piece, unless Redis is gone. */
 async function readable<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()

@@ -11,10 +11,10 @@ const ajv = new Ajv({
   formats: { email: emailPattern },
 })
 
-/** Made when they are first needed: most commands are never asked. */
+/** Compiled when first needed: most commands are never called. */
 const checks = new Map<string, ValidateFunction>()
 
-/** Why a command cannot have these arguments, with the name of the one that is wrong; undefined: it can. */
+/** The reason why a command cannot take these arguments, with the name of the wrong one. Undefined if it can. */
 export function whyWrong(name: OperationName, args: Record<string, unknown>): string | undefined {
   const { args: schema }: Operation = operations[name]
   const check = checks.get(name) ?? ajv.compile(schema)

@@ -1,6 +1,6 @@
 /**
- * The rows of a list that are asked for, at most `limit`. `wanted`: fields with the value that they must have, or that
- * must be among theirs; undefined: any.
+ * The rows of a list that match, at most `limit`. `wanted` has values by field: the field must equal the value or, if it
+ * is a list, contain it. Undefined matches everything.
  */
 export function choose<Row>(
   rows: readonly Row[],

@@ -46,7 +46,7 @@ export function createNodeCommands(
   })
 }
 
-/** What commands ask and change of the broker. */
+/** The parts of the broker that commands ask and change. */
 function brokerParts(broker: Broker): Pick<CommandParts, 'clients' | 'sessions' | 'retained'> {
   return {
     clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },

@@ -2,8 +2,8 @@ import type { TObject, TProperties } from 'typebox'
 import { Type } from '../../event/type.ts'
 
 /**
- * What a command does to the hub. `none`: it only reads. `change`: it changes something. `loss`: what it takes away does
- * not come back, so that whoever is asked by a person asks once more.
+ * The effect of a command on the hub. `none`: it only reads. `change`: it changes something. `loss`: it removes something
+ * for good, so a program used by a person asks once more.
  */
 export type Effect = 'none' | 'change' | 'loss'
 
@@ -13,7 +13,7 @@ export interface Operation {
   effect: Effect
   /** Its arguments. Descriptions go on from "must be". */
   args: TObject
-  /** It answers line by line, unless it has these arguments. Doors that cannot do that add them. */
+  /** A command with this answers line by line, unless it gets these arguments. Doors that cannot send lines add them. */
   atOnce?: Record<string, unknown>
 }
 

@@ -17,7 +17,7 @@ type Command<Name extends OperationName> = (args: Args<Name>, who: string) => Pr
 /** The code of all commands. */
 export type OperationCommands = { [Name in OperationName]: Command<Name> }
 
-/** The code of those whose names begin with this word. */
+/** The code of the commands whose names begin with this word. */
 export type CommandsOf<Group extends string> = Pick<
   OperationCommands,
   Extract<OperationName, `${Group}.${string}`>

@@ -1,18 +1,18 @@
 import type { Log } from '../../telemetry/log.ts'
 import { isFailure, isRefusal } from '../refusal.ts'
 
-/** What the node can be asked to do, by name. `who` is the person who asks, as the audit log names it. */
+/** The commands of the node, by name. `who` is the person who asks, as the audit log names it. */
 export type Commands = Record<string, (args: Record<string, unknown>, who: string) => Promise<unknown>>
 
-/** What became of a command. */
+/** The outcome of a command. */
 export type Performed =
   | { result: unknown }
-  /** The node will not do it, or could not: in words for the one who asked. */
+  /** The node refused, or failed. The message is for the person who asked. */
   | { error: { code: 'command.unknown' | 'refused' | 'internal'; message: string } }
 
 export type Perform = ReturnType<typeof createPerform>
 
-/** Carries commands out, whichever door they came through. What goes wrong is in the log, and never told. */
+/** Carries out commands of every door. The cause of a fault goes to the log, not to the caller. */
 export function createPerform({ commands, log }: { commands: Commands; log: Pick<Log, 'error'> }) {
   return async (name: string, args: Record<string, unknown>, who: string): Promise<Performed> => {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
@@ -26,7 +26,7 @@ export function createPerform({ commands, log }: { commands: Commands; log: Pick
   }
 }
 
-/** Why a command did not do what it was asked, for the one who asked. What is not told is in the log. */
+/** Says why a command failed, for the person who asked. The log has the rest. */
 export function describeFailure(
   err: unknown,
   log: Pick<Log, 'error'>,

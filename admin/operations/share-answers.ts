@@ -1,14 +1,14 @@
 import { operations } from './operations.ts'
 import type { Perform, Performed } from './perform.ts'
 
-/** How old a shared answer may be, milliseconds: less than the pause of any page. */
+/** Longest age of a shared answer, milliseconds: shorter than the time between two questions of any page. */
 const sharedMs = 1_000
-/** Longer questions are not those of a page. */
+/** Longest question that is shared, characters: pages ask shorter ones. */
 const maxQuestion = 500
 
 /**
- * Lets those who ask the same within a second share an answer: publishers wait no longer for twenty consoles than for one.
- * After a command that changes something, everybody is answered anew.
+ * Callers who ask the same within a second share an answer, so that twenty consoles delay publishers no more than one.
+ * After a command that changes something, every caller gets a new answer.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

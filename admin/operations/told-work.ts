@@ -8,8 +8,8 @@ const everyMs = 2_000
 export type WorkLine = { progress: unknown } | { result: unknown } | { error: unknown }
 
 /**
- * Does a long work, and tells how far it is until it is over; the last line says how it ended. When nobody listens any
- * more, the work is told to end.
+ * Does a long piece of work, and reports its progress line by line. The last line says how it ended. When the reader
+ * leaves, the work is aborted.
  */
 export function toldWork(
   work: (signal: AbortSignal) => Promise<unknown>,

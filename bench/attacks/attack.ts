@@ -2,7 +2,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Login } from '../load/packets.ts'
 
-/** What an attacker knows of a node: where it listens, and what one institution may do there. */
+/** The attacker's knowledge of a node: where it listens, and what one institution may do there. */
 export interface Target {
   mqttPort: number
   httpsPort: number
@@ -17,22 +17,22 @@ export interface Target {
   token: string
 }
 
-/** How hard an attack is: all attacks are bounded. */
+/** The strength of an attack. All attacks are bounded. */
 export interface Force {
   seconds: number
-  /** Open at the same time. */
+  /** Connections open at the same time. */
   connections: number
   /** The connections come from so many addresses of this machine, beginning with 127.0.0.1. */
   addresses: number
-  /** On a slow machine it goes on until it sent so many pieces, for three times as long at most. */
+  /** On a slow machine the attack goes on until it has sent so many pieces, but at most three times as long. */
   pieces?: number
 }
 
-/** What an attack sent, and what it saw. */
+/** Counts of an attack: its own sending, and the reactions of the node. */
 export interface Seen {
   /** Written to sockets, before encryption. */
   bytes: number
-  /** Whatever the attack counts: records, requests, events, sessions. */
+  /** The unit that the attack counts: records, requests, events or sessions. */
   units: number
   opened: number
   /** Connections that were refused before they could be used. */
@@ -46,15 +46,15 @@ export interface Seen {
 /** Runs an attack to its end. Never rejects because the node defends itself. */
 export type Attack = (target: Target, force: Force) => Promise<Seen>
 
-/** An attack opens no more connections than this, whatever becomes of them. */
+/** Most connections that one attack opens, however they end. */
 const maxOpened = 20_000
-/** Who is refused comes back after this, milliseconds: at full speed, but not only to be refused. */
+/** A refused worker comes back after this, milliseconds: at full speed, but not only to be refused. */
 const comeBackMs = 20
 const connectMs = 10_000
 
 export type Assault = ReturnType<typeof createAssault>
 
-/** What every attack is made of: sockets from many addresses, for a bounded time. */
+/** The tools of every attack: sockets from many addresses, for a bounded time. */
 export function createAssault({ seconds, connections, addresses, pieces = 0 }: Force) {
   const seen: Seen = { bytes: 0, units: 0, opened: 0, refused: 0, cut: 0, answers: {} }
   const began = performance.now()
@@ -69,7 +69,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
     seen,
     isOver: () => leftMs() <= 0,
 
-    /** Lets `connections` workers strike again and again until the time is over, and ends what they left open. */
+    /** Lets `connections` workers strike until the time is over, then ends the connections that they left open. */
     async everywhere(strike: (worker: number) => Promise<void>): Promise<Seen> {
       const work = async (worker: number) => {
         while (leftMs() > 0 && seen.opened < maxOpened) await strike(worker)
@@ -79,7 +79,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return seen
     },
 
-    /** A TLS connection of a worker; undefined after a pause when there is none to be had. */
+    /** A TLS connection of a worker. Undefined, after a pause, if there is none to be had. */
     async connect(port: number, worker: number): Promise<TLSSocket | undefined> {
       seen.opened++
       const session = sessions.get(port)
@@ -87,7 +87,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       const options: ConnectionOptions & { localAddress: string } = {
         ...{ host: '127.0.0.1', port, servername: 'localhost' },
         localAddress: `127.0.0.${1 + (worker % addresses)}`,
-        // The attacker saves itself the trouble.
+        // Checking the certificate would cost the attacker CPU time.
         rejectUnauthorized: false,
         ...(session && { session }),
       }
@@ -112,7 +112,10 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return undefined
     },
 
-    /** Resolves when the bytes have left, false when the node ended the connection or reads no more for `patienceMs`. */
+    /**
+     * Resolves with true when the bytes have left, with false when the node ended the connection or read nothing for
+     * `patienceMs`.
+     */
     async write(socket: TLSSocket, bytes: Buffer, patienceMs = 2_000): Promise<boolean> {
       if (socket.destroyed) return false
       const hasLeft = await new Promise<boolean>((resolve) => {
@@ -142,7 +145,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       })
     },
 
-    /** The worker is done with this connection; the node may have been before. */
+    /** The worker is done with this connection. If the node has ended it before, that counts as cut. */
     leave(socket: TLSSocket): void {
       if (socket.destroyed && leftMs() > 0) seen.cut++
       socket.destroy()

@@ -30,20 +30,20 @@ import { pipelinedGets } from './pipelined-gets.ts'
 import { prepareSlowWebhooks } from './slow-webhooks.ts'
 import { recordsBeforeLogin, recordsInPublish } from './tiny-records.ts'
 
-/** An attack with what it needs. */
+/** An attack with its settings. */
 export interface Plan {
   attack: Attack | { prepare: (target: Target) => Promise<Attack> }
-  /** Unless told otherwise. */
+  /** The default force. */
   force: Omit<Force, 'seconds'>
   /** HUB_ variables of the attacked node. */
   env?: Record<string, string>
-  /** In the feed. */
+  /** Number of livestreams in the feed. */
   livestreams?: number
   /** The pushes of another institution are measured as well. */
   pushes?: boolean
 }
 
-/** What a hub was brought down by, or slowed down: the table that is measured unless told otherwise. */
+/** Attacks that brought a hub down, or slowed it down. The scenario measures this table unless told otherwise. */
 const table = {
   'events-in-chunks': { attack: eventsInChunks, force: { connections: 40, addresses: 20 } },
   'login-in-chunks': { attack: loginInChunks, force: { connections: 20, addresses: 20 } },
@@ -71,7 +71,7 @@ const table = {
   },
 } satisfies Record<string, Plan>
 
-/** More of the same kinds, with little at a time. */
+/** More attacks of the same kinds, with many small pieces. */
 const floods = {
   'ping-flood': { attack: pingFlood, force: { connections: 10, addresses: 10 } },
   'pubrel-flood': { attack: pubrelFlood, force: { connections: 10, addresses: 10 } },

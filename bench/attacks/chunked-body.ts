@@ -1,11 +1,11 @@
 import { type Attack, countStatuses, createAssault, type Target } from './attack.ts'
 
-/** One byte of a body, and what goes over the wire for it. */
+/** One byte of a body, as a chunk on the wire. */
 const chunk = '1\r\n \r\n'
 const chunksAtOnce = 4096
 const many = Buffer.from(chunk.repeat(chunksAtOnce))
 const end = Buffer.from('0\r\n\r\n')
-/** A body that is complete but for its end takes its memory so long, milliseconds. */
+/** How long a body that lacks only its end keeps its memory, milliseconds. */
 const holdMs = 1_500
 
 /** Events whose body comes in chunks of one byte, by a user who is logged in. */
@@ -15,7 +15,7 @@ export const eventsInChunks: Attack = chunkedBody({
   bodyBytes: 400_000,
 })
 
-/** The same by a stranger. What is too long is read on for 4 MiB, so that the answer can be read. */
+/** The same by a stranger. The node reads 4 MiB of a body that is too long, so that the client can read the answer. */
 export const loginInChunks: Attack = chunkedBody({
   head: () => 'POST /auth/login HTTP/1.1',
   bodyBytes: 4 * 1024 * 1024,

@@ -22,7 +22,7 @@ export const numbersAsIds: Attack = floodEvents((target) => [
   ),
 ])
 
-/** Thousands of properties that nobody knows. */
+/** Thousands of unknown properties. */
 export const unknownProperties: Attack = floodEvents((target) => [
   filled(
     target,

@@ -4,13 +4,13 @@ import { openWebSocket } from './websocket.ts'
 const messageBytes = 1024 * 1024
 /** Until the node's patience with a silent client ends. */
 const holdMs = 10_000
-/** Kilobytes of a message that are written at once. */
+/** The part of a message that is written at once. */
 const part = Buffer.alloc(64 * 1024)
 
 /** WebSocket messages of 1 MiB, all but the last byte, by strangers who have sent no CONNECT. */
 export const largeWebsocketMessages: Attack = (target, force) => {
   const assault = createAssault(force)
-  // A binary message with a mask of zeros, so that it is what it looks like.
+  // A binary message whose mask is zeros: the bytes need no masking.
   const header = Buffer.alloc(14)
   header.set([0x82, 0xff])
   header.writeUInt32BE(messageBytes, 6)

@@ -2,7 +2,7 @@ import { playing, serviceOf } from '../../test/events.ts'
 import type { Attack } from './attack.ts'
 import { floodEvents } from './floods/events.ts'
 
-/** What an event may name at most, and what is refused. */
+/** The most livestreams that an event may name, and a number that is refused. */
 const counts = [200, 205]
 
 /** Events that each go to hundreds of livestreams; every other names too many. */

@@ -1,7 +1,7 @@
 import { connectPacket, subscribePacket } from '../load/packets.ts'
 import { type Attack, createAssault, nextChunk } from './attack.ts'
 
-/** One credential, a new persistent session with every connection, each subscribed to everything and left alone. */
+/** One credential makes a new persistent session with every connection, subscribes it to everything and leaves it alone. */
 export const offlineSessions: Attack = (target, force) => {
   const assault = createAssault(force)
   let last = 0

@@ -3,10 +3,10 @@ import { type Attack, createAssault } from './attack.ts'
 const request = 'GET / HTTP/1.1\r\n\r\n'
 const requestsAtOnce = 3640 // 64 KiB
 const many = Buffer.from(request.repeat(requestsAtOnce))
-/** A connection from which nothing is read any more is given up after this, milliseconds. */
+/** The attacker gives a connection up when the node has read nothing from it for this time, milliseconds. */
 const patienceMs = 1_000
 
-/** A stranger's requests, one behind the other, whose answers nobody reads. */
+/** A stranger's requests, one behind the other. The stranger reads no answer. */
 export const pipelinedGets: Attack = (target, force) => {
   const assault = createAssault(force)
   return assault.everywhere(async (worker) => {

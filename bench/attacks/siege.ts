@@ -19,22 +19,22 @@ export interface Phases {
   after: number
 }
 
-/** What became of a node and of a healthy pair beside an attack. */
+/** How a node and a healthy pair fared beside an attack. */
 export interface Outcome {
   seen: Seen
   /** Events of the pair, and its webhook's pushes where they are measured. */
   events: Record<Phase, Journeys>
   pushes?: Record<Phase, Journeys>
-  /** Resident memory of the node in bytes: how much more it was at most, how much more it stayed without garbage, its highest. */
+  /** Resident memory of the node, bytes: its largest growth, the growth that stayed without garbage, its highest. */
   memory: { growth: number; kept: number; highest: number }
   /** The node runs and everything of the pair arrived. */
   survived: boolean
   lost: number
-  /** By how much the counters of the node grew, by name and labels. */
+  /** Growth of the node's counters, by name and labels. */
   counters: Record<string, number>
-  /** For how long the pair's own process stood still beside the attack, at most, milliseconds. */
+  /** Longest time that the pair's own process stood still beside the attack, milliseconds. */
   ownDelay: number
-  /** How its memory was bounded. */
+  /** How the memory of the node was bounded. */
   bound: Bound['by'] | undefined
 }
 
@@ -95,7 +95,7 @@ export async function besiege(
     await delay(warmSeconds * 1000)
     await attacker.ask('prepare', { name, target })
     if (plan.pushes) {
-      // After the attacker is prepared: a busy machine would leave the webhook a backlog from that time.
+      // After the attacker is prepared: its preparation keeps the machine busy, and would leave the webhook a backlog.
       const url = await pair.ask('receive', { cert, key, host: pairHost })
       const token = await logIn(node, livestream.institution.id, ['subscribe'])
       await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })
@@ -135,7 +135,7 @@ function addCredential(node: BenchNode, request: object): Promise<Login> {
   return node.ask<Login>('credentials.add', { label: 'siege', ...request })
 }
 
-/** Pair and attacker share what is left to them: the pair must not wait for the attacker there. */
+/** Pair and attacker share the remaining cores: the pair must not wait there for the attacker. */
 function preferPair(pair: number, attacker: number): void {
   try {
     setPriority(pair, -10)

@@ -2,13 +2,13 @@ import type { TLSSocket } from 'node:tls'
 import { connectPacket, publishPacket } from '../load/packets.ts'
 import { type Assault, type Attack, createAssault, nextChunk } from './attack.ts'
 
-/** A packet that is complete but for its last byte takes its memory so long, milliseconds. */
+/** How long a packet that lacks only its last byte keeps its memory, milliseconds. */
 const holdMs = 3_000
 
 /** A CONNECT of 64 kB, each byte in a TLS record of its own, by a stranger. */
 export const recordsBeforeLogin: Attack = (target, force) => {
   const assault = createAssault(force)
-  // Its length is right, so that all of it is waited for.
+  // Its length is right, so that the node waits for all of it.
   const packet = connectPacket('x'.repeat(200), true, { username: 'x'.repeat(64_000), password: 'x' })
   return assault.everywhere(async (worker) => {
     const socket = await assault.connect(target.mqttPort, worker)
@@ -39,7 +39,7 @@ export const recordsInPublish: Attack = (target, force) => {
   })
 }
 
-/** All but the last byte. A record is what is written at once, so that the next byte waits for the one before. */
+/** Sends all but the last byte. Each write makes one TLS record, so the next byte waits until the last one is written. */
 function drip(assault: Assault, socket: TLSSocket, packet: Buffer): Promise<void> {
   return new Promise((resolve) => {
     let at = 0

@@ -9,7 +9,7 @@ const upgrade = Buffer.from(
   ].join('\r\n'),
 )
 
-/** Makes a WebSocket of a worker's connection; undefined when the node does not want to. */
+/** Makes a WebSocket of a worker's connection. Undefined if the node refuses. */
 export async function openWebSocket(
   assault: Assault,
   port: number,

@@ -8,20 +8,20 @@ export type Client = Awaited<ReturnType<typeof openClient>>
 
 export interface Opening {
   login: Login | undefined
-  /** Unless told otherwise nobody else has it. */
+  /** By default an id that no other client has. */
   clientId?: string
   clean?: boolean
   will?: { topic: string; payload: Buffer; qos: 0 | 1 | 2; retain: boolean }
-  /** Acknowledges what it gets, unless told otherwise. */
+  /** Whether the client acknowledges its messages; by default it does. */
   acknowledges?: boolean
 }
 
-/** What has not come by then will not come, milliseconds. */
+/** Longest wait for a packet, milliseconds. */
 const patienceMs = 8000
 
 let lastClient = 0
 
-/** Over TLS and logged in; without a `connack` the system said nothing or closed the connection. */
+/** Connects over TLS and logs in. Without a `connack` the system said nothing or closed the connection. */
 export async function openClient(address: Address, of: Opening) {
   const client = await openSocket(address, of.acknowledges ?? true)
   client.send({
@@ -37,7 +37,7 @@ export async function openClient(address: Address, of: Opening) {
   return { ...client, connack }
 }
 
-/** A connection that sends what it is told, valid or not. */
+/** A connection that sends any bytes it is given, valid or not. */
 export async function openSocket({ port, ca }: Address, acknowledges = true) {
   const socket = connect({ host: '127.0.0.1', servername: 'localhost', port, ca })
   socket.on('error', () => {})
@@ -66,7 +66,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
     socket.write(Buffer.concat(parts.map((part) => (Buffer.isBuffer(part) ? part : generate(part)))))
   }
 
-  /** What `find` gives once it gives something; undefined when it does not in time, or the connection ends before. */
+  /** Resolves with the first result of `find`. Undefined if there is none in time, or the connection ends before. */
   async function until<Found>(
     find: () => Found | undefined,
     withinMs = patienceMs,
@@ -106,7 +106,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
     /** How many of this kind have come. */
     count,
     isClosed: () => socket.destroyed,
-    /** Granted QoS, or 0x80, for each filter; undefined: no answer. */
+    /** The granted QoS, or 0x80, for each filter. Undefined: there was no answer. */
     async subscribe(filters: readonly string[], qos: 0 | 1 | 2): Promise<number[] | undefined> {
       const messageId = packets.length + 1
       send({ cmd: 'subscribe', messageId, subscriptions: filters.map((topic) => ({ topic, qos })) })
@@ -115,7 +115,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
         return suback?.cmd === 'suback' ? suback.granted.map(Number) : undefined
       })
     },
-    /** Resolves when what was sent before has been read, or the connection is gone. */
+    /** Resolves when the broker has read everything sent so far, or the connection is gone. */
     async settle(): Promise<void> {
       const before = count('pingresp')
       send({ cmd: 'pingreq' })
@@ -128,7 +128,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
         await until(() => packets.length > seen || undefined, forMs)
       }
     },
-    /** With a DISCONNECT, so that no will goes out. */
+    /** Ends the connection with a DISCONNECT, so that no will goes out. */
     async leave(): Promise<void> {
       if (socket.destroyed) return
       const closed = once(socket, 'close')
@@ -137,7 +137,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
       await closed
       clearTimeout(timer)
     },
-    /** Without. */
+    /** Ends the connection without a DISCONNECT. */
     close,
   }
 }

@@ -2,7 +2,7 @@ import { control, controlTopic, playing, playingTopic } from '../../test/events.
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Client } from './client.ts'
 
-/** An event, and how it is known again. */
+/** An event, and the mark by which it is recognised. */
 export interface Marked {
   mark: string
   topic: string
@@ -11,7 +11,7 @@ export interface Marked {
 
 let lastMark = Date.now() - 3_600_000
 
-/** Now-playing events, the newest at the end, of about so many bytes: of such ones a subscriber needs the newest only. */
+/** Now-playing events of about `bytes` bytes, the newest at the end. A subscriber needs only the newest of them. */
 export function tracks(livestream: Livestream, count: number, bytes = 0): Marked[] {
   const title = 'x'.repeat(Math.max(10, bytes - 700))
   return marks(count).map((mark) => ({
@@ -30,12 +30,12 @@ export function controls(livestream: Livestream, count: number): Marked[] {
   }))
 }
 
-/** Moments of the last hour, each another one. */
+/** Different moments of the last hour. */
 function marks(count: number): string[] {
   return Array.from({ length: count }, () => new Date(++lastMark).toISOString())
 }
 
-/** The marks of what a client got, in this order; what has none is left out. */
+/** The marks of the messages that a client got, in this order. Messages without a mark are left out. */
 export function marksOf(client: Pick<Client, 'messages'>): string[] {
   return client.messages().flatMap(({ payload }) => {
     const [, mark] = /"(?:playlistItemId|time)":"([^"]+)"/.exec(String(payload)) ?? []
@@ -43,7 +43,7 @@ export function marksOf(client: Pick<Client, 'messages'>): string[] {
   })
 }
 
-/** How many of these a client does not get, however long it waits. */
+/** How many of these events the client does not get within its patience. */
 export async function missingAt(client: Client, events: readonly Marked[]): Promise<number> {
   const missing = () => {
     const got = new Set(marksOf(client))
@@ -53,7 +53,7 @@ export async function missingAt(client: Client, events: readonly Marked[]): Prom
   return missing()
 }
 
-/** Waits for the messages without which a hazard could not be seen. */
+/** Waits for messages without which the hazard could not be seen. */
 export async function expect(client: Client, isThere: (marks: readonly string[]) => boolean): Promise<void> {
   const came = await client.until(() => isThere(marksOf(client)) || undefined)
   if (!came) throw new Error('what every subscriber gets did not come')

@@ -1,21 +1,21 @@
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { AedesSettings, Subject } from './subject.ts'
 
-/** Something that must not happen to those who rely on a broker. */
+/** Something that must not happen to the clients of a broker. */
 export interface Hazard {
-  /** What is counted, and how. */
+  /** Says what is counted, and how. */
   about: string
-  /** Faults of the store are made with the Redis below a system: the embedded store has none. */
+  /** It needs a fault of the store, which the bench makes in Redis: the embedded store has none. */
   onRedis?: boolean
-  /** It disturbs others: it gets systems of its own. */
+  /** It disturbs other hazards, and gets a system of its own. */
   alone?: boolean
-  /** How the brokers of the peer are set up for it, where that matters. */
+  /** Settings of the peer's brokers, where they matter. */
   aedes?: AedesSettings
-  /** Ends by itself. */
+  /** Looks for the hazard, and ends by itself. */
   look(place: Place): Promise<Seen>
 }
 
-/** Where it is looked for: a system, and an institution with livestreams that no other hazard uses. */
+/** Where a hazard is looked for: a system, and an institution with livestreams that no other hazard uses. */
 export interface Place {
   subject: Subject
   institution: string
@@ -25,13 +25,13 @@ export interface Place {
 
 export interface Seen {
   shown: boolean
-  /** What was counted. */
+  /** The count. */
   count: number
-  /** How many it could have been. */
+  /** The highest count that was possible. */
   of: number
 }
 
-/** One is too many. Where none was possible, nothing was looked at. */
+/** One is too many. If none was possible, the hazard was not looked for. */
 export function seen(count: number, of: number): Seen {
   if (of === 0) throw new Error('it could not be looked for')
   return { shown: count > 0, count, of }

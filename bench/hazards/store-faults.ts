@@ -1,10 +1,10 @@
 import type { Subject } from './subject.ts'
 
-/** What a Redis does that has had a failover, that is full, or whose network breaks. */
+/** The behaviour of a Redis after a failover, of a full one, and of one whose network breaks. */
 const faults = {
   /** Reads are served, writes are refused: a replica that was the primary. */
   'is read-only': { begin: [['replicaof', '127.0.0.1', '1']], end: [['replicaof', 'no', 'one']] },
-  /** What puts messages into queues: `mset` of aedes-persistence-redis, and the scripts of a hub. */
+  /** Refuses the commands that put messages into queues: `mset` of aedes-persistence-redis, and the scripts of a hub. */
   refuses: {
     begin: [['acl', 'setuser', 'default', '-mset', '-evalsha', '-eval']],
     end: [['acl', 'setuser', 'default', '+@all']],
@@ -30,8 +30,8 @@ export async function withFault<Result>(
 }
 
 /**
- * Breaks the connections over which a system hears of messages: those that wait for published ones, or, where there is no
- * such connection, all.
+ * Breaks the connections over which a system hears of messages: those that subscribe to channels of Redis or, if there
+ * are none, all.
  */
 export async function breakConnections({ redis }: Pick<Subject, 'redis'>): Promise<void> {
   const listening = Number(await redis?.ask('client', 'kill', 'type', 'pubsub'))

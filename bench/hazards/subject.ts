@@ -9,32 +9,32 @@ import { nodeEnv } from '../peers/hub.ts'
 import type { PeerName, Redis } from '../peers/peer.ts'
 import { startRedis } from '../peers/redis.ts'
 
-/** A system that can be killed, and that goes on with what it has stored. */
+/** A system that can be killed, and that continues with its stored data. */
 export interface Subject {
   name: PeerName
   address: () => Address
   pid: () => number
   isRunning: () => boolean
   redis: Redis | undefined
-  /** Who may publish for an institution. */
+  /** A login that may publish for an institution. */
   publisher: (institution: string) => Promise<Login | undefined>
-  /** Who may read the radio tree, at a hub only these filters, and publish nothing; somebody else with every call. */
+  /** A new login with every call. It may read the radio tree, at a hub only these filters, and publish nothing. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * Where a client publishes an event for this topic of the radio tree if the broker alone is to take it: for Aedes that
-   * topic, past the validation. A hub has one way in.
+   * The topic to publish to, so that only the broker handles an event for this topic of the radio tree. For Aedes it is
+   * the same topic, past the validation. A hub has one way in.
    */
   entry: (topic: string, institution: string) => string
-  /** As by kill -9, and starts it again. */
+  /** Ends the system as `kill -9` does, and starts it again. */
   restart: () => Promise<void>
   stop: () => Promise<void>
 }
 
-/** How much a session of the hubs may wait for, and how many one credential may have. */
+/** Most messages that wait for a session of the hubs, and most sessions of one credential. */
 export const queueLimit = 100
 export const sessionLimit = 70
 
-/** `brokerId`: a broker has the name that it had before a restart. `heartbeatInterval`: milliseconds; by default a minute. */
+/** `brokerId`: a restarted broker keeps this name. `heartbeatInterval`: milliseconds; by default a minute. */
 export interface AedesSettings {
   brokerId?: string
   heartbeatInterval?: number

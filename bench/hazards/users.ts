@@ -20,7 +20,7 @@ export async function openSubscriber(
   return client
 }
 
-/** What is looked for would be absent for those who are not let in. */
+/** Logs in, and throws if that is refused: a refused client would seem to be free of the hazard. */
 export async function openUser(subject: Subject, opening: Opening): Promise<Client> {
   const client = await openClient(subject.address(), opening)
   const { connack } = client
@@ -28,7 +28,7 @@ export async function openUser(subject: Subject, opening: Opening): Promise<Clie
   return client
 }
 
-/** Publishes at QoS 1, 50 on their way; those that were acknowledged. `past`: the validation of Aedes. */
+/** Publishes at QoS 1 with 50 events in flight. Returns the acknowledged ones. `past`: goes past the validation of Aedes. */
 export async function publish(
   place: Place,
   client: Client,
@@ -59,7 +59,7 @@ export async function publish(
 
 let lastSession = 0
 
-/** A persistent session on these filters at QoS 1 that nobody is connected to; how to come back to it. */
+/** Makes a persistent session with these filters at QoS 1 and leaves it. Returns how to come back to it. */
 export async function leaveSession({ subject }: Pick<Place, 'subject'>, filters: readonly string[]) {
   const opening = { login: await subject.reader(), clientId: `away-${++lastSession}`, clean: false }
   const client = await openUser(subject, opening)

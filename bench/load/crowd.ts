@@ -10,7 +10,7 @@ interface Member {
   client: LightClient | undefined
   clientId: string
   tlsSession: Buffer | undefined
-  /** The SUBACK is here. */
+  /** Called when the SUBACK has come. */
   subscribed: () => void
   /** PUBACKs that are not written yet. */
   owed: number[]
@@ -23,11 +23,11 @@ interface Joining {
   qos: number
   clean?: boolean
   login?: Login | undefined
-  /** Unless told otherwise it does; a persistent session has its subscription. */
+  /** By default it subscribes. A persistent session already has its subscription. */
   subscribes?: boolean
 }
 
-/** Log-ins at the same time, so that a handshake is not waited for by hundreds of others. */
+/** Log-ins at the same time. With hundreds, each handshake would wait for all others. */
 const concurrency = 16
 
 export interface Receipts {
@@ -38,21 +38,21 @@ export interface Receipts {
   p50: number
   p99: number
   max: number
-  /** From the first publish of them to the last receipt, seconds. */
+  /** From the first publish to the last receipt, seconds. */
   seconds: number
   /** From `begin` to the last receipt, milliseconds. */
   ms: number
 }
 
 const readStamp = createStampReader()
-/** How long nothing may arrive before the rest is given up, milliseconds. */
+/** Longest pause between two messages before the rest is given up, milliseconds. */
 const patienceMs = 5000
 
 let joined: Joining | undefined
 const members: Member[] = []
-/** Those that owe an acknowledgement, in the order of their receipts. */
+/** Members with unwritten PUBACKs, in the order of their receipts. */
 const owing = new Set<Member>()
-/** Messages to be acknowledged so far, and when acknowledgements were last looked at. */
+/** Messages to acknowledge so far, and their number at the last look. */
 let arrived = 0
 let arrivedBefore = 0
 let isWaiting = false
@@ -65,7 +65,7 @@ let stamps = new Set<number>()
 let now = 0
 
 export const commands = {
-  /** Connects and subscribes; how long it took until all were served. */
+  /** Connects and subscribes. Returns the time until all were served. */
   async join(joining: Joining): Promise<{ ms: number }> {
     joined = joining
     const start = performance.now()
@@ -86,7 +86,7 @@ export const commands = {
     await paced(members.length, 64, (index) => subscribe(members[index], filter, qos))
   },
 
-  /** All connections break at once; `loggedOut`: each after a DISCONNECT. */
+  /** Breaks all connections at once. `loggedOut`: each sends a DISCONNECT first. */
   async leave({ loggedOut = false }: { loggedOut?: boolean }): Promise<void> {
     await Promise.all(
       members.map(async (member) => {
@@ -101,8 +101,8 @@ export const commands = {
   },
 
   /**
-   * Persistent sessions without a client: it has subscribed and logged out. After `seconds` there are no more of them.
-   * The clients resume one TLS session: what they cost is not measured.
+   * Leaves persistent sessions behind: each client subscribes and logs out. After `seconds` it makes no more. The clients
+   * resume one TLS session, because their cost is not measured.
    */
   async leaveBehind(of: Joining & { first: number; seconds: number }): Promise<void> {
     let isOver = false
@@ -120,13 +120,13 @@ export const commands = {
     isOver = true
   },
 
-  /** The same, and nobody will come back. */
+  /** Breaks all connections for good. */
   async dismiss(_: object): Promise<void> {
     await commands.leave({})
     members.length = 0
   },
 
-  /** Everybody who left is back, and has subscribed again; how long that took, and how many resumed their TLS session. */
+  /** Connects and subscribes all members again. Returns how long that took, and how many resumed their TLS session. */
   async comeBack(of: { resume: boolean; atOnce: number; subscribes?: boolean }) {
     const { resume, atOnce, subscribes = true } = of
     if (!joined) throw new Error('nobody has left')
@@ -142,7 +142,7 @@ export const commands = {
     return { ms: performance.now() - start, p50: percentile(each.sort(ascending), 0.5), resumed }
   },
 
-  /** What comes from now on counts. */
+  /** Counts messages from now on. */
   begin({ room }: { room: number }): void {
     times = new Float64Array(room)
     received = 0
@@ -152,7 +152,7 @@ export const commands = {
     lastReceipt = begun
   },
 
-  /** Resolves when `count` messages have come, or nothing for a while, or not all within `seconds`. */
+  /** Resolves when `count` messages have come, when none came for a while, or after `seconds`. */
   async finish({ count, seconds = Infinity }: { count: number; seconds?: number }): Promise<Receipts> {
     let seen = -1
     let since = performance.now()
@@ -209,20 +209,20 @@ async function logOut({ socket }: LightClient): Promise<void> {
 }
 
 /**
- * Subscribers live on machines of their own, where no receipt waits for the acknowledgement of another: it is
- * written when nothing more is there to be read, or with the next one of the same member.
+ * Real subscribers have machines of their own, where a receipt never waits for the acknowledgement of another subscriber.
+ * So a PUBACK is written when there is nothing left to read, or with the next one of the same member.
  */
 function acknowledge(member: Member, high: number, low: number): void {
   arrived++
   if (!isWaiting) setImmediate(acknowledgeInQuiet)
   isWaiting = true
   member.owed.push(0x40, 2, high, low)
-  // Answers what came in one go with one write.
+  // Messages that came together get one write.
   if (owing.has(member) && member.owed.length === 8) queueMicrotask(() => writeOwed(member))
   owing.add(member)
 }
 
-/** A few at a time, then another look at what has come. */
+/** Writes a few PUBACKs at a time, then looks again for messages. */
 function acknowledgeInQuiet(): void {
   let count = arrived === arrivedBefore ? 32 : 0
   for (const member of owing) {

@@ -11,7 +11,7 @@ export interface Address {
 
 export type LightClient = Awaited<ReturnType<typeof openLightClient>>
 
-/** All clients of a process read into the same bytes: they are done with them when the call returns. */
+/** All clients of a process read into these bytes: each has finished with them when its callback returns. */
 const shared = Buffer.alloc(64 * 1024)
 
 /**
@@ -23,7 +23,7 @@ export async function openLightClient(of: {
   clientId: string
   clean: boolean
   login: Login | undefined
-  /** Of an earlier connection, to be resumed. */
+  /** The TLS session of an earlier connection, to resume. */
   tlsSession?: Buffer | undefined
   onPacket: OnPacket
 }) {

@@ -37,13 +37,10 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 0xff), bytes])
 }
 
-/** Where a packet stands in `bytes`: its fixed header at `start`, what follows from `body` to `end`. */
+/** Where a packet stands in `bytes`: its fixed header at `start`, the rest from `body` to `end`. */
 export type OnPacket = (bytes: Buffer, start: number, body: number, end: number) => void
 
-/**
- * Finds the packets in a stream. The chunk may be overwritten afterwards: what is left of it for the next
- * time is copied.
- */
+/** Finds the packets in a stream. The chunk may be overwritten afterwards, so the incomplete packet at its end is copied. */
 export function createPacketCutter(onPacket: OnPacket) {
   let rest: Buffer | undefined
   return (chunk: Buffer, length: number): void => {

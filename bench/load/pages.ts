@@ -11,10 +11,10 @@ interface Door {
 
 type Question = { command: string; args?: Record<string, unknown>; everyMs: number }
 
-/** The consoles are opened within this time, milliseconds. */
+/** The consoles open within this time, milliseconds. */
 const openingMs = 3_000
 
-/** What every console asks, and what each view asks besides, as long as somebody looks at it. */
+/** The questions of every console, and those of each view while somebody looks at it. */
 const ofEach: Question[] = [{ command: 'status', everyMs: 3_000 }]
 const views: ((livestream: string) => Question[])[] = [
   // The overview.
@@ -59,7 +59,7 @@ export const commands = {
     consoles: number
     livestreams: readonly string[]
   }) {
-    // One for all of them: a user may ask for a few a minute.
+    // One credential for all pages: a user may ask for only a few a minute.
     const { username, password } = JSON.parse(await post(door, '/auth/mqtt', {}, token))
     for (let nth = 0; nth < onAir; nth++) {
       const page = await connectAsync(`wss://localhost:${door.port}/mqtt`, {
@@ -85,7 +85,7 @@ export const commands = {
           askNow()
           timers.push(setInterval(askNow, everyMs))
         }
-        // As people open them: not all in the same moment.
+        // People do not open their consoles in the same moment.
         timers.push(setTimeout(begin, (openingMs * nth) / consoles))
       }
     }
@@ -100,7 +100,7 @@ export const commands = {
   },
 }
 
-/** Of events a view asks only for those that it does not have yet. */
+/** A view asks only for events that it does not have yet. */
 function sinceThen(
   command: string,
   { next, events }: { next?: number; events?: { position: number }[] },

@@ -12,12 +12,12 @@ import { type Login, publishPacket, subscribePacket } from './packets.ts'
 
 /* A process with a publisher and a subscriber that do nothing unusual, and a webhook. */
 
-/** What became of the events of a phase. */
+/** The journeys of the events of one phase. */
 export interface Journeys {
   sent: number
   acknowledged: number
   received: number
-  /** Of them, while the phase lasted. */
+  /** Those received while the phase lasted. */
   meanwhile: number
   /** From publish to receipt, milliseconds; Infinity for what never came. */
   p50: number
@@ -26,10 +26,10 @@ export interface Journeys {
 
 /** Between two events, milliseconds. */
 const intervalMs = 50
-/** What is still missing is waited for so long at the end, milliseconds. */
+/** Longest wait for missing events at the end, milliseconds. */
 const patienceMs = 60_000
 
-/** What is measured; events before that are not. */
+/** The measured phases. Events before them do not count. */
 export type Phase = 'alone' | 'beside' | 'after'
 
 interface Journey {
@@ -42,7 +42,7 @@ interface Journey {
 
 const journeys: Journey[] = []
 const idPattern = /"playlistItemId":"pair-(\d+)"/
-/** How late this process itself is, which is no fault of the node. */
+/** Delay of this process itself, which is no fault of the node. */
 const ownDelay = monitorEventLoopDelay({ resolution: 5 })
 const endOf: Partial<Record<Journey['phase'], number>> = {}
 let phase: Journey['phase'] = 'warm'
@@ -88,7 +88,7 @@ export const commands = {
     })
     const topic = `inbox/${livestream.institution.id}`
     const began = performance.now()
-    // Not an interval: one that comes late leaves out what it missed.
+    // Not an interval: a late interval skips the events that it missed.
     const publishDue = () => {
       while (began + journeys.length * intervalMs <= performance.now()) {
         const event = playing(livestream, { playlistItemId: `pair-${journeys.length}` })
@@ -100,7 +100,7 @@ export const commands = {
     publishDue()
   },
 
-  /** What is published from now on belongs to this phase. */
+  /** Events published from now on belong to this phase. */
   begin({ name }: { name: Phase }): void {
     endOf[phase] = performance.now()
     phase = name
@@ -108,7 +108,7 @@ export const commands = {
     else ownDelay.disable()
   },
 
-  /** Publishes no more and waits for what is missing; by phase. `pushed`: webhooks are awaited as well. */
+  /** Publishes no more, and waits for missing events. Returns the journeys by phase. `pushed`: waits for webhooks as well. */
   async finish({ pushed }: { pushed: boolean }) {
     clearTimeout(timer)
     // Events of the phase `warm` are not awaited: they were published before the webhook was subscribed.

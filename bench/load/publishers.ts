@@ -21,7 +21,7 @@ const eventBytes = 900
 const publishers: Publisher[] = []
 let acknowledgements: number[] = []
 let acknowledged = (_publisher: Publisher) => {}
-/** What was sent before is not counted. */
+/** Events sent before this time do not count. */
 let countsFrom = 0
 let lastStamp = 0
 
@@ -44,7 +44,7 @@ export const commands = {
     publishers.length = 0
   },
 
-  /** One event every `intervalMs`, whatever becomes of it. Resolves when the last is written. */
+  /** Sends one event every `intervalMs`, acknowledged or not. Resolves when the last one is written. */
   async pace({ count, intervalMs }: { count: number; intervalMs: number }): Promise<void> {
     const start = beginToCount()
     for (let index = 0; index < count; index++) {
@@ -54,7 +54,7 @@ export const commands = {
     }
   },
 
-  /** Waits for what `pace` sent. What is not acknowledged within `seconds` never was. */
+  /** Waits for the acknowledgements of `pace`. Events not acknowledged within `seconds` count as never. */
   async settle({ count, seconds }: { count: number; seconds: number }) {
     await awaited(seconds, (done) => {
       acknowledged = () => acknowledgements.length >= count && done()
@@ -79,8 +79,8 @@ export const commands = {
   },
 
   /**
-   * As fast as acknowledgements come, `inFlight` at a time over all publishers. Resolves when all are
-   * acknowledged, or not within `within` seconds. After `lasts` seconds no more are sent.
+   * Sends as fast as acknowledgements come, with `inFlight` events in flight over all publishers. Resolves when all are
+   * acknowledged, or after `within` seconds. Sends no more after `lasts` seconds.
    */
   async flood(of: { count: number; inFlight: number; lasts?: number; within?: number }) {
     const { count, inFlight, lasts = Infinity, within = Infinity } = of
@@ -129,7 +129,7 @@ async function awaited(seconds: number, begin: (done: () => void) => void): Prom
   acknowledged = () => {}
 }
 
-/** Every event has its own. */
+/** Every event has a stamp of its own. */
 function nextStamp(): number {
   lastStamp = Math.max(lastStamp + 1, microseconds())
   return lastStamp

@@ -1,6 +1,6 @@
 /*
- * Every event of a load carries the moment it was written, on the monotonic clock that all processes of a
- * machine share, in microseconds: what tells events apart and what their way is measured by.
+ * Every event of a load carries the moment it was written: microseconds on the monotonic clock that all processes of a
+ * machine share. The stamp tells events apart, and the time from it to the receipt is measured.
  */
 const digits = 16
 const key = Buffer.from('"playlistItemId":"at')
@@ -23,7 +23,7 @@ export function writeStamp(payload: Buffer, place: number, stamp: number): void 
   payload.write(String(stamp).padStart(digits, '0'), place, 'latin1')
 }
 
-/** Reads stamps; remembers where the last one stood, because events of a load look alike. */
+/** Reads stamps. Remembers the place of the last one, because events of a load look alike. */
 export function createStampReader() {
   let place = 0
   /** NaN for a payload without one. */

@@ -10,8 +10,8 @@ import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 export type Webhooks = Awaited<ReturnType<typeof startWebhooks>>
 
 /**
- * Endpoints on localhost: `/ok` acknowledges and calls `arrived` with the playlistItemId of the event, `/error`
- * answers 500, `/silent` never. Nothing listens on the port of `refused`.
+ * Endpoints on localhost: `/ok` acknowledges and calls `arrived` with the playlistItemId of the event, `/error` answers
+ * 500, `/silent` never answers. Nothing listens on port 1025.
  */
 export async function startWebhooks(arrived: (playlistItemId: string) => void) {
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))

@@ -7,15 +7,15 @@ import { answer } from '../answer.ts'
 import { type AedesStart, startValidatingAedes } from './validating-aedes.ts'
 
 /*
- * Aedes with sessions, queues and retained messages in Redis, and with Redis between its brokers: what its documentation
- * names where there are several of them.
+ * Aedes with sessions, queues and retained messages in Redis, and with Redis between its brokers: the set-up that its
+ * documentation names for several brokers.
  */
 
 export const commands = {
-  /** `brokerId`: the name of the broker, as before a restart. Without it every start is another broker. */
+  /** `brokerId`: the name that the broker had before a restart. Without it every start makes a new broker. */
   start(start: AedesStart & { redisPort: number; brokerId?: string; heartbeatInterval?: number }) {
     const { redisPort, brokerId, heartbeatInterval, ...of } = start
-    // Errors of connections and brokers would end the process if nobody listened.
+    // Without a listener, errors of connections and brokers would end the process.
     const connect = () => new Redis(redisPort, '127.0.0.1').on('error', () => {})
     const mq = openEmitter({ subConn: connect(), pubConn: connect(), matchEmptyLevels: true })
     const { state } = mq as unknown as { state: EventEmitter }

@@ -5,11 +5,11 @@ import { packetType, preparePublish } from '../../broker/connection/wire.ts'
 import { answer } from '../answer.ts'
 
 /*
- * The limit of this platform: a publish is encoded once, unseen, and the same bytes are written to every
- * TLS socket. Only QoS 0, no matching, no access control, nothing stored.
+ * The limit of this platform: it encodes a publish once, without a look into it, and writes the same bytes to every TLS
+ * socket. Only QoS 0, no matching, no access control, nothing stored.
  */
 
-/** As much as the hub adds to an event: its id, and that of its livestream. */
+/** The number of bytes that the hub adds to an event: its id, and that of its livestream. */
 const completion = Buffer.alloc(100, ' ')
 
 const subscribers = new Set<TLSSocket>()

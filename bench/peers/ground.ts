@@ -10,7 +10,7 @@ export type Ground = Awaited<ReturnType<typeof prepareGround>>
 
 const institutionCount = 10
 
-/** What all peers of a run stand on: a directory, one certificate (also for `hosts`), one feed. */
+/** The common ground of all peers in a run: a directory, one certificate (also for `hosts`), one feed. */
 export async function prepareGround(livestreams = 60, hosts: readonly string[] = []) {
   const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'), hosts)
@@ -26,7 +26,7 @@ export async function prepareGround(livestreams = 60, hosts: readonly string[] =
   }
 }
 
-/** The feed of a ground, in whatever process. */
+/** The feed of a ground, for any process. */
 export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)

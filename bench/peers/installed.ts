@@ -19,7 +19,7 @@ export async function startMosquitto(ground: Ground): Promise<Peer | undefined> 
     'set_tcp_nodelay true',
     'log_type error',
     'user root',
-    // Nothing is to be dropped.
+    // The broker must drop nothing.
     'max_inflight_messages 0',
     'max_queued_messages 0',
     `listener ${port} 127.0.0.1`,
@@ -33,7 +33,7 @@ export async function startMosquitto(ground: Ground): Promise<Peer | undefined> 
   return besideValidator('Mosquitto + validator', ground, port, server, { port: plainPort })
 }
 
-/** NATS with its MQTT listener; that needs JetStream, in memory here. */
+/** NATS with its MQTT listener. The listener needs JetStream, in memory here. */
 export async function startNats(ground: Ground): Promise<Peer | undefined> {
   const [port, natsPort] = [await freePort(), await freePort()]
   const { cert, key } = ground.certificate
@@ -73,7 +73,7 @@ async function besideValidator(
   }
 }
 
-/** A server of the system that accepts at `port`; undefined when it is not installed. */
+/** A server installed on this system that accepts at `port`. Undefined if it is not installed. */
 export async function startServer(command: string, args: string[], port: number) {
   const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
   const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
@@ -111,7 +111,7 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** By the scheduler's clock: what `ps` shows is in hundredths of a second. */
+/** By the scheduler's clock: `ps` shows only hundredths of a second. */
 async function usageOfProcess(pid: number): Promise<Usage> {
   const tasks = await readdir(`/proc/${pid}/task`)
   const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))

@@ -6,7 +6,7 @@ import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as plainAedes } from './plain-aedes-process.ts'
 import { startRedis } from './redis.ts'
 
-/** Aedes without anything of ours but the validation. */
+/** Aedes with nothing of ours except the validation. */
 export async function startPlainAedes(ground: Ground): Promise<Peer> {
   const child = await startChild<typeof plainAedes>('peers/plain-aedes-process.ts')
   const { cert, key } = ground.certificate
@@ -14,7 +14,7 @@ export async function startPlainAedes(ground: Ground): Promise<Peer> {
   return peerOf('plain Aedes', ground, port, child)
 }
 
-/** The same on a Redis of its own, which a node on Redis would have. */
+/** The same on a Redis of its own, like that of a node on Redis. */
 export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined
@@ -38,7 +38,7 @@ export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefine
   }
 }
 
-/** What no broker on this platform can beat. */
+/** The limit that no broker on this platform can beat. */
 export async function startBareSockets(ground: Ground): Promise<Peer> {
   const child = await startChild<typeof bareSockets>('peers/bare-sockets-process.ts')
   const { cert, key } = ground.certificate

@@ -12,20 +12,17 @@ export interface Peer {
   subscriber: Login | undefined
   /** How to log in as a publisher, and for which livestreams. */
   publishers: { login: Login | undefined; livestreams: Livestream[] }[]
-  /**
-   * What the process uses that delivers; a validator beside it is not counted. `collected`: without garbage,
-   * where there is any.
-   */
+  /** Usage of the delivering process, without a validator beside it. `collected`: without garbage, where there is any. */
   usage(of?: { collected: boolean }): Promise<Usage>
   /** Its processes. */
   pids: readonly number[]
-  /** One more, that nobody uses. */
+  /** Adds one more credential that no client uses. */
   addCredential?: () => Promise<unknown>
   /** How many persistent sessions the subscribers have. */
   sessions?: () => Promise<number>
-  /** What it stores in, if that is a Redis. */
+  /** Its Redis, if it stores in one. */
   redis?: Redis
-  /** One more of it on the same Redis. */
+  /** Starts one more of it on the same Redis. */
   startBeside?: () => Promise<Peer>
   stop(): Promise<void>
 }
@@ -34,10 +31,10 @@ export interface Peer {
 export interface Redis {
   pid: number
   port: number
-  /** What a node needs to use it. */
+  /** Variables with which a node uses it. */
   env: Record<string, string>
   usage(): Promise<Usage>
-  /** Since it started: commands, also those of scripts, and bytes that it was sent. */
+  /** Since its start: the commands, also those of scripts, and the bytes that it received. */
   counters(): Promise<{ commands: number; bytes: number }>
   /** One command. */
   ask(command: string, ...args: string[]): Promise<unknown>
@@ -45,7 +42,7 @@ export interface Redis {
   directory: string
   /** Bytes that it has taken for its data. */
   memory(): Promise<number>
-  /** Rewrites its append-only file, which then has what is stored and no more. */
+  /** Rewrites its append-only file, which then holds only the stored data. */
   rewrite(): Promise<void>
   stop(): Promise<void>
 }
@@ -62,7 +59,7 @@ export type PeerName =
 /** Undefined: not installed here. */
 export type StartPeer = (ground: Ground) => Promise<Peer | undefined>
 
-/** A peer that lets everybody in publishes for all institutions. */
+/** For a peer that lets everybody in: publishers without a login, for all institutions. */
 export function anyPublishers(ground: Ground): Peer['publishers'] {
   return ground.institutions.map(({ livestreams }) => ({ login: undefined, livestreams }))
 }

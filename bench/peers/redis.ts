@@ -8,7 +8,7 @@ import type { Peer, Redis } from './peer.ts'
 
 const lookEveryMs = 100
 
-/** A Redis that answers when it has written to its disk, as `docs/deployment.md` has it. */
+/** A Redis that writes to its disk before it answers, as `docs/deployment.md` requires. */
 export async function startRedis(ground: Ground): Promise<Redis | undefined> {
   const port = await freePort()
   const directory = join(ground.directory, `redis-${port}`)

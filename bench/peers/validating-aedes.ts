@@ -4,7 +4,7 @@ import { createServer } from 'node:tls'
 import { Aedes, type AedesOptions } from 'aedes'
 import { createValidation } from './validation.ts'
 
-/** What a process is told that runs Aedes. */
+/** Start parameters of a process that runs Aedes. */
 export interface AedesStart {
   cert: string
   key: string
@@ -12,8 +12,8 @@ export interface AedesStart {
 }
 
 /**
- * Aedes as its documentation starts it, with the validation in `authorizePublish`: the PUBLISH of an event is
- * acknowledged when its message for the radio tree has been published. Its port.
+ * Aedes as its documentation starts it, with the validation in `authorizePublish`: it acknowledges the PUBLISH of an
+ * event when it has published the message for the radio tree. Returns its port.
  */
 export async function startValidatingAedes(
   { cert, key, feedPath }: AedesStart,

@@ -3,17 +3,17 @@ import { connectAsync } from 'mqtt'
 import { answer } from '../answer.ts'
 import { createValidation } from './validation.ts'
 
-/* The validation as a client of a broker that cannot do it itself: reads the inbox, writes the radio tree. */
+/* The validation as a client of a broker without one: it reads the inbox and writes the radio tree. */
 
 export const commands = {
-  /** Without a `ca` it connects without TLS: it is at home on the broker's machine. */
+  /** Without a `ca` it connects without TLS: it runs on the broker's machine. */
   async start({ port, ca, feedPath }: { port: number; ca?: string; feedPath: string }): Promise<void> {
     const address = { protocol: ca === undefined ? 'mqtt' : 'mqtts', host: 'localhost', port } as const
     const options = { clientId: 'validator', reconnectPeriod: 0, ...(ca !== undefined && { ca }) }
     const client = await connectAsync({ ...address, ...options })
     if (client.stream instanceof Socket) client.stream.setNoDelay(true)
     const validate = createValidation(feedPath, async ({ topic, payload, retained }) => {
-      // Not waited for: the broker acknowledges in its own time, and order is kept all the same.
+      // Does not wait for the acknowledgement: order is kept all the same.
       client.publish(topic, payload, { qos: 1, retain: retained !== undefined })
     })
     client.on('message', (topic, payload) => void validate(topic, payload))

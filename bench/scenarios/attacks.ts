@@ -4,9 +4,9 @@ import { besiege, type Outcome } from '../attacks/siege.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 
 const mebibyte = 1024 * 1024
-/** What an attack may do to the node and to others at most. */
+/** The most that an attack may do to the node and to others. */
 const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
-/** A process that has nearly nothing to do stands still for so long only where the machine does, milliseconds. */
+/** A nearly idle process that stands still for longer was held up by the machine, milliseconds. */
 const disturbedMs = 50
 const tries = 3
 
@@ -101,7 +101,7 @@ function siegeOf(options: Options): Parameters<typeof besiege>[1] {
     alone: single(options, 'alone'),
     attack: single(options, 'seconds'),
     after: single(options, 'after'),
-    // 0: as the attack wants it.
+    // With 0, the attack's own numbers hold.
     force: { ...(connections > 0 && { connections }), ...(addresses > 0 && { addresses }) },
     memory: single(options, 'memory'),
   }
@@ -131,7 +131,7 @@ function isWithin({ events, pushes, memory, survived, lost }: Outcome): boolean 
   return isFast && memory.growth < measure.growth && survived && lost === 0
 }
 
-/** What the table has no room for. */
+/** Details for which the table has no room. */
 function describe({ seen, events, memory, ownDelay, bound, counters }: Outcome): string {
   const refused = Object.entries(counters).filter(([name]) => /refused|cut|denied/.test(name))
   return JSON.stringify({

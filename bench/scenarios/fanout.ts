@@ -67,11 +67,11 @@ export const fanout: Scenario = {
   },
 }
 
-/** Kilobytes of an idle connection by system, before the first event; those who were counted leave again. */
+/** Kilobytes of an idle connection by system, before the first event. The counted clients leave again. */
 async function memoryOf(acts: readonly Act[], say: (line: string) => void): Promise<Map<string, number>> {
   const memory = new Map<string, number>()
   for (const act of acts) {
-    // What a process takes once, whoever comes first: code that is compiled, a heap that has begun to grow.
+    // Memory that a process takes only once, with its first clients: compiled code, a growing heap.
     await joinCrowd(act, { count: 200, qos: 0 })
     const { kilobytes } = await joinCrowd(act, { count: 3000, qos: 0 })
     memory.set(act.peer.name, kilobytes)

@@ -3,7 +3,7 @@ import { startHubPeer } from '../peers/hub.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, inTurn, onStage } from '../stage.ts'
 
-/** Something there can be little or ten times as much of. */
+/** Something that a small node has few of, and a large one ten times as many. */
 interface Dimension {
   name: string
   from: number

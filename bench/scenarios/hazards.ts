@@ -44,7 +44,7 @@ export const hazards: Scenario = {
   },
 }
 
-/** Looks for these hazards on one kind of system: for most of them on the same one, each in a place of its own. */
+/** Looks for these hazards on one kind of system. Most share one system, each in a place of its own. */
 async function lookOn(word: keyof typeof subjects, names: readonly string[], say: Say) {
   const ground = await prepareGround()
   const shared = createShared(() => subjects[word](ground, undefined))
@@ -70,7 +70,7 @@ async function lookOn(word: keyof typeof subjects, names: readonly string[], say
   }
 }
 
-/** A system that is started when it is needed. */
+/** A system that starts when it is first needed. */
 function createShared(start: () => Promise<Subject | undefined>) {
   let subject: Promise<Subject | undefined> | undefined
   return {

@@ -41,7 +41,7 @@ export const pages: Scenario = {
       const act = await actOf(hub, ending)
       const browsers = await startChild<typeof pageCommands>('load/pages.ts')
       ending.push(browsers.stop)
-      // They are on other machines: what they do with an event must not keep a subscriber from reading it.
+      // Real browsers are on other machines: their work on an event must not keep a subscriber from reading it.
       setPriority(browsers.pid, constants.priority.PRIORITY_LOW)
       await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
       const door = { port: hub.httpsPort, ca: ground.ca }

@@ -78,7 +78,10 @@ function deadUrl({ dead }: Webhooks, index: number): string {
   return dead[index % dead.length] ?? ''
 }
 
-/** Publishes events and waits until each has arrived at every webhook; ascending milliseconds, and the whole time. */
+/**
+ * Publishes events and waits until each has arrived at every webhook. Returns the milliseconds of each, ascending, and
+ * the whole time.
+ */
 async function measure(
   publisher: MqttClient,
   listen: (listener: (playlistItemId: string) => void) => void,

@@ -71,7 +71,7 @@ export const sessions: Scenario = {
   },
 }
 
-/** A comparison on each of these, by the words of `--peers`. */
+/** Makes a comparison for each of these systems, by the words of `--peers`. */
 function on<Of extends System>(those: Readonly<Record<string, Of>>, part: Part<Of>) {
   return Object.entries(those).map(([word, system]) => ({
     word,

@@ -28,7 +28,7 @@ export const slowReaders: Scenario = {
   },
 }
 
-/** The undisturbed and the disturbed, one after the other. */
+/** Measures the undisturbed case, then the disturbed one. */
 async function once(run: number): Promise<Sample[]> {
   const node = await startNode({ HUB_LOGIN_FAILURES: '0' })
   try {
@@ -72,7 +72,7 @@ async function subscribe(node: BenchNode): Promise<MqttClient> {
   return client
 }
 
-/** Publishes `count` events, a few at a time; ascending milliseconds from publish to each receipt. */
+/** Publishes `count` events, a few at a time. Returns the milliseconds from publish to each receipt, ascending. */
 async function measure(publisher: MqttClient, readers: MqttClient[], count: number): Promise<Float64Array> {
   const livestream = station()
   const topic = `inbox/${livestream.institution.id}`

@@ -15,7 +15,7 @@ const kinds: Record<string, { store: Store; about: string }> = {
   redis: { store: stores.redis, about: '**redis**: on a Redis of its own; the disk is that of Redis.' },
 }
 
-/** What is left of it when the node and the file of Redis are closed. */
+/** The data that remains when the node and the file of Redis are closed. */
 const afterwardsFigures = { closed: 'disk afterwards, MB', closedRedis: 'memory of Redis, MB' }
 const tables = [dayFigures, afterwardsFigures, startingFigures]
 
@@ -69,7 +69,7 @@ async function weekOn(store: Store, options: Options, say: Say): Promise<Sample[
     if (!full || !empty) return []
     stops.push(full.stop, empty.stop)
     const counts = { webhooks: single(options, 'webhooks'), dead: single(options, 'dead') }
-    // The last one is refused at once.
+    // The last URL refuses at once.
     const urls = { okUrl: webhooks.ok, deadUrl: webhooks.dead.at(-1) ?? '' }
     const about = { ...counts, ...urls, feedPath: ground.feedPath, parts: partsOf(options) }
     await live(full, { ...about, env: { ...env, HUB_DATA_DIR: ground.directory, ...full.env } }, add)
@@ -101,14 +101,14 @@ function partsOf(options: Options): Part[] {
   return hours > 0 ? [...parts, last] : parts
 }
 
-/** On both stores, each run beginning with the other. */
+/** Starts a node on both stores. Each run begins with the other store. */
 async function starts(
   { full, empty }: { full: Place; empty: Place },
   run: number,
   of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number },
 ) {
   const livestreams = of.ground.institutions.flatMap((institution) => institution.livestreams)
-  // The first webhooks are dead, and the livestreams are theirs in turn.
+  // The first webhooks are dead, and belong to the first livestreams in turn: this livestream has none.
   const nth = of.dead % livestreams.length
   const livestream = livestreams.toSorted((a, b) => (a.id < b.id ? -1 : 1))[nth]
   if (!livestream) throw new Error('there are no livestreams')
@@ -129,7 +129,7 @@ async function starts(
 
 type Arrivals = ReturnType<typeof createArrivals>
 
-/** How often events have arrived at webhooks, and who waits for that. */
+/** Counts the arrivals of events at webhooks, and resolves when all have come. */
 function createArrivals() {
   const waiting = new Map<string, { missing: number; done: () => void }>()
   return {

@@ -15,8 +15,8 @@ export const connectedFigures = {
 }
 
 /**
- * What a delivery at QoS 1 costs to clean and to persistent sessions that are connected: to the same node, each kind
- * subscribed to a livestream of its own. On Redis a second node stands beside it, which nobody uses.
+ * Measures the cost of a delivery at QoS 1 to connected clean and persistent sessions of the same node. Each kind is
+ * subscribed to a livestream of its own. On Redis an idle second node runs beside it.
  */
 export const connected: Part = async (system, options, say) => {
   const count = single(options, 'connected')
@@ -40,7 +40,7 @@ export const connected: Part = async (system, options, say) => {
         await joinCrowd(act, { count, qos: 1, clean: kind === 'clean', filter })
       }
       const samples: Sample[] = []
-      // The first is not counted.
+      // The first run does not count.
       for (let run = 0; run <= single(options, 'runs'); run++) {
         const costs: { kind: string; figures: Awaited<ReturnType<typeof costOf>> }[] = []
         for (const kind of run % 2 === 0 ? kinds.toReversed() : kinds) {

@@ -19,7 +19,7 @@ export const offlineFigures = {
 const turns = 10
 const names = ['cpu', 'redisCpu', 'commands', 'bytes'] as const
 
-/** What an event costs with so many sessions that nobody is connected to, beside a node that has none. */
+/** Measures the cost of an event with many offline sessions, beside a node that has none. */
 export const offline: Part = async (system, options, say) => {
   const counts = list(options, 'offline')
   const start = (ground: Parameters<typeof system.start>[0]) =>
@@ -53,8 +53,8 @@ export const offline: Part = async (system, options, say) => {
 }
 
 /**
- * What an event costs each, with --inflight of them on their way. They take turns, and often: a moment in which the
- * machine was busy with something else falls on both.
+ * The cost of an event for each act, with --inflight of them in flight. The acts take many short turns, so that a moment
+ * in which the machine is busy with something else falls on both.
  */
 async function costsOf(acts: readonly Act[], options: Options) {
   const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
@@ -82,14 +82,14 @@ async function costsOf(acts: readonly Act[], options: Options) {
   })
 }
 
-/** What the node and its Redis have used: CPU time in microseconds. */
+/** Usage of the node and its Redis. CPU time is in microseconds. */
 async function usageOf({ peer }: Act) {
   const [node, redis] = [await peer.usage(), await peer.redis?.usage()]
   const { commands, bytes } = (await peer.redis?.counters()) ?? { commands: 0, bytes: 0 }
   return { cpu: node.cpuMs * 1000, redisCpu: (redis?.cpuMs ?? 0) * 1000, commands, bytes }
 }
 
-/** So many events a second, whether they are acknowledged or not. */
+/** Sends `rate` events a second, acknowledged or not. */
 async function pace({ peer, publishers }: Act, options: Options) {
   const [rate, seconds] = [single(options, 'rate'), single(options, 'seconds')]
   const count = Math.ceil(rate * seconds)

@@ -12,11 +12,11 @@ type Env = Record<string, string>
 /** Undefined: not installed here. */
 export interface System {
   name: Peer['name']
-  /** A node on a store of its own; `env` is for hubs. */
+  /** Starts a node on a store of its own. `env` is for hubs. */
   start(ground: Ground, env?: Env): Promise<Peer | undefined>
 }
 
-/** What a hub stores in. */
+/** A kind of store for hubs. */
 export interface Store extends System {
   open(ground: Ground, name: string): Promise<Place | undefined>
 }
@@ -38,13 +38,13 @@ export const stores: Record<'hub' | 'redis', Store> = {
   redis: { name: 'hub on Redis', start: startHubOnRedis, open: startRedis },
 }
 
-/** All that keep sessions on a store that is measured too. */
+/** The systems that store sessions, and whose store is measured too. */
 export const systems: Record<string, System> = {
   ...stores,
   'aedes-redis': { name: 'Aedes on Redis', start: (ground) => startAedesOnRedis(ground) },
 }
 
-/** One of the comparisons of the scenario, of one system. */
+/** One comparison of the scenario, for one system. */
 export type Part<Of extends System = System> = (
   system: Of,
   options: Options,
@@ -56,7 +56,7 @@ export function roomFor(sessions: number): Env {
   return { HUB_MAX_SESSIONS_PER_CREDENTIAL: String(sessions + 1) }
 }
 
-/** Leaves sessions on `radio/#` behind, without clients, until there are `count`; how many there are in time. */
+/** Leaves sessions on `radio/#` behind, without clients, until there are `count`. Returns how many there are in time. */
 export async function leaveBehind(
   { peer, crowd }: Act,
   of: { count: number; seconds: number },

@@ -15,9 +15,8 @@ export const returningFigures = {
 const kinds = ['clean', 'persistent'] as const
 
 /**
- * How long it takes to bring one value of every topic to many clients that come at once: to persistent sessions, which
- * were away when it was published, and to clean ones, which subscribe. Each kind has a fresh node in every run, on
- * which it was before.
+ * Measures how long many clients that come at once wait for one value of every topic. Persistent sessions were away when
+ * it was published, clean ones subscribe. Each kind has a fresh node in every run, on which it was before.
  */
 export const returning: Part = async (system, options, say) => {
   const [count, livestreams] = [single(options, 'returning'), single(options, 'topics')]
@@ -58,7 +57,7 @@ export const returning: Part = async (system, options, say) => {
   return samples
 }
 
-/** Infinite if not all are served in time. */
+/** `served` is infinite if not all are served in time. */
 async function serve(
   { peer, crowd }: Act,
   subscribes: boolean,
@@ -69,7 +68,7 @@ async function serve(
   const before = await peer.usage({ collected: true })
   const watch = watchMemory(peer.pids[0] ?? 0)
   await crowd.ask('begin', { room: count })
-  // Who was not let in is missed below.
+  // A client that was not let in shows in `missing` below.
   const comeBack = { resume: false, atOnce: single(options, 'atonce'), subscribes }
   void crowd.ask('comeBack', comeBack).catch((error) => say(String(error)))
   const { received, ms } = await crowd.ask('finish', { count, seconds: single(options, 'bound') })

@@ -14,7 +14,7 @@ export const startingFigures = {
   readyMemory: 'memory then, MB',
 }
 
-/** How long a node takes to start on a store with many sessions and a long history, and on an empty one. */
+/** Measures how long a node takes to start on a store with many sessions and a long history, and on an empty one. */
 export const starting: Part<Store> = async (store, options, say) => {
   const ground = await prepareGround()
   const stops: (() => Promise<void>)[] = [ground.remove]
@@ -50,7 +50,7 @@ export const starting: Part<Store> = async (store, options, say) => {
   }
 }
 
-/** What there is afterwards, in words. Without options: what every node has. */
+/** Fills the store, and describes its content. Without options it stays as every new node has it. */
 async function fill(ground: Ground, env: Record<string, string>, options?: Options): Promise<string> {
   const peer = await startHubPeer(ground, env)
   const stops = [peer.stop]
@@ -59,7 +59,7 @@ async function fill(ground: Ground, env: Record<string, string>, options?: Optio
     const seconds = single(options, 'bound')
     const act = await actOf(peer, stops)
     await joinPublishers(act, peer.publishers.length)
-    // First, because a session that is there may cost something with every event.
+    // Events come first, because existing sessions may make each event cost more.
     const flood = { count: single(options, 'history'), inFlight: 100, lasts: seconds, within: seconds }
     const { acknowledged } = await act.publishers.ask('flood', flood)
     const sessions = await leaveBehind(act, { count: single(options, 'sessions'), seconds })
@@ -69,7 +69,7 @@ async function fill(ground: Ground, env: Record<string, string>, options?: Optio
   }
 }
 
-/** With room for the sessions, and in a hub that keeps one for the whole history. */
+/** Variables with room for the sessions and, in a release that keeps one, for the whole history. */
 function envOf(ground: Ground, options: Options): Record<string, string> {
   const count = single(options, 'history')
   const livestreams = ground.institutions.reduce((sum, each) => sum + each.livestreams.length, 0)

@@ -42,8 +42,8 @@ export interface Part {
 }
 
 /**
- * A hub in a process of its own lives through the days before now, as fast as its store takes them. `seen` is told what
- * there is at the end of each part; what may be more in between was looked at every hour.
+ * Lets a hub in a process of its own live through the days before now, as fast as its store takes them. `seen` gets the
+ * figures at the end of each part. Disk and Redis are measured every hour, because they may be larger in between.
  */
 export async function live(
   place: Place,
@@ -87,7 +87,7 @@ export async function live(
   }
 }
 
-/** Files may go meanwhile. */
+/** Bytes of all files in a directory. A file may vanish while they are counted. */
 export async function bytesBelow(directory: string): Promise<number> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const sizes = entries

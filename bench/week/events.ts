@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { control, data, playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 
-/** Of twenty events in a row of a livestream: what plays and what comes next, radiotext, a control state. */
+/** The kinds of twenty events in a row of a livestream: playing, next, radiotext (D), a control state (C). */
 const kinds = [...'PNPDPNPDPNPDPNPDPNPC'] as const
-/** Every so many events are one that is refused. */
+/** One in so many events is refused. */
 const refusedEvery = 101
-/** A text of so many bytes makes an event of about 900. It is random: a store that compresses gains nothing by it. */
+/** A text of this length makes an event of about 900 bytes. The text is random, so that compression gains nothing. */
 const textBytes = 390
 const stateMs = 300_000
 
-/** The first livestreams, which have the dead webhooks, have so many times the events of the others. */
+/** The first livestreams have the dead webhooks, and so many times the events of the others. */
 export const busier = 3
 
 /** An event of a week, by its number and its time; the first `busy` livestreams have more than the others. */

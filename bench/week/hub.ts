@@ -28,8 +28,8 @@ import { createTopics } from '../../validator/topics.ts'
 export type Hub = Awaited<ReturnType<typeof openHub>>
 
 /**
- * A node as `hub.ts` puts it together, but without doors and on a clock that is told: what it accepts, stores, delivers
- * and removes is the real thing. Webhooks are asked with `post`, and nothing of the node waits for real time.
+ * A node assembled as in `hub.ts`, but without doors and with a clock that the bench sets. It really accepts, stores,
+ * delivers and removes. `post` stands for the webhooks, and nothing in the node waits for real time.
  */
 export async function openHub(of: { env: Record<string, string>; clock: () => number; post: Post }) {
   const { clock, post } = of
@@ -115,7 +115,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     subscriptions,
     queues,
 
-    /** Takes an event the whole way, as the door of MQTT hands it in. */
+    /** Takes an event the whole way, as if it came over MQTT. */
     async publish(institutionId: string, payload: Buffer): Promise<void> {
       const arrival = { at: clock(), started: performance.now() }
       const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)
@@ -123,16 +123,16 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
       if (outcome === 'failed') throw new Error('an event could not be stored')
     },
 
-    /** Tries what is due by now. */
+    /** Tries all deliveries that are due. */
     deliver: runner.wakeAll,
 
-    /** Removes a piece of what is over, as the broker does it twice a minute. */
+    /** Removes some expired data, as the broker does twice a minute. */
     async sweep(): Promise<void> {
       await retained.sweep()
       await trimming.sweep()
     },
 
-    /** Keeps the queues within their limits, as the runner does it once a minute. */
+    /** Keeps the queues within their limits, as the runner does once a minute. */
     tidy: (): Promise<void> => queues.tidy(() => false),
 
     async close(): Promise<void> {

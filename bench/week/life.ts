@@ -7,14 +7,14 @@ import { type Hub, openHub } from './hub.ts'
 
 /* A process with a hub that lives through hours in seconds. */
 
-/** So many events are on their way together. */
+/** Events in flight at the same time. */
 const atOnce = 100
 /**
- * What is over is removed twice a minute at ten events a second. With fewer events it is as often per event: the looks
- * would take longer than the week.
+ * Expired data is removed after so many events: twice a minute at ten events a second. With fewer events a second the
+ * rate per event stays, because the removals would take longer than the week.
  */
 const sweepEvery = 300
-/** As the runner has it, milliseconds. */
+/** The interval of the runner, milliseconds. */
 const tidyEveryMs = 60_000
 
 let now = 0
@@ -25,7 +25,7 @@ let tidiedAt = 0
 let hub: Hub | undefined
 let livestreams: ReturnType<typeof livestreamsOf> = []
 let dead: ReadonlySet<string> = new Set()
-/** So many livestreams have dead webhooks. */
+/** Livestreams that have dead webhooks. */
 let busy = 0
 /** Since the beginning. */
 let events = 0
@@ -66,7 +66,7 @@ export const commands = {
     busy = Math.min(of.dead, livestreams.length)
   },
 
-  /** So much time passes, with so many events a second. Where it ends, everything is delivered that can be. */
+  /** Lets time pass, with `rate` events a second. At the end, all that can be delivered is delivered. */
   async live({ ms, rate }: { ms: number; rate: number }): Promise<void> {
     const node = living()
     for (const end = now + ms; now < end; ) {
@@ -91,7 +91,7 @@ export const commands = {
     }
   },
 
-  /** What there is now. */
+  /** The present figures. */
   async look(_: object) {
     const node = living()
     const kept = { messages: 0, bytes: 0 }
@@ -123,7 +123,7 @@ async function sweep(node: Hub): Promise<void> {
   longestSweep = Math.max(longestSweep, performance.now() - began)
 }
 
-/** Resolves when nothing waits but for webhooks that are dead. */
+/** Resolves when only dead webhooks have waiting events. */
 async function delivered({ queues }: Hub): Promise<void> {
   while (queues.names().some((name) => !dead.has(name) && queues.lengthOf(name).pending > 0)) await delay(1)
 }

@@ -13,8 +13,8 @@ export const startingFigures = {
 }
 
 /**
- * Starts a node on a store: when it is ready, what it takes, and how long its first event is on its way. `arrival`
- * resolves when all webhooks of the livestream have an event.
+ * Starts a node on a store. Returns when it is ready, what memory it takes, and how long its first event is on its way.
+ * `arrival` resolves when all webhooks of the livestream have an event.
  */
 export async function startOn(
   env: Record<string, string>,

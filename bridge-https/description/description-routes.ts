@@ -3,7 +3,7 @@ import { jsonText } from '../answer.ts'
 import { resetPage, resetScript } from '../reset-page.ts'
 import type { Route } from '../routes/route.ts'
 
-/** What the hub says about itself: API descriptions, keys, and the page behind password links. */
+/** Routes that describe the hub: API descriptions, keys, and the page behind password links. */
 export function descriptionRoutes(parts: {
   /** JSON texts. */
   openapi: () => string

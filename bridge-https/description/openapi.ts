@@ -7,7 +7,7 @@ import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
 const bearer = 'bearer'
 
-/** The description of every live route, from the table they are served from (service.md §9). */
+/** The description of every live route, from the same table that serves the routes (service.md §9). */
 export function describeApi(
   routes: readonly Route[],
   about: { version: string; publicUrl: string; stateOf: (track: Track) => TrackState },
@@ -57,8 +57,8 @@ export function components(schemas: readonly TSchema[]): Record<string, unknown>
 }
 
 /**
- * A schema as tools of others understand it: references point into the document, and instants are
- * described by their form instead of a format of ours.
+ * A schema in a form that other tools understand: references point into the document, and a pattern describes instants in
+ * place of our own format.
  */
 export function portable(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(portable)
@@ -123,7 +123,7 @@ function parameter(
   }
 }
 
-/** What a route answers by itself, and what follows from its being guarded, having a body and a track. */
+/** The answers of a route: its own, and those that follow from its permission, its body and its track. */
 function responses(route: Route, isDeprecated: boolean): Record<string, object> {
   const answers: Record<number, Described> = {
     ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),
@@ -190,7 +190,7 @@ const challengeHeader = {
   'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
-/** The schemas of this door, and those of events that its routes name, also by way of another schema. */
+/** The schemas of this door, and the event schemas that its routes name, directly or through another schema. */
 function schemasFor(paths: object): Record<string, unknown> {
   const ofDoor = components(namedSchemas)
   const ofEvents = components(eventSchemas)

@@ -4,8 +4,8 @@ import { Type } from '../../event/type.ts'
 import { published } from './examples.ts'
 
 /*
- * The event as the publish route answers with it (service.md §2.3, §2.7): what was sent, completed, and for each
- * service what became of it.
+ * The event in the answer of the publish route (service.md §2.3, §2.7): the sent event, completed, with the outcome for
+ * each service.
  */
 
 const services = published.event.services

@@ -205,7 +205,7 @@ export const PushBody = Type.Object(
   { title: 'Push', examples: [examples.push] },
 )
 
-/** What a message with plugin work carries in its data. */
+/** The data of a message with plugin work. */
 export type PluginWork = Static<typeof PluginWork>
 export const PluginWork = Type.Object(
   {

@@ -2,7 +2,7 @@ import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
 
-/** A user of the HTTPS API, with what an operator needs to tell it of a retirement. */
+/** A user of the HTTPS API, with the data that an operator needs to announce a retirement to it. */
 export interface Asker {
   userId: string
   email: string
@@ -19,7 +19,7 @@ export interface LastRequest extends Asker {
 
 const keptMs = 90 * 24 * 3600 * 1000
 
-/** When each user asked last for a track: who is left, and whom to write to. */
+/** The last request of each user for a track. It shows operators who still uses the track, and whom to write to. */
 export async function createLastRequests(parts: {
   store: Store
   clock: () => number

@@ -14,7 +14,7 @@ import type { RouteTraffic, Traffic } from './traffic.ts'
 
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
 
-/** Where a track stands, with what is measured. */
+/** Where a track stands, with its measured traffic. */
 interface TrackReport extends TrackStatus {
   /** Requests of the last 7 days and today. */
   requests: number
@@ -31,12 +31,12 @@ export async function createLifecycle(parts: {
   store: Store
   traffic: Traffic
   clock: () => number
-  /** On `test` a sunset may be announced that has passed already. */
+  /** On `test`, operators may announce a sunset that has passed already. */
   stage: 'test' | 'prod'
 }) {
   const { store, traffic, clock, stage } = parts
   const collection = await createCollection<TrackStatus>(store, 'lifecycle')
-  // An announcement must not bring back what was just retired.
+  // One change at a time: an announcement must not bring back a track that was just retired.
   const inTurn = await createLock(store, 'lifecycle')
   const retired: ((track: Track) => void)[] = []
   collection.onChanged((_key, before, after) => {
@@ -80,7 +80,7 @@ export async function createLifecycle(parts: {
         return report(track)
       }),
 
-    /** For how many seconds a track is still switched off; undefined: it is not. */
+    /** Seconds for which a track is still switched off. Undefined: it is on. */
     secondsOff(track: Track): number | undefined {
       const left = Date.parse(of(track).brownoutUntil ?? '') - clock()
       return left > 0 ? Math.ceil(left / 1000) : undefined

@@ -1,4 +1,4 @@
-/** What retires together (service.md §9). */
+/** A group of routes that retire together (service.md §9). */
 export type Track = (typeof tracks)[number]
 export const tracks = ['push', 'publish'] as const
 
@@ -28,7 +28,7 @@ export interface AnnouncementRequest {
   link: string
 }
 
-/** What was checked of it. */
+/** A checked announcement. */
 export interface Announcement {
   track: Track
   sunset: Date
@@ -45,7 +45,10 @@ export function checkTrack(text: string): string | undefined {
   return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
 }
 
-/** Checks an announcement: its values, or what is wrong in words. Pure: the CLI judges by the same rules. */
+/**
+ * Checks an announcement. Returns its values, or says in words what is wrong. Pure, so that the CLI judges by the same
+ * rules.
+ */
 export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {
   const { track, link } = request
   if (!isTrack(track)) return { error: checkTrack(track) ?? '' }
@@ -62,12 +65,12 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
   return { track, sunset, link }
 }
 
-/** A date is its first instant in UTC. Dates that do not exist are none, nor are those that headers cannot name. */
+/** A date means its first instant in UTC. Undefined for a date that does not exist, and for one that headers cannot name. */
 function parseDate(text: string): Date | undefined {
   const [, date = '', time] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
   const day = new Date(`${date}T00:00:00Z`)
-  // 2026-02-30 is taken for the 2nd of March by some.
+  // Some parsers take 2026-02-30 for the 2nd of March.
   if (Number.isNaN(day.getTime()) || !day.toISOString().startsWith(date)) return undefined
   const instant = time === undefined ? day : new Date(text)
   const year = instant.getUTCFullYear()

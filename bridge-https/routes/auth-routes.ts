@@ -21,13 +21,13 @@ export interface AuthParts {
   logIn: LogIn
   tokens: Tokens
   resetMail: ResetMail | undefined
-  /** Told the outcome of every log-in. */
+  /** Called with the outcome of every log-in. */
   counted: (outcome: 'ok' | 'wrong' | 'throttled' | 'busy') => void
-  /** Work that is over before the hub stops. */
+  /** Does work in the background. A stopping hub waits for it. */
   inBackground: (work: () => Promise<void>) => void
 }
 
-/** What a log-in may answer, beside what is said of its password. */
+/** Answers of a log-in besides those about its password. */
 export const throttled = {
   429: {
     description: 'Too many failures; the header Retry-After says when to come back',
@@ -106,7 +106,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         if ('retryAfter' in asked) return refuseUntil(429, asked.retryAfter)
         const known = users.find(email)
         if (known && isOfTrack(known)) count()
-        // Answered first: the time it takes to store and to mail would tell who has an account.
+        // Answers first: the time for storing and mailing would tell who has an account.
         if (asked.mailNow && resetMail) {
           inBackground(async () => {
             const reset = await users.issueReset(email, 'mail')
@@ -129,7 +129,7 @@ export function authRoutes(parts: AuthParts): Route[] {
   }
 }
 
-/** Operators log in as long as there is a hub: that is no sign of publishers who are left. */
+/** Whether a log-in counts for the track. Operators always log in: that is no sign that publishers are left. */
 function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }
@@ -147,7 +147,7 @@ export async function judge(
   return { refused: result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong }
 }
 
-/** The usual sentence of 401, service.md §7, is about a header that is missing. */
+/** Has a sentence of its own: the usual one of 401 (service.md §7) is about a missing header. */
 export function wrongPassword(): Answer {
   const wrong = httpsError('login.wrong')
   return refuse(401, [wrong], wrong.message)

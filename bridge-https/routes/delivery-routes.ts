@@ -5,7 +5,7 @@ import { refuse, refuseUntil } from '../answer.ts'
 import { PlainError, TestAnswer } from '../description/schemas.ts'
 import type { GuardedRoute } from './route.ts'
 
-/** What stands behind the routes. */
+/** The parts behind the routes. */
 export interface DeliveryParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   deliveries: {
@@ -16,7 +16,7 @@ export interface DeliveryParts {
   }
 }
 
-/** What became of the pushes of a subscription, for those who run the receiver. */
+/** Routes that show the pushes of a subscription to the people who run its receiver. */
 export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): GuardedRoute[] {
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
   const params = { name: { description: 'Name of the subscription' } }

@@ -4,7 +4,7 @@ import { Health, ServiceInfo } from '../description/schemas.ts'
 import { wantsPage } from './page-routes.ts'
 import type { Route } from './route.ts'
 
-/** What is well and what is not. */
+/** Says whether the store and the feed are well. */
 export type HealthCheck = () => Promise<{ store: boolean | 'replaced'; feed: boolean }>
 
 /** Health and metrics, for load balancers and Prometheus. */
@@ -13,7 +13,7 @@ export function healthRoutes(parts: {
   stage: string
   health: HealthCheck
   metrics: Metrics
-  /** What browsers get in place of the JSON of `/`. */
+  /** The page that browsers get in place of the JSON of `/`. */
   frontPage: () => Promise<Answer>
 }): Route[] {
   const { version, stage, health, metrics, frontPage } = parts

@@ -13,12 +13,12 @@ import type { EventRate } from './event-routes.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
 import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
-/** What stands behind the routes. */
+/** The parts behind the routes. */
 export interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
   topics: Pick<Topics, 'get'>
   feed: () => Feed | undefined
-  /** What a user may publish: what is read counts the same. */
+  /** The publish rate of a user: reading is charged to it as well. */
   rate: EventRate
 }
 
@@ -32,7 +32,7 @@ const query = {
   },
 } satisfies Record<string, QueryParameter>
 
-/** What became of events (design.md §9): those of a livestream, and what the institution of the user published. */
+/** Routes to past events (design.md §9): those of a livestream, and those that the institution of the user published. */
 export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
   const inTurn = createUserTurns(rate)
   return [
@@ -70,7 +70,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
     },
     {
       method: 'GET',
-      // The name of the parameter is that of the publish route: for a path there can be one only.
+      // The parameter is named as in the publish route: a path can have only one name for it.
       path: '/events/{eventName}',
       id: 'getEvent',
       summary: 'Show what became of an event of the institution',
@@ -106,7 +106,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
   ]
 }
 
-/** Stored events are JSON: they are not read to be written again. */
+/** Stored events are JSON already: they are not parsed and written again. */
 function pageOf(messages: readonly Entry[], next: number | null): string {
   const events = messages.map(({ position, at, payload }) => {
     const acceptedAt = new Date(at).toISOString()

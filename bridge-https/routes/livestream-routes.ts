@@ -5,10 +5,10 @@ import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** The feed is read again and again. */
+/** Seconds after which to ask again: the node reads the feed repeatedly. */
 const retrySeconds = 30
 
-/** What livestreams are called: events carry only their ids. */
+/** The names of livestreams: events carry only their ids. */
 export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
   const listOf = keptLists()
   return [

@@ -7,17 +7,17 @@ import type { EventRate } from './event-routes.ts'
 import type { GuardedRoute } from './route.ts'
 import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
-/** What operators can ask of the node. */
+/** The commands of operators. */
 export interface OperateParts {
   /** The table of commands. */
   operations: Readonly<Record<string, { summary: string; effect: string; args: TSchema; atOnce?: object }>>
-  /** Carries one out; `who` is the person who asks, as the audit log names it. */
+  /** Carries out a command. `who` is the person who asks, as the audit log names it. */
   perform(name: string, args: Record<string, unknown>, who: string): Promise<Performed>
 }
 
 type Performed = { result: unknown } | { error: { code: string; message: string } }
 
-/** As many as on the admin socket: the largest is the dry run of an event. */
+/** Largest body, as on the admin socket: that of the dry run of an event. */
 const maxBytes = 1024 * 1024
 
 /** The commands of `hubctl` for users with the permission `operate` (design.md §9): a route for each row of their table. */
@@ -59,7 +59,7 @@ const Result = Type.Object(
 function answerOf(performed: Performed): Answer {
   if ('result' in performed) {
     const { headers, ...answer } = jsonText(JSON.stringify({ result: performed.result }))
-    // It may hold a password, or a link, that is shown this once.
+    // The answer may hold a password or a link that is shown only once.
     return { ...answer, headers: { ...headers, 'cache-control': 'no-store' } }
   }
   const { code, message } = performed.error

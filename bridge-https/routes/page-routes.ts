@@ -2,7 +2,7 @@ import { type Answer, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** What browsers load: a directory with documents, and files that carry a hash of their content in their names. */
+/** The files for browsers: a directory with documents, and with files that carry a hash of their content in their names. */
 export interface WebFiles {
   directory(): Promise<string>
 }
@@ -76,7 +76,7 @@ const consolePaths = [
   },
 ]
 
-/** Of a page, and of the refusal at the same URL: a cache must not give the one to who asks for the other. */
+/** Headers of a page, and of the refusal at the same URL: a cache must not answer with the wrong one. */
 const ofEither = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
 
 function noPage(): Answer {
@@ -91,7 +91,7 @@ export function wantsPage(header: Call['header']): boolean {
   return isNamed('text/html') && !isNamed('application/json')
 }
 
-/** The document of a page. Its policy lets it load what is ours, and covers from anywhere. */
+/** The document of a page. Its policy lets it load our own files, and covers from anywhere. */
 export async function pageAnswer(name: string, { webFiles, publicUrl }: PageParts): Promise<Answer> {
   const policy = [
     "default-src 'none'",

@@ -15,15 +15,15 @@ import {
 import type { Tokens } from '../users/tokens.ts'
 import type { Route } from './route.ts'
 
-/** What the two routes ask and change. */
+/** The parts behind the two routes. */
 export interface PubsubParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   tokens: Tokens
   publicUrl: () => string
   deliveries: {
-    /** Sends messages that were given up once more; how many. */
+    /** Sends dead letters once more. Returns how many. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
-    /** Sends once more what the journal has of the livestream from a time on, delivered or not; how many. */
+    /** Sends the events of the livestream in the journal once more, from a time on, delivered or not. Returns how many. */
     replaySince(subscription: string, since: number): Promise<number>
     /** Takes one item of plugin work; false when there is no target for it. */
     work(messageId: string, item: PluginWork): Promise<boolean>

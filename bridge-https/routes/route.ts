@@ -16,12 +16,12 @@ export interface Call {
   header: (name: string) => string | undefined
   /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
   body: unknown
-  /** Whoever is on the other side, behind a load balancer as well. */
+  /** Address of the client, behind a load balancer as well. */
   address: string
   /** Wall clock and `performance.now()` at the arrival of the last byte. */
   at: number
   started: number
-  /** Counts the request of a user for the life cycle of its track; routes that ask for a token are counted without it. */
+  /** Counts the request of a user for the life cycle of its track. Routes that need a token are counted without this call. */
   count(user?: User): void
 }
 
@@ -49,23 +49,23 @@ interface RouteBase {
   summary: string
   description?: string
   tag: string
-  /** What it does to the hub, for the doors of people: the extension `x-effect`. */
+  /** Its effect on the hub, for programs that people use: the extension `x-effect`. */
   effect?: string
   /** Retires with this track. */
   track?: Track
-  /** A brown-out of its track leaves it out. */
+  /** A brown-out of its track does not switch it off. */
   staysOnInBrownout?: boolean
   body?: BodySchemas
   /** A request without a body is one with an empty object. */
   mayLackBody?: boolean
-  /** Where 400 kB are not enough. */
+  /** Largest body where 400 kB are not enough. */
   bodyBytes?: number
   /** The handler judges the bytes itself, by the rules of the schema and more. */
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, QueryParameter>
-  /** Statuses of success, and errors beyond those that the rest of the route says. */
+  /** Statuses of success, and errors that do not follow from the rest of the route. */
   answers: Record<number, Described>
 }
 
@@ -89,15 +89,15 @@ export interface GuardedRoute extends RouteBase {
 /** One row of the HTTPS API: it is served, described and retired from this. */
 export type Route = OpenRoute | GuardedRoute
 
-/** What is asked before the log-in. Thousands of strangers may send it at once, and it waits in memory. */
+/** Largest body before the log-in. Thousands of strangers may send one at once, and it waits in memory. */
 const openBodyBytes = 16 * 1024
 
-/** Largest body of a route: 400 kB (service.md §8) for those who have shown a token, unless it says otherwise. */
+/** Largest body of a route: 400 kB (service.md §8) for requests with a token, unless the route says otherwise. */
 export function maxBodyBytes(route: Route): number {
   return needsToken(route) ? (route.bodyBytes ?? maxPayloadBytes) : openBodyBytes
 }
 
-/** Whether a route answers nobody without a bearer token. */
+/** Whether a route answers only with a bearer token. */
 export function needsToken(route: Route): boolean {
   return !route.strangers && (route.permission !== undefined || route.admits !== undefined)
 }

@@ -27,7 +27,7 @@ const ofFirstOperator = {
   institution: 'urn:org:institution:operators',
   permissions: ['operate', 'subscribe'],
 }
-/** As the audit log names who came by the link. */
+/** The audit log's name for the person who used the link. */
 const firstOperatorName = 'first operator'
 
 const loggedIn = { description: 'Logged in; the cookie is set', schema: Session }
@@ -37,16 +37,16 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   temporary: TemporaryCredentials
   publicUrl: () => string
   isPagePublic: boolean
-  /** Undefined on a node that is past being tried out. */
+  /** Undefined on a node that is not a trial any more. */
   firstOperator: FirstOperator | undefined
   perform: OperateParts['perform']
-  /** What a user may publish: to make a credential counts as one event. */
+  /** The publish rate of a user: making a credential counts as one event. */
   rate: EventRate
 }
 
 /**
- * How pages log in. The token that lasts is in a cookie that no script can read and that goes to this one path; the
- * page holds the token of an hour.
+ * The routes with which pages log in. The refresh token is in a cookie that no script can read, and that goes to this one
+ * path. The page holds the access token, which lasts an hour.
  */
 export function sessionRoutes(parts: SessionParts): Route[] {
   const { logIn, tokens, counted, rate } = parts
@@ -113,7 +113,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
   ]
 }
 
-/** What a page reads the events with. */
+/** Makes the credential with which a page reads events. */
 function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: SessionParts): Route {
   const inTurn = createUserTurns(rate)
   return {
@@ -158,7 +158,7 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
   }
 }
 
-/** By the link that `npm start` prints; the account is made as by `hubctl users add`. */
+/** Makes the first operator by the link that `npm start` prints, as `hubctl users add` makes a user. */
 function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: SessionParts): Route {
   return {
     method: 'POST',
@@ -177,7 +177,7 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
       const { token, email, password } = body as FirstOperatorBody
       const wrong = refuse(400, [httpsError('reset.invalid')])
-      // No token is empty: this one is counted as a wrong one.
+      // No token is empty: this log-in counts as a wrong one.
       if (!firstOperator?.take(token)) {
         const result = await judge(logIn.useReset('', password, address), wrong, counted)
         return 'refused' in result ? result.refused : wrong
@@ -226,8 +226,8 @@ function cookieOf(header: Call['header']): string | undefined {
 }
 
 /**
- * Whether a request does not come from a page of this hub. The cookie is SameSite=Strict; this holds where another page of
- * the same site is hostile: it cannot send the header without being asked (CORS), nor hide its origin.
+ * Whether a request does not come from a page of this hub. The cookie is SameSite=Strict, but another page of the same
+ * site may be hostile: it cannot send the header without permission (CORS), nor hide its origin.
  */
 function isForeign(header: Call['header']): boolean {
   const origin = header('origin')

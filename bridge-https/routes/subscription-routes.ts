@@ -106,7 +106,7 @@ export function subscriptionRoutes(parts: {
     },
   ]
 
-  /** The fields of service.md §2.8, in their order, and how it goes (design.md §9). */
+  /** The fields of service.md §2.8 in their order, and the state (design.md §9). */
   function shown(subscription: PushSubscription) {
     const { name, topicId, ackDeadlineSeconds, retryPolicy, serviceAccount, url, contact } = subscription
     return {

@@ -10,8 +10,8 @@ export const tooManyQuestions = {
 }
 
 /**
- * Lets a user ask one question at a time, whatever the number of its connections, and charges what was read like what is
- * published: nobody may hold up publishers by asking. `about`: questions about other things do not wait for each other.
+ * Lets a user ask one question at a time, over all its connections, and charges reading like publishing: questions must
+ * not hold up publishers. `about`: questions about different things do not wait for each other.
  */
 export function createUserTurns(rate: EventRate) {
   const last = new Map<string, Promise<unknown>>()

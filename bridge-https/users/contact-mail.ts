@@ -11,12 +11,12 @@ interface Disabled {
   contact: string
 }
 
-/** Mails per address and hour. A user may name any address in as many subscriptions as there are. */
+/** Most mails per address and hour: a user may name any address in many subscriptions. */
 const mailsPerHour = 3
 
 /** Tells the contact of a subscription that it is disabled; undefined without a mail server (design.md §10). */
 export function createContactMail(parts: {
-  /** Where other nodes hear of mails; absent: there are none. */
+  /** Tells other nodes of mails. Absent: there are no other nodes. */
   store?: Store
   server: MailServer | undefined
   log: Log
@@ -27,7 +27,7 @@ export function createContactMail(parts: {
   const send = createMailTransport(server)
   const mails = createLimiter(parts.store, 'contact-mail', { points: mailsPerHour, seconds: 3600 })
 
-  /** Never rejects: the log has what went wrong. */
+  /** Never rejects: errors go to the log. */
   return async ({ name, topicId, url, contact }: Disabled): Promise<void> => {
     const address = contact.toLowerCase()
     const wait = await mails.take(address)

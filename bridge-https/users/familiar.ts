@@ -4,17 +4,17 @@ import type { Store } from '../../store/store.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 
-/** How well a place is known: somebody has logged in from the address, from its network, or never. */
+/** How well a place is known: by a log-in from the address, by one from its network, or not at all. */
 export type Familiarity = 'address' | 'network' | 'strange'
 
-/** Places that are kept; the oldest go. One account must not push out the places of all others. */
+/** Most places that are stored; the oldest go. One account must not push out the places of all others. */
 const usualLimits = { all: 10_000, perAccount: 50 }
 const dayMs = 86_400_000
 /** A place without a log-in for so long is forgotten with the next place that is stored. */
 const keepMs = 90 * dayMs
 
 /**
- * The places from which accounts have logged in, stored: failures of strangers elsewhere must not keep owners out.
+ * Stores the places from which accounts have logged in, so that failures of strangers elsewhere do not keep owners out.
  * An account is a key without a space.
  */
 export async function createFamiliar(parts: {
@@ -41,7 +41,7 @@ export async function createFamiliar(parts: {
     /** Whether this account has logged in from that network. */
     knows: (account: string, { network }: Origin): boolean => counts.has(`${account} ${network}`),
 
-    /** The account has logged in from there. Stored once a day. */
+    /** Notes that the account has logged in from there, at most once a day. */
     async remember(account: string, { address }: Origin): Promise<void> {
       const key = `${account} ${address}`
       const now = clock()

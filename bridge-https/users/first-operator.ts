@@ -6,8 +6,8 @@ export type FirstOperator = ReturnType<typeof createFirstOperator>
 const lifetimeMs = 3600 * 1000
 
 /**
- * The one-time link by which whoever has just started a node makes the account of the first operator. Its token lives in
- * memory: it ends with the node, after an hour, when it was used, and as soon as there is an operator.
+ * The one-time link with which a person who has just started a node makes the account of the first operator. Its token
+ * lives in memory. It ends with the node, after an hour, when it was used, or as soon as there is an operator.
  */
 export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: () => number }) {
   const { users, clock } = parts
@@ -16,10 +16,10 @@ export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: 
   let isTaken = false
 
   return {
-    /** What the link carries; undefined: it would not work. */
+    /** The token of the link. Undefined: the link does not work any more. */
     token: (): string | undefined => (isOpen() ? token : undefined),
 
-    /** Uses the link up. False: it is not this one, or it does not work any more. */
+    /** Uses up the link. False: the token is wrong, or the link does not work any more. */
     take(given: string): boolean {
       if (!isOpen() || !timingSafeEqual(digest(given), digest(token))) return false
       isTaken = true

@@ -1,7 +1,7 @@
 import { createFairQueue } from '../../listener/fair-queue.ts'
 import type { Familiarity } from './familiar.ts'
 
-/** Who waits for a password to be hashed. */
+/** A client that waits for a password to be hashed. */
 export interface Asker {
   /** Address it comes from. */
   from: string
@@ -13,9 +13,9 @@ interface Waiting {
   sendAway(): void
 }
 
-/** The better known first. */
+/** Ranks of clients, the best known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
-/** Turns for the best known rank, before a lower rank gets one: a new colleague gets in as well. */
+/** So many passwords of the best known rank, then one of a lower rank: a new colleague gets in as well. */
 const turnsInARow = 3
 
 /**
@@ -27,7 +27,7 @@ export function createHashingQueue(placesPerRank: number) {
   let turns = 0
 
   return {
-    /** False when there is no place; nothing is kept then. */
+    /** False if there is no place: then nothing is queued. */
     add({ from, familiarity }: Asker, waiting: Waiting): boolean {
       const queue = queueOf(familiarity)
       if (queue.size() >= placesPerRank) {
@@ -39,7 +39,7 @@ export function createHashingQueue(placesPerRank: number) {
       return true
     },
 
-    /** Takes out who is next. */
+    /** Takes out the next one that waits. */
     next(): Waiting | undefined {
       const [best, ...others] = queues.filter((queue) => queue.size() > 0)
       turns = others.length > 0 ? turns + 1 : 0

@@ -4,7 +4,7 @@ import type { Store } from '../../store/store.ts'
 
 export type Limiter = ReturnType<typeof createLimiter>
 
-/** So many points per key and time, on all nodes that share the store. */
+/** Allows so many points per key and time, over all nodes that share the store. */
 export function createLimiter(
   store: Store | undefined,
   name: string,
@@ -14,7 +14,7 @@ export function createLimiter(
   const tellOthers = createAddedCounts(store, name, (key, count) => void limiter.penalty(key, count))
 
   return {
-    /** Undefined when there was a point left, which is taken; else the seconds until there is one. */
+    /** Takes a point and resolves with undefined. If none is left, resolves with the seconds until there is one. */
     async take(key: string): Promise<number | undefined> {
       try {
         await limiter.consume(key)
@@ -25,12 +25,12 @@ export function createLimiter(
       }
     },
 
-    /** The point was not for this. */
+    /** Gives back a point that should not count. */
     async giveBack(key: string): Promise<void> {
       await limiter.reward(key)
     },
 
-    /** A point that was taken stays taken, on the other nodes as well. */
+    /** Makes a taken point count on the other nodes as well. */
     tellOthers,
   }
 }

@@ -11,7 +11,7 @@ export type LogIn = ReturnType<typeof createLogIn>
 export type LogInResult =
   | { user: KnownUser }
   | { refused: 'wrong' }
-  /** Too many failures: nothing was looked at. */
+  /** Too many failures: the password was not checked. */
   | { refused: 'throttled'; retryAfter: number }
 
 const windowSeconds = 60
@@ -21,19 +21,19 @@ const windowSeconds = 60
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 
-/** A limit, and what it counts of this attempt. */
+/** A limit, and the key under which it counts this attempt. */
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
  * Log-in with e-mail address and password, throttled (design.md §9). Failures count per address and network, and per
- * account from there. Failures elsewhere do not lock an account in a network where it has logged in before. Accounts that
- * do not exist are throttled in the same way, so that nothing tells them apart.
+ * account from there. Failures elsewhere do not lock an account out of a network where it has logged in before. Accounts
+ * that do not exist are throttled in the same way, so that nothing tells them apart.
  */
 export function createLogIn(parts: {
-  /** Where other nodes hear of failures; absent: there are none. */
+  /** Tells other nodes of failures. Absent: there are no other nodes. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
-  /** From where accounts have logged in before; absent: everybody is a stranger. */
+  /** The places from which accounts have logged in before. Absent: every place is strange. */
   familiar?: Familiar
   /** Failures per address and minute, half as many per account from there; 0: no limit. */
   failures: number
@@ -45,7 +45,7 @@ export function createLogIn(parts: {
   const perNetwork = limiter('login-network', 5 * failures)
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
-  /** Over all networks the account has not logged in from: many of them together must not guess without end. */
+  /** Counts over all networks from which the account has not logged in: many of them together must not guess without end. */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
   const mailsOfKnown = limiter('reset-mail-known', mailsPerHour.known, 3600)
@@ -76,7 +76,7 @@ export function createLogIn(parts: {
       const retryAfter = await take(asked)
       if (retryAfter !== undefined) return { retryAfter }
       keep(asked)
-      // What strangers ask for must not use up what its owner may.
+      // Mails that strangers ask for must not use up those of the owner.
       const account = keyOf(email)
       const counts: Count[] = isKnown(account, origin)
         ? [
@@ -110,8 +110,8 @@ export function createLogIn(parts: {
     origin: Origin,
     work: () => Promise<KnownUser | undefined>,
   ): Promise<LogInResult> {
-    // Taken before the password is checked and given back after a success: otherwise as many could be
-    // tried as fit into the time one check takes.
+    // Takes the points before the password is checked, and gives them back after a success. Otherwise a client could try
+    // as many passwords as fit into the time of one check.
     const retryAfter = await take(counts)
     if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
     const user = await work().catch(async (error: unknown) => {
@@ -141,7 +141,7 @@ export function createLogIn(parts: {
   }
 }
 
-/** One point of each, or of none: then the seconds until there is one. */
+/** Takes one point of each limit. If one has none left, takes no point and resolves with the seconds until there is one. */
 async function takeAll(counts: readonly Count[]): Promise<number | undefined> {
   for (const [index, [limiter, key]] of counts.entries()) {
     const wait = await limiter.take(key)
@@ -160,7 +160,7 @@ function tellOthers(counts: readonly Count[]): void {
   for (const [limiter, key] of counts) limiter.tellOthers(key)
 }
 
-/** Of fixed length, so that nobody fills the memory with addresses. */
+/** A key of fixed length, so that long addresses do not fill the memory. */
 function keyOf(email: string): string {
   return createHash('sha256').update(email.toLowerCase()).digest('base64url')
 }

@@ -17,7 +17,7 @@ export function createMailTransport(server: MailServer) {
   return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
     await (await transport).sendMail({
       from: server.from,
-      // As an address, which no line break and no comma makes more than one of.
+      // As an object: a line break or a comma in it cannot make several addresses.
       to: { name: '', address: mail.to },
       subject: mail.subject,
       text: [...mail.lines, ''].join('\n'),

@@ -11,12 +11,12 @@ export const passwordLength = { min: 10, max: 1024 }
 const defaultWork = { logN: 15, r: 8, p: 3 }
 /** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many log in. */
 const concurrency = 1
-/** Beyond this the hub is too busy to answer in time; as many of each rank. */
+/** Most clients that wait, of each rank: with more, the hub could not answer in time. */
 const defaultMaxWaiting = 30
-/** Whoever says nothing about itself waits with those who are known. */
+/** A caller that names no asker waits with the known clients. */
 const inHouse: Asker = { from: '', familiarity: 'address' }
 
-/** Thrown when so many passwords wait to be checked that nobody would be served in time. */
+/** Thrown when too many passwords wait to be checked in time. */
 export class TooBusy extends Error {
   override name = 'TooBusy'
 }
@@ -24,7 +24,7 @@ export class TooBusy extends Error {
 /** Passwords chosen by people: scrypt, one at a time (design.md §5). */
 export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
-  /** Stands in for a user without password, so that the same work is done. Nobody knows a password for it. */
+  /** Stands in for a user without a password, so that a check takes the same work. No password fits it. */
   const nobody = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
   let running = 0
 
@@ -43,7 +43,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
       ].join('$')
     },
 
-    /** Whether a password fits. Without a hash it costs the same time and does not. */
+    /** Whether a password fits. Without a hash the answer is no, after the same time. */
     async verify(password: string, stored: string | undefined, asker = inHouse): Promise<boolean> {
       const { salt, key, factors } = (stored === undefined ? undefined : parse(stored)) ?? nobody
       const actual = await inTurn(asker, () => derive(password, salt, factors))

@@ -4,7 +4,10 @@ import type { ResetToken } from './users.ts'
 
 export type ResetMail = ReturnType<typeof createResetMail>
 
-/** Where a person chooses a password. The token stands behind `#`: it reaches no server and no log on the way. */
+/**
+ * The URL where a person chooses a password. The token stands behind `#`, so that it reaches no server and no log on the
+ * way.
+ */
 export function resetUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/auth/reset#token=${token}`
 }
@@ -20,7 +23,7 @@ export function createResetMail(parts: {
   const send = createMailTransport(server)
 
   return {
-    /** Never rejects: whoever asked for the mail learns nothing of it, the log does. */
+    /** Never rejects: errors go to the log, and the person who asked learns nothing of them. */
     async send({ user: { email, userId }, token, expiresAt }: ResetToken): Promise<void> {
       try {
         await send({

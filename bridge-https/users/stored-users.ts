@@ -4,13 +4,13 @@ import { normalEmail, type User } from './user.ts'
 
 /** A user that has shown its password, or a token made with it. */
 export interface KnownUser extends User {
-  /** Counts passwords: tokens of an earlier one are void. */
+  /** Counts the passwords of the user: tokens of an earlier one are void. */
   generation: number
   /** The log-in that its token goes back to; undefined: a new one, or one begun under the release before. */
   loginId?: string | undefined
 }
 
-/** Who hands a token to choose a password on. */
+/** The way by which a token to choose a password reaches the user. */
 export type ResetChannel = 'operator' | 'mail'
 
 export interface StoredUser extends Omit<KnownUser, 'loginId'> {

@@ -6,10 +6,10 @@ import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
-/** Questions of strangers per address and minute: many people may sit behind one address. */
+/** Most questions of strangers per address and minute: many people may share an address. */
 const perMinute = 600
 
-/** Who looks at a public page. It reads, and has no account. */
+/** The visitor of a public page. It reads, and has no account. */
 const stranger: KnownUser = {
   userId: 'stranger',
   email: 'stranger',
@@ -20,7 +20,7 @@ const stranger: KnownUser = {
   generation: 0,
 }
 
-/** Lets strangers in, so many of an address at a time (`HUB_PUBLIC_PAGE`). */
+/** Admits strangers, with a limit per address (`HUB_PUBLIC_PAGE`). */
 export function createStrangers({ store, most = perMinute }: { store?: Store; most?: number }) {
   const limiter = createLimiter(store, 'strangers', { points: most, seconds: 60 })
   return {
@@ -35,7 +35,7 @@ export function createStrangers({ store, most = perMinute }: { store?: Store; mo
   }
 }
 
-/** Whether somebody was let in without an account. */
+/** Whether a user was admitted without an account. */
 export function isStranger({ userId }: Pick<User, 'userId'>): boolean {
   return userId === stranger.userId
 }

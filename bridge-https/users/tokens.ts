@@ -5,7 +5,7 @@ import type { KnownUser, Users } from './users.ts'
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** What a log-in brings. */
+/** The tokens of a log-in. */
 interface IssuedTokens {
   token: string
   refreshToken: string
@@ -20,13 +20,13 @@ export const lifetimes = { access: 3600, refresh: 30 * 24 * 3600, service: 3600 
 /** The header `typ` keeps one kind of token from being taken for another (RFC 8725 §3.11). */
 const types = { access: 'at+jwt', refresh: 'rt+jwt', service: 'JWT' } as const
 
-/** Longer ones are not ours: not worth looking at. */
+/** Longest token that is checked: ours are shorter. */
 const maxTokenLength = 8192
 
-/** Tokens that are known to be right; the oldest go. */
+/** Most verified tokens that are remembered; the oldest go. */
 const maxVerified = 1_000
 
-/** A token whose signature was right, and for what it was checked. */
+/** A token whose signature was right, with the kind and the audience that it was checked for. */
 interface Verified {
   kid: string
   key: JWK
@@ -52,7 +52,7 @@ export function createTokens(parts: {
   return {
     async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
-      // Of the password that was checked: by now there may be another one.
+      // The generation is that of the checked password: by now there may be another one.
       const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }
       const { email, institutionId: institution, permissions } = user
       return {
@@ -142,7 +142,7 @@ export function createTokens(parts: {
     }
   }
 
-  /** Its time has not passed, and its key still counts. */
+  /** Whether its time has not passed, and its key is still in use. */
   function isStillValid({ kid, key, payload }: Verified): boolean {
     return (payload.exp ?? 0) > Math.floor(clock() / 1000) && keys.find(kid) === key
   }

@@ -1,6 +1,6 @@
 import { isInstitutionUrn } from '../../event/urn.ts'
 
-/** What a user may do over HTTPS (service.md §5). `operate` is for operators of the hub itself. */
+/** A permission of a user over HTTPS (service.md §5). `operate` is for operators of the hub itself. */
 export type Permission = (typeof permissions)[number]
 export const permissions = ['publish', 'subscribe', 'operate'] as const
 
@@ -22,10 +22,13 @@ export interface UserRequest {
   permissions?: readonly string[]
 }
 
-/** Whoever is given no permission by name publishes and subscribes, like every user of the HTTPS API so far. */
+/** A user without named permissions may publish and subscribe, like every user of the HTTPS API so far. */
 const usualPermissions: readonly Permission[] = ['publish', 'subscribe']
 
-/** Checks a request for a user: what it describes, or what is wrong in words. Pure: the CLI judges by the same rules. */
+/**
+ * Checks a request for a user. Returns its fields, or says in words what is wrong. Pure, so that the CLI judges by the
+ * same rules.
+ */
 export function checkUserRequest(
   request: UserRequest,
 ): Pick<User, 'email' | 'institutionId' | 'permissions'> | { error: string } {
@@ -49,7 +52,7 @@ export function checkEmail(email: string): string | undefined {
   return `email must be an e-mail address, not ${JSON.stringify(email)}`
 }
 
-/** An address as it is compared: nobody has two accounts that differ in case. */
+/** An address in the form in which addresses are compared: no two accounts differ only in case. */
 export function normalEmail(email: string): string {
   return email.toLowerCase()
 }

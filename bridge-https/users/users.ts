@@ -23,12 +23,12 @@ export interface ResetToken {
 }
 
 const hourMs = 3600 * 1000
-/** Of one user. Who ends more log-ins while their tokens last ends all of them. */
+/** Most ended log-ins that are remembered of one user. With one more, all log-ins of the user end. */
 const mostEndedLogins = 100
-/** One token of each channel may be outstanding, so that nobody can void an operator's by asking for a mail. */
+/** One token of each channel may be outstanding, so that a request for a mail does not void an operator's token. */
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
 
-/** The users of the HTTPS API, in the store and mirrored in memory (design.md §9). */
+/** The users of the HTTPS API, in the store and in memory (design.md §9). */
 export async function createUsers(parts: {
   store: Store
   passwords: Passwords
@@ -40,13 +40,13 @@ export async function createUsers(parts: {
   const { store, passwords, clock, knownInstitution } = parts
   const users = await openStoredUsers(store)
   const { byEmail } = users
-  // A password must not bring back a user that was just removed, and a token works once.
+  // One change at a time: a new password must not bring back a user that was just removed, and a token works once.
   const inOrder = await createLock(store, 'user')
 
   return {
     /**
-     * Makes a user without a password, and the token to choose one; or says what is wrong. `first` is called with
-     * the user before it is stored; when that rejects there is none.
+     * Makes a user without a password, and the token to choose one, or says what is wrong. Calls `first` with the user
+     * before storing it. If `first` rejects, no user is made.
      */
     async add(
       request: UserRequest,
@@ -71,7 +71,7 @@ export async function createUsers(parts: {
         .map((stored) => ({ ...shown(stored), hasPassword: stored.passwordHash !== undefined }))
         .sort((a, b) => (a.email < b.email ? -1 : 1)),
 
-    /** Removes a user; its tokens are void at once. The id it had, or undefined. */
+    /** Removes a user. Its tokens are void at once. Returns the id that it had, or undefined. */
     remove: (email: string): Promise<string | undefined> =>
       inOrder(async (held) => {
         const stored = byEmail(email)
@@ -88,7 +88,7 @@ export async function createUsers(parts: {
     /** Uses a token up and sets the password; every token of the user is void then. Undefined: not a valid token. */
     async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
-      // Looked up before the expensive part, and again when it is our turn: a token works once.
+      // Looks the token up before the expensive part, and again under the lock: a token works once.
       if (!byReset(users.values(), hash, clock())) return undefined
       const passwordHash = await passwords.hash(password, asker)
       return inOrder(async (held) => {
@@ -105,7 +105,7 @@ export async function createUsers(parts: {
     async authenticate(email: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const stored = byEmail(email)
       const fits = await passwords.verify(password, stored?.passwordHash, asker)
-      // Removed or changed while the password was checked: then it is not this user any more.
+      // A user that was removed or changed during the check is not this user any more.
       if (!fits || !stored || users.get(stored.userId)?.generation !== stored.generation) return undefined
       return known(stored)
     },
@@ -120,7 +120,7 @@ export async function createUsers(parts: {
         users.loggedOut(changed)
       }),
 
-    /** Calls back with the id of a user that is gone, or of whose log-ins one is void. */
+    /** Calls back with the id of a user that is gone, or that has a void log-in. */
     onLoggedOut: users.onLoggedOut,
 
     find(email: string): User | undefined {
@@ -159,7 +159,7 @@ function newUser(request: Pick<User, 'email' | 'institutionId' | 'permissions'>,
   }
 }
 
-/** With a token to choose a password, in place of the one that went the same way. */
+/** Gives a user a token to choose a password. It replaces the last one of the same channel. */
 function withReset(
   user: StoredUser,
   channel: ResetChannel,
@@ -185,7 +185,7 @@ function byReset(users: Iterable<StoredUser>, hash: string, now: number): FoundR
   return undefined
 }
 
-/** Every token of the user is void then. */
+/** Sets the password, which makes every token of the user void. */
 function withPassword({ stored, channel }: FoundReset, passwordHash: string): StoredUser {
   return {
     ...stored,
@@ -197,7 +197,7 @@ function withPassword({ stored, channel }: FoundReset, passwordHash: string): St
   }
 }
 
-/** Without this log-in; those whose tokens have expired need not be remembered. */
+/** Ends this log-in, and forgets ended ones whose tokens have expired. */
 function withEnded(
   user: StoredUser,
   loginId: string,

@@ -1,7 +1,7 @@
 import { type Frame, readBytes, readText } from './frames.ts'
 import { connackCode, encodeLength, packetType, type Qos } from './wire.ts'
 
-/** What a CONNECT asks for, as far as this broker decides on it before anyone else sees it. */
+/** The fields of a CONNECT on which this broker decides before Aedes gets the packet. */
 export interface ConnectPacket {
   clientId: string
   clean: boolean
@@ -30,8 +30,8 @@ export interface Refusal {
 }
 
 /**
- * The CONNECT as Aedes gets it. Without keep alive: that is watched by the connection, where acknowledgements count as
- * life too [MQTT-3.1.2-24]. Of a will Aedes only learns that there is one, or its payload would be kept twice.
+ * The CONNECT as Aedes gets it. It has no keep alive: the connection watches that, and counts acknowledgements as life
+ * too [MQTT-3.1.2-24]. Its will is a placeholder: with the real one Aedes would keep the payload a second time.
  */
 export function encodeForAedes(
   { type, body }: Frame,

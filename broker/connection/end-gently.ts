@@ -2,9 +2,9 @@ import type { Duplex } from 'node:stream'
 
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const patienceMs = 1000
-/** What a closed peer may still send meanwhile; it is thrown away. */
+/** Bytes that a closed peer may still send in that time; they are thrown away. */
 const lastBytes = 64 * 1024
-/** The same in pieces: a byte alone costs as much as a kilobyte. */
+/** The same in pieces: a piece of one byte costs as much as one of a kilobyte. */
 const lastPieces = 128
 
 /**

@@ -18,9 +18,9 @@ export interface Frame {
  *
  * `next` hands out the packets of the pushed bytes, one by one. It throws a `ProtocolViolation` for a packet
  * that must close the connection [MQTT-4.8.0-1].
- * `maxBytes` is asked per packet, when those before it were dealt with: a longer one is refused as soon as
- * its header is read, not buffered. `collect` begins to collect an unfinished one. A SUBSCRIBE or UNSUBSCRIBE has
- * at most `maxFilters` filters.
+ * `maxBytes` is asked for each packet anew, because a log-in changes it. A longer packet is refused as soon as its
+ * header is read, not buffered. `collect` begins to collect an unfinished packet. A SUBSCRIBE or UNSUBSCRIBE has at
+ * most `maxFilters` filters.
  */
 export function createFrameReader(
   maxBytes: () => number,
@@ -30,11 +30,11 @@ export function createFrameReader(
   let unfinished: Collected | undefined
   /** Bytes of the unfinished packet, 0 while its header is not known. */
   let expected = 0
-  /** Pushed and not read yet. */
+  /** Bytes that were pushed and are not read yet. */
   let rest: Buffer = empty
 
   return {
-    /** Nothing of an unfinished packet waits for the rest of it. */
+    /** Whether no part of a packet waits for the rest of it. */
     isBetweenPackets: () => unfinished === undefined,
 
     /** Whether there are bytes that `next` has not read. */
@@ -50,7 +50,7 @@ export function createFrameReader(
       return unfinished ? proceed(unfinished, rest) : begin(rest)
     },
 
-    /** Bytes of memory that stay while a part of a packet is kept and nothing behind it is read. */
+    /** Bytes of memory in use while `part` of a packet is kept and the bytes behind the packet are not read. */
     memoryOf(part: Buffer): number {
       const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength
       return part.buffer.byteLength + behind
@@ -64,7 +64,7 @@ export function createFrameReader(
     },
   }
 
-  /** A packet that is whole stays where it is; any other is copied, so that chunks are not kept for its sake. */
+  /** A whole packet stays in its chunk. An unfinished one is copied, so that it does not keep its chunks in memory. */
   function begin(chunk: Buffer): Frame | undefined {
     const header = readFixedHeader(chunk)
     if (header) checkSize(chunk, header.total)
@@ -117,7 +117,7 @@ function collectAlone(): Collected {
 
 /** A packet after which the connection must be closed. */
 export class ProtocolViolation extends Error {
-  /** It costs far more than it brings: what comes behind it must not be read either. */
+  /** The packet costs far more than it brings: the bytes behind it must not be read either. */
   readonly isCostly: boolean
 
   constructor(message: string, isCostly = false) {
@@ -215,8 +215,8 @@ export interface PublishFrame {
 }
 
 /**
- * Reads a PUBLISH that `createFrameReader` has checked. One that `isAllowed` says is going to be denied in any case is not to
- * fill memory: it is read without payload, and with no more of its topic than the log shows.
+ * Reads a PUBLISH that `createFrameReader` has checked. One that is not allowed in any case must not fill memory: it is
+ * read without payload, and with no more of its topic than the log shows.
  */
 export function readPublish({ flags, body }: Frame, isAllowed = true): PublishFrame {
   const qos = (flags >> 1) & 3

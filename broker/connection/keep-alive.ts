@@ -1,7 +1,7 @@
 /**
  * Watches that a client is heard within one and a half times its keep alive [MQTT-3.1.2-24].
- * `lastHeard` is on the clock of `performance.now()`, or undefined while nobody listens. Returns the
- * function that stops it.
+ * `lastHeard` is on the clock of `performance.now()`; undefined while the hub does not read. Returns the
+ * function that stops the watch.
  */
 export function watchKeepAlive(
   seconds: number,

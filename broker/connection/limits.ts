@@ -5,8 +5,8 @@ import type { Store } from '../../store/store.ts'
 export type LoginLimit = ReturnType<typeof createLoginLimit>
 
 /**
- * Failed log-ins per address, on all nodes that share the store: after too many in a minute, a minute without
- * any (design.md §3). 0: no limit.
+ * Failed log-ins per address, on all nodes that share the store: too many in a minute block the address for a
+ * minute (design.md §3). 0: no limit.
  */
 export function createLoginLimit(failures: number, store: Store) {
   const limiter = new RateLimiterMemory({ points: Math.max(failures, 1), duration: 60, blockDuration: 60 })
@@ -25,7 +25,7 @@ export function createLoginLimit(failures: number, store: Store) {
   }
 
   async function consume(address: string, count: number): Promise<void> {
-    // It rejects to say that the limit is reached.
+    // The limiter rejects when the limit is reached: that is no error.
     await limiter.consume(address, count).catch(() => undefined)
   }
 }

@@ -5,7 +5,7 @@ import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** Accepts MQTT over TLS 1.2 or later and hands over what is left of the handshake. */
+/** Accepts MQTT over TLS 1.2 or later and hands over each connection after its handshake. */
 export async function listenMqtt(parts: {
   host: string
   port: number

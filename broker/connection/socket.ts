@@ -3,7 +3,7 @@ import { TLSSocket } from 'node:tls'
 import { readAhead } from '../../listener/node-internals.ts'
 import { packetType } from './wire.ts'
 
-/** A subscriber that keeps more than half its buffer for so long has stopped reading, milliseconds. */
+/** A subscriber that does not empty a buffer more than half full in this time has stopped reading, milliseconds. */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more than this is on its way, bytes. */
 const maxPaceBytes = 16 * 1024
@@ -16,11 +16,11 @@ const pubackBytes = 4
  * that come before the network has taken it are written together afterwards, as streams do, without a timer, a callback
  * or a closure for each packet. `stuck` is called with a reason when the peer has stopped reading.
  *
- * A class, not a closure: each packet goes through another one of thousands, and if the fields of one lay apart,
- * fetching them would cost more than the work.
+ * A class, not a closure: there are thousands, and each packet goes through another one. The fields of an object lie
+ * together; fetching fields that lie apart would cost more than the work.
  */
 export class Outgoing {
-  /** What may be sent in one go, bytes: so that a small buffer is not filled by what could have waited. */
+  /** Bytes that may be sent in one go: messages that can wait must not fill a small buffer. */
   readonly paceBytes: number
   readonly #socket: Duplex
   readonly #limitBytes: number

@@ -30,7 +30,7 @@ export function createCatchingUp(parts: {
   const { queueLimit, maxOwed, inFlightWindow } = parts.bounds
   return { read }
 
-  /** Sends what waits, as far as the window and the network allow; acknowledgements call it again. Never rejects. */
+  /** Sends waiting messages as far as the window and the network allow. Acknowledgements call it again. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
     if (!connection || session.isLive || session.reading) return
@@ -65,7 +65,7 @@ export function createCatchingUp(parts: {
     for (const [index, message] of found.result.entries()) {
       await connection.paced()
       const owed = waiting[index]
-      // A SUBSCRIBE has changed it meanwhile.
+      // A SUBSCRIBE has changed the backlog meanwhile.
       if (!owed || session.backlog[0] !== owed) return true
       if (message && isWanted(owed, message, { ...terms, now: clock() })) {
         if (!(await sending.send(session, connection, message, owed))) return false
@@ -110,11 +110,11 @@ export function createCatchingUp(parts: {
     return true
   }
 
-  /** Up to this position the session gets the messages of one that returns. Returns how many it has lost. */
+  /** Chooses messages up to a position as for a session that returns. Returns how many the session has lost. */
   function returnTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
     const { again } = session
-    // After a crash some of it may be in flight, whatever the queue limit is.
+    // After a crash the queue limit does not count: some of these messages may be in flight.
     const limits = { waiting: again ? maxOwed : queueLimit, owed: maxOwed + inFlight.length }
     const { owed, dropped } = choose(
       { upTo: session.upTo, owed: inFlight },
@@ -133,7 +133,7 @@ export function createCatchingUp(parts: {
   }
 }
 
-/** The messages of the first of these, one page; undefined for a message that is no longer kept. */
+/** The first waiting messages, as many as make a page; undefined for a message that is no longer kept. */
 async function messagesOf(
   session: Session,
   waiting: readonly Owed[],

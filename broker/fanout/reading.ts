@@ -52,7 +52,7 @@ export function createReading(parts: {
     /** All messages up to here were handed to the sessions that keep up. */
     delivered: (): number => handedOut.upTo,
 
-    /** The session has a connection: repeats what is in flight, then sends what waits. Never rejects. */
+    /** The session has a connection: repeats PUBREL for released messages, then sends waiting ones. Never rejects. */
     begin(session: Session): void {
       for (const { position, released } of session.inFlight.owed()) {
         if (released) session.connection?.send(encodePubrel(packetIdOf(position)))
@@ -73,13 +73,13 @@ export function createReading(parts: {
       fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
     },
 
-    /** The session is not connected any more: it has got as far as it has now. */
+    /** The session is not connected any more: notes how far it has got. */
     stop(session: Session): void {
       if (session.isLive) session.upTo = Math.max(session.upTo, handedOut.upTo)
       session.isLive = false
     },
 
-    /** Its client has gone: messages above the limit of what it may be owed are dropped. */
+    /** Its client has gone: drops owed messages above the limit. */
     leave(session: Session): void {
       const limits = { waiting: maxOwed, owed: Math.max(0, maxOwed - session.inFlight.size) }
       const { owed, dropped } = withinLimits(session.backlog, limits)

@@ -33,7 +33,7 @@ export function createRetainedSending(parts: {
   metrics: Metrics
 }) {
   const { retained, mayReceive, live, log, metrics } = parts
-  /** Filters whose turn comes after the present ones: asking again and again piles nothing up. */
+  /** Filters that wait until the present ones are done. Asking for one again and again piles nothing up. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   const gotLive = createGotLive(retained)
 
@@ -41,7 +41,7 @@ export function createRetainedSending(parts: {
     granting: gotLive.granting,
     dropped: gotLive.dropped,
 
-    /** What a persistent session is owed because of filters that it was just granted. */
+    /** The values that a persistent session is owed because of filters that it was just granted. */
     owedFor: (session: Session, filters: ReadonlySet<string>): Owed[] =>
       retainedOwed(session, filters, parts),
 
@@ -180,7 +180,7 @@ function createGotLive(retained: RetainedMessages) {
   const drops = new WeakMap<MqttConnection, number>()
 
   return {
-    /** Filters are about to be granted: the client gets live what goes out from now on. */
+    /** Filters are about to be granted: the client gets values live that go out from now on. */
     granting: (session: Session): Grant => ({
       granted: retained.moment(),
       lost: lostOf(session, session.connection),
@@ -233,7 +233,7 @@ function retainedOwed(
     const { position } = value
     const flight = session.inFlight.get(packetIdOf(position))
     const isInFlight = typeof flight === 'object' && flight.position === position
-    // A later one comes as it is accepted.
+    // A later value comes as it is accepted.
     if (qos === 0 || position > journal.head() || isInFlight) continue
     owed.push({ position, qos, retain: true, dup: false })
   }

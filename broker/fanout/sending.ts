@@ -13,7 +13,7 @@ const retryMs = 500
 /** A client that does not acknowledge a message for so long, while others wait behind it, is cut off; milliseconds. */
 const unacknowledgedMs = 10_000
 
-/** What is sent of a message. */
+/** The parts of a message that are needed to send it. */
 export type Sendable = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 export type Sending = ReturnType<typeof createSending>

@@ -39,7 +39,7 @@ export function createDeliveryLine() {
       }
     },
 
-    /** Resolves when the deliveries of this moment have ended; undefined: there are none. */
+    /** Resolves when the deliveries that are under way now have ended; undefined: there are none. */
     ended: (): Promise<void> | undefined => last,
   }
 
@@ -52,7 +52,7 @@ export function createDeliveryLine() {
   }
 }
 
-/** Yields at each break, whether it is needed. */
+/** Yields at each break. True: the break is needed. */
 function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
   let sent = 0
   for (const { bytes, send } of deliveries) {
@@ -68,19 +68,19 @@ function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
 const live = {}
 const fromRetained = { retain: true }
 
-/** How many are made ready before the first of them is written to. */
+/** Subscribers that are made ready before the first of them is written to. */
 const groupSize = 16
 /** Subscribers that get a message before the first break. */
 const withoutBreak = 128
 /** Messages in flight to a clean session: beyond that it is cut off. */
 const maxInFlight = 10_000
 
-/** Who gets a message, and at most at which QoS. */
+/** A session that gets a message, and the highest QoS at which it may get it. */
 export type Recipient = readonly [session: Session, granted: Qos]
 
 /**
- * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to everybody who is
- * connected, at the granted QoS but not above `highest`.
+ * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to its recipients, at
+ * the granted QoS but not above `highest`.
  *
  * In groups: all subscribers of a group are made ready, then all are written to. The fields that tell whether a
  * subscriber can take a message lie in another place of the memory for each. The processor fetches them for a whole

@@ -4,7 +4,7 @@ import type { Principal } from '../../acl/principal.ts'
 export interface Access {
   /** The principal behind a log-in, or undefined. */
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
-  /** Who a client without user name is; absent: nobody gets in. */
+  /** The principal of a client without user name. Absent: such a client is refused. */
   anonymous?: Principal
   /** Whether it may still do anything: its credential may have ended since its log-in. */
   isValid(principal: Principal): boolean

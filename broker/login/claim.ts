@@ -10,7 +10,7 @@ import type { StoredSessions } from '../session/stored-sessions.ts'
 
 export type Claims = ReturnType<typeof createClaims>
 
-/** How often a log-in looks again because the session was stored in between. */
+/** Tries of a log-in: it tries again when the session was stored in between. */
 const maxTries = 5
 
 /**
@@ -31,8 +31,8 @@ export function createClaims(parts: {
 
   return {
     /**
-     * Resumes the session of a client, or makes a new one. No other connection may own it at this moment, and `admits` has
-     * said yes. Rejects when it cannot be stored, or the credential has too many.
+     * Resumes the session of a client, or makes a new one. Call it when no other connection owns the session, and `admits`
+     * has said yes. Rejects when the session cannot be stored, or the credential has too many.
      */
     async claim(
       clientId: string,
@@ -75,7 +75,7 @@ export function createClaims(parts: {
     const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)
     const record = isResumed ? await records.read(clientId) : undefined
     if (isResumed && record?.version !== before.version) {
-      // Another node has stored or removed the record: this node tries again when it knows.
+      // Another node has stored or removed the record: this node tries again when it has heard of that.
       await stored.catchUp()
       throw new ConditionFailed(recordKey(clientId))
     }
@@ -90,7 +90,7 @@ export function createClaims(parts: {
       await stored.claim(session, before, removed)
     } catch (error) {
       if (!(error instanceof ConditionFailed)) {
-        // The store may apply the commit later, and then names this node.
+        // The store may still apply the commit. The record then names this node.
         noteLosses?.()
         if (record) here.leave(session)
       }
@@ -109,9 +109,9 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential may have this session: one more, unless it is its own already. One that it takes from another
-   * credential is one more, or two with the same permissions could pass sessions on without a bound. `foreseen`: so many
-   * others are about to be made.
+   * Whether the credential may have this session, which counts as one more unless it is its own already. A session of
+   * another credential also counts: two with the same permissions could otherwise pass sessions on without a bound.
+   * `foreseen`: number of other sessions that are about to be made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)

@@ -11,7 +11,7 @@ import { ForeignSession } from './claim.ts'
 
 export type ConnectionEnd = ReturnType<typeof createConnectionEnd>
 
-/** What one node asks another for: the client id, for a client with these permissions. */
+/** A node asks another one to give up a client id, for a client with these permissions. */
 interface TakeOver {
   clientId: string
   permission: string
@@ -43,7 +43,7 @@ export function createConnectionEnd(parts: {
   return {
     end,
 
-    /** Whatever became of a connection: its log-in turn, its session and its will are settled. */
+    /** Settles the log-in turn, the session and the will of a connection that has ended, for whatever reason. */
     async closed(connection: MqttConnection): Promise<void> {
       const client = clients.of(connection)
       if (!client || !clients.open.delete(client)) return

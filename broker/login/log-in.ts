@@ -14,7 +14,7 @@ import { type Claims, ClientGone, ForeignSession, TooManySessions } from './clai
 import type { ConnectionEnd } from './connection-end.ts'
 import { createWillRoom, type Wills } from './wills.ts'
 
-/** What a client shows in its CONNECT. */
+/** The user name and password of a CONNECT. */
 interface Login {
   username: string | undefined
   password: Buffer | undefined
@@ -75,8 +75,8 @@ export function createLogIn(parts: {
     }
     // From here on a revocation finds the connection, also while it waits.
     connection.principal = principal
-    // One log-in per client id at a time: a second one finds the first finished, and takes it over. Also where the
-    // first one's client has gone: the store finishes its work for that one before.
+    // One log-in per client id at a time: a second one finds the first finished, and takes its session over. It waits
+    // also when the first client has gone, until the store has finished its work for that client.
     const logInDone = await logIns.take(clientId)
     let isIn = false
     try {
@@ -91,7 +91,7 @@ export function createLogIn(parts: {
     } finally {
       if (isIn) client.logInDone = logInDone
       else {
-        // It may have gone while the store worked; then nobody else will end what was begun.
+        // The client may have gone while the store worked. Then only this call ends what it has begun.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }
@@ -112,7 +112,7 @@ export function createLogIn(parts: {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
     const { clean = true } = connection.request ?? {}
-    // Nobody could come back to a session whose credential is gone in an hour.
+    // The credential is gone within an hour: its client could not come back to the session.
     if (!clean && isTemporary(principal)) {
       return refuse(client, 'temporary', connackCode.notAuthorized, username)
     }
@@ -131,8 +131,8 @@ export function createLogIn(parts: {
 }
 
 /**
- * Whether a temporary credential may use this client id. Anybody may get one from a public page, and whoever is connected
- * keeps its id: so it must not take those that publishers and listeners chose.
+ * Whether a temporary credential may use this client id. Anybody may get one from a public page, and a connected client
+ * keeps its id. So it must not take the ids that publishers and listeners chose.
  */
 function isPageId(clientId: string): boolean {
   return clientId === '' || clientId.startsWith('page-')

@@ -32,7 +32,7 @@ export type Wills = Awaited<ReturnType<typeof createWills>>
 
 /** Wills of the connected clients of one credential, bytes. */
 const maxWillBytes = 16 * 1024 * 1024
-/** Beyond these no more wills are taken in of a credential: all that are taken in get published. */
+/** Waiting wills of one credential. Above this it may leave no more, because each will that is taken in is published. */
 const maxWaitingWills = 1_000
 /** The pipeline has logged why. */
 const notStored = new Error('the will is not stored')
@@ -41,11 +41,11 @@ const notStored = new Error('the will is not stored')
 export async function createWills(parts: {
   store: Store
   nodes: Nodes
-  /** Decides and stores what a client published. False: nothing was stored. */
+  /** Decides about a PUBLISH or will, and stores the decision. False: nothing was stored. */
   accept: (received: Received) => Promise<boolean>
   rate: ReturnType<typeof createPublishRate>
   isValid: (principal: Principal) => boolean
-  /** What must be over before the store is closed. */
+  /** Work that must end before the store is closed. */
   running: ReturnType<typeof createRunningWork>
   clock: () => number
   log: Log
@@ -134,7 +134,7 @@ export async function createWills(parts: {
   ): Promise<void> {
     if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    // The right to publish with which it was written has been taken away.
+    // The client has lost its right to publish since.
     if (!isValid(will.principal)) {
       await store.commit(alongside)
       return
@@ -158,8 +158,8 @@ export async function createWills(parts: {
 }
 
 /**
- * Wills in the store, one per connection: a client that takes its session over must not lose the new will to the end of the
- * old connection.
+ * Wills in the store, one per connection: when a client takes its session over, the end of the old connection must not
+ * remove the new will.
  */
 function createStoredWills(store: Store, nodes: Nodes) {
   return {
@@ -170,7 +170,7 @@ function createStoredWills(store: Store, nodes: Nodes) {
       return key
     },
 
-    /** The wills of connections that ended with their node, where it is this node that publishes them. */
+    /** The wills of connections that ended with their node; none if another node publishes them. */
     async leftOver(): Promise<StoredWill[]> {
       if (!nodes.isLeader()) return []
       const wills: StoredWill[] = []

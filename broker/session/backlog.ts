@@ -8,7 +8,7 @@ import type { Session, SessionBounds } from './session.ts'
 /** Messages that are read from the journal at once. */
 const pageSize = 200
 
-/** How far a session has got, and which messages until there it is still owed. */
+/** How far a session has got, and the messages up to there that it is still owed. */
 interface Place {
   upTo: number
   owed: readonly Owed[]
@@ -85,8 +85,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * The journal is incomplete below its floor. Up to the floor the session gets what any returning session gets, marked
-   * DUP.
+   * The journal is incomplete below its floor. Up to the floor the session gets the messages of any returning session,
+   * marked DUP.
    */
   function withoutGap(
     filters: readonly string[],
@@ -96,7 +96,7 @@ export function createBacklogs(parts: {
   ): { upTo: number; owed: Owed[]; dropped: number } {
     if (place.upTo >= floor) return { ...place, dropped: 0 }
     const known = new Set(place.owed)
-    // Some of it may be in flight, whatever the queue limit is.
+    // The queue limit does not count: some of these messages may be in flight.
     const limits = { waiting: maxOwed, owed: maxOwed }
     const candidates = returnable.since(place.upTo, filters, floor)
     const { owed, dropped } = choose(place, candidates, terms, limits)

@@ -9,7 +9,7 @@ import { createSubscriptions } from './subscriptions.ts'
 /** The QoS at which the filters of a session ask for a message, 0 where none above QoS 0 does. */
 export type Asks = (topic: string, position: number) => Qos
 
-/** Decides with the message whether a session gets it. */
+/** The terms on which a session gets a message. */
 export interface Terms {
   asks: Asks
   mayReceive: (topic: string) => boolean
@@ -37,7 +37,7 @@ export function choose(
     if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
   const owed = place.owed.map((each) =>
-    // A SUBSCRIBE has brought a message that comes anyway.
+    // A SUBSCRIBE has brought it, but the session would get it anyway.
     each.retain && chosen.has(each.position) ? { ...each, isChosen: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))
@@ -47,7 +47,7 @@ export function choose(
   )
 }
 
-/** All sessions get one object: thousands come back at once, and each is owed hundreds. */
+/** One object for all sessions: thousands come back at once, and each is owed hundreds of messages. */
 function owedOf(candidate: Candidate, qos: Qos): Owed {
   const known = owedAt[qos].get(candidate)
   if (known) return known
@@ -90,8 +90,8 @@ export interface Limits {
 }
 
 /**
- * What may have been sent stays, and goes first. Of the rest the values of a SUBSCRIBE are dropped before the others,
- * because the next SUBSCRIBE brings them again; then the oldest. `dropped` is their number.
+ * Messages that may have been sent stay, and go first. Of the others the values of a SUBSCRIBE are dropped first,
+ * because the next SUBSCRIBE brings them again, and then the oldest. `dropped` is their number.
  */
 export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed[]; dropped: number } {
   const sent = all.filter(({ dup }) => dup)
@@ -103,7 +103,7 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }
 
-/** Which messages the filters of a session ask for: each filter those that came after it was granted. */
+/** The messages that the filters of a session ask for: each filter asks for those that came after it was granted. */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<Subscription>()
   for (const [filter, subscription] of subscriptions) {

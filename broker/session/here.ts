@@ -16,7 +16,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
     connected: connected as ReadonlyMap<string, Session>,
     /** Sessions whose clients log in: the store is about to decide whether this node gets them. */
     claiming,
-    /** Sessions whose clients have gone, which the store does not know yet. */
+    /** Sessions whose clients have gone. The store does not know that yet. */
     leaving,
     /** Sessions whose clients have gone while the store takes in QoS 2 messages that they published. */
     receiving: receiving as ReadonlyMap<string, Session>,
@@ -38,7 +38,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
       for (const [filter, { qos }] of session.subscriptions) routes.remove(filter, session, qos)
     },
 
-    /** The client has gone, which the store does not know yet. */
+    /** The client has gone. The store does not know that yet. */
     leave(session: Session): void {
       Object.assign(session, hubTime.gone())
       if (!session.clean) leaving.set(session.clientId, session)

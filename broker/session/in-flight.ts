@@ -16,7 +16,7 @@ export interface Owed {
   released?: boolean
 }
 
-/** A message sent to a client: of a persistent session, or how far one has come that ends with the connection. */
+/** A message sent to a client. Of a clean session it says only how far the message has come. */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 
 /** Identifiers of packets are 1 to this [MQTT-2.3.1-1]. */
@@ -25,9 +25,9 @@ const lastId = 65_535
 /**
  * Messages sent to one client and not finished, by packet identifier.
  *
- * Nearly all are QoS 1 messages to clean sessions, with identifiers in a row, acknowledged in their order
- * [MQTT-4.6.0-2]: of thousands of clients, each would fill and empty a map of its own with every event. A first and
- * a count say the same. Whatever does not fit in goes to a map.
+ * Nearly all are QoS 1 messages to clean sessions: their identifiers form a row, and clients acknowledge them in order
+ * [MQTT-4.6.0-2]. The first identifier and a count say as much as a map, which each of thousands of clients would fill
+ * and empty at every event. Only messages outside the row go to a map.
  */
 export class InFlight {
   #first = 0
@@ -64,7 +64,7 @@ export class InFlight {
       this.#shrunk()
       return
     }
-    // Out of turn: the row falls apart.
+    // Ended out of order: the messages before it leave the row.
     while (this.#first !== id) {
       this.#others ??= new Map()
       this.#others.set(this.#first, 'qos1')
@@ -73,7 +73,7 @@ export class InFlight {
     this.#shift()
   }
 
-  /** The ordinary acknowledgement, cheaply: ends the first of those in a row. False: it is not this one. */
+  /** Ends the first message of the row, cheaply: the usual acknowledgement. False: this identifier is not the first. */
   endFirst(id: number): boolean {
     if (this.#count === 0 || this.#first !== id) return false
     this.#shift()
@@ -86,7 +86,7 @@ export class InFlight {
     this.#shrunk()
   }
 
-  /** Resolves when no more than `count` are left, or when it is time to look whether that still matters. */
+  /** Resolves when no more than `count` are left, or when the caller must look whether it still has to wait. */
   fallsTo(count: number): Promise<void> {
     this.letGo()
     return new Promise((resolve) => {
@@ -95,7 +95,7 @@ export class InFlight {
     })
   }
 
-  /** Whoever waits goes on: the connection is closed, or another one has begun to wait. */
+  /** Ends a wait: the connection is closed, or another caller has begun to wait. */
   letGo(): void {
     this.#waiting?.resolve()
     this.#waiting = undefined

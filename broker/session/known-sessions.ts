@@ -6,7 +6,7 @@ import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './sess
 
 export type KnownSessions = Awaited<ReturnType<typeof openKnownSessions>>
 
-/** What every node knows of every session; the rest is read from the store when it is needed. */
+/** The part of a session that every node has in memory; the rest is read from the store when it is needed. */
 export interface Known {
   readonly clientId: string
   readonly clean: boolean
@@ -34,7 +34,7 @@ export async function openKnownSessions(parts: {
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
   const known = new Map<string, Known>()
-  /** The persistent ones, by user name of who used the session last. */
+  /** The persistent ones, by the user name that used them last. */
   const persistent = new Map<string, Set<string>>()
   /** Sessions with equal permissions share one text, so comparing two texts is comparing two addresses. */
   const permissions = new Map<string, string>()
@@ -128,7 +128,7 @@ export async function openKnownSessions(parts: {
     return own ?? text
   }
 
-  /** As the hub counts its time. */
+  /** In hub time. */
   function offlineSince({ node, offlineAt }: Known): number | undefined {
     if (node === undefined) return offlineAt ?? hubTime.now()
     return nodes.isLiving(node) ? undefined : (endOf(node) ?? hubTime.now())

@@ -6,20 +6,20 @@ import type { Session } from './session.ts'
 
 export type Outgoing = ReturnType<typeof createOutgoing>
 
-/** The changes that remove finished messages. `putBack` is for when they could not be stored. */
+/** The changes that remove finished messages. Call `putBack` if they could not be stored. */
 export interface Finished {
   changes: readonly Change[]
   putBack(): void
 }
 
-/** What is sent again of a message, also where the journal no longer keeps it. */
+/** The parts of a message that are needed to send it again when the journal no longer keeps it. */
 type Sent = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 interface Stored {
   topic: string
   queue: Entry['queue']
   retain: boolean
-  /** When its session began: another session of that client id has nothing to do with it. */
+  /** When its session began: another session of that client id does not get it. */
   session: number
 }
 
@@ -34,7 +34,7 @@ export function createOutgoing(store: Store) {
   const over = new Map<string, Change[]>()
 
   return {
-    /** What is about to be sent. */
+    /** Stores a message that is about to be sent. */
     async store(
       session: Session,
       { topic, queue, payload }: Sent,
@@ -46,7 +46,7 @@ export function createOutgoing(store: Store) {
       await store.commit([{ put: keyOf(clientId, position), value: encodeValue(stored, payload) }])
     },
 
-    /** What was stored of a message. */
+    /** The message as it was stored. */
     async get({ clientId }: Session, position: number): Promise<Sent | undefined> {
       const value = await store.get(keyOf(clientId, position))
       if (!value) return undefined

@@ -31,8 +31,8 @@ interface Value {
 }
 
 /**
- * What a node stores once a second of the persistent sessions that are connected to it, in place of a record for each
- * acknowledgement. After a crash, what was accepted since the last value goes out again.
+ * The progress of the persistent sessions that are connected to this node. The node stores it once a second, in place of
+ * a record for each acknowledgement. After a crash, messages accepted since the last value go out again.
  */
 export async function openProgress(parts: {
   store: Store
@@ -44,13 +44,13 @@ export async function openProgress(parts: {
 }) {
   const { store, nodes, journal, hubTime, log, metrics } = parts
   const values = new Map<string, Value>()
-  /** What was stored last. */
+  /** The value that was stored last. */
   let last = ''
   for await (const [key, value] of store.range(prefix)) values.set(runOf(key), JSON.parse(value.toString()))
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
-    // Another node took this one for gone, and it is not: its next value says so.
+    // Another node took this one for gone. It is not: this node stores its next value even if nothing has changed.
     if (run === nodes.self) last = ''
     else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
     else values.delete(run)
@@ -61,7 +61,7 @@ export async function openProgress(parts: {
     /** When the run of a node that is gone ended, in hub time. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
-    /** Writes the value of this node from now on. `takeFinished`: what may be removed with it. */
+    /** Writes the value of this node from now on. `takeFinished`: finished messages to remove with it. */
     start(valueNow: () => Omit<Value, 'end'>, takeFinished: () => Finished): void {
       let isWriting = false
       const writeNow = async () => {
@@ -74,8 +74,8 @@ export async function openProgress(parts: {
     },
 
     /**
-     * How far a session had got by the end of the run that its record names. `replay`: what was accepted up to there
-     * may have been sent, and goes out again.
+     * How far a session had got by the end of the run that its record names. `replay`: messages accepted up to
+     * there may have been sent, and go out again.
      */
     placeOf(record: SessionRecord): Place & { replay: number } {
       const { node, clientId, createdAt, version } = record

@@ -24,7 +24,7 @@ interface Login {
   owner: MqttConnection
 }
 
-/** Brings a session back from its record: what its client is owed is chosen here, once, and stored with the log-in. */
+/** Brings a session back from its record: chooses the messages that it is owed, once. They are stored with the log-in. */
 export function createReturning(parts: {
   store: Store
   journal: Journal
@@ -63,8 +63,8 @@ export function createReturning(parts: {
     },
 
     /**
-     * What a session that is away would get now: how many messages, how many of them may have been sent before, and how
-     * many it has lost.
+     * How many messages a session that is away would get now, how many of them may have been sent before, and how many it
+     * has lost.
      */
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
       const session = createSession({ ...record, owner: undefined })
@@ -76,7 +76,7 @@ export function createReturning(parts: {
     },
   }
 
-  /** `mostAgain`: so many messages may go out again after a crash from the backlog. The others are read later. */
+  /** `mostAgain`: number of messages that may go out again after a crash from the backlog. Others are read later. */
   async function fillIn(
     session: Session,
     record: SessionRecord,

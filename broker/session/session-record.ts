@@ -58,7 +58,7 @@ export function fromStored([position, qos, flags]: StoredOwed): Owed {
 
 /**
  * Stores a record. Where nodes share the store, the change applies only while it has the record that this node
- * knows of: who was away does not write over what came later, nor bring back a session that has ended.
+ * knows of: a node that was away does not overwrite a later record, nor bring back a session that has ended.
  */
 export function recordChanges(
   record: SessionRecord,
@@ -76,7 +76,7 @@ export function recordChanges(
   ]
 }
 
-/** Removes a record, where there is no later one. */
+/** Removes a record, unless there is a later one. */
 export function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
   const del = recordKey(clientId)
   return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
@@ -148,13 +148,13 @@ export function createRecords(parts: {
       return { ...record, version: versionAfter(record.version), ...hubTime.gone() }
     },
 
-    /** Removes the record of a session, where there is no later one. */
+    /** Removes the record of a session, unless there is a later one. */
     removalOf(session: Pick<SessionRecord, 'clientId' | 'clean' | 'version'> | undefined): Change[] {
       if (!session || !isStored(session)) return []
       return [recordRemoval(session.clientId, session.version, nodes.isShared)]
     },
 
-    /** Removes what else the store has of a session. */
+    /** Removes the other entries that the store has of a session. */
     async leftovers(clientId: string): Promise<Change[]> {
       const changes: Change[] = []
       for (const prefix of [incomingPrefix(clientId), outgoingPrefix(clientId)]) {
@@ -165,8 +165,8 @@ export function createRecords(parts: {
   }
 
   /**
-   * Greater than the one before, and less than what this node stores next of its progress: whichever is greater is later,
-   * also where clocks disagree or one was set back.
+   * Greater than the version before, and less than that of the progress that this node stores next. So the greater one is
+   * the later one, even where clocks disagree or one was set back.
    */
   function versionAfter(before = 0): number {
     sequences.heard(before)
@@ -178,7 +178,7 @@ export function createRecords(parts: {
     return !clean || nodes.isShared
   }
 
-  /** How far a session has got, with as much as it may be owed: what goes out next, because it may have been sent soon. */
+  /** How far a session has got. Of too many owed messages it keeps the first: those may be sent before the next value. */
   function placeOf(session: Session): Place {
     const { upTo, owed } = reading.placeOf(session)
     // A message that was sent at QoS 2 must not be found again in the journal.

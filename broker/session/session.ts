@@ -5,8 +5,8 @@ import type { Qos } from '../connection/wire.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
- * The session of a client that is connected to this node (MQTT 3.1.1 §3.1.2.4). Of others the store has the record, and
- * the memory what `known-sessions.ts` says.
+ * The session of a client that is connected to this node (MQTT 3.1.1 §3.1.2.4). Of other sessions the store has the
+ * record, and the memory has `Known` (`known-sessions.ts`).
  */
 export interface Session {
   readonly clientId: string
@@ -36,15 +36,15 @@ export interface Session {
   /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
   readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
-  /** For a persistent session: everything up to here is dealt with, except what is in flight or in the backlog. */
+  /** For a persistent session: messages up to here are done, except those in flight or in the backlog. */
   upTo: number
   /** The session gets messages as they are accepted. Otherwise it reads the journal from `upTo` on, after its backlog. */
   isLive: boolean
-  /** What it is owed and was not sent on this connection, in this order. */
+  /** Owed messages that were not sent on this connection, in this order. */
   backlog: Owed[]
   /**
    * Set after a crash. Up to `upTo` the session gets again all that may have been sent. From there to `head`, the end of
-   * the journal at log-in, it gets what any returning session gets. Undefined: the backlog holds all of it.
+   * the journal at log-in, it gets the messages of any returning session. Undefined: the backlog holds all of them.
    */
   again: { upTo: number; head: number } | undefined
   /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
@@ -61,21 +61,21 @@ export interface Session {
 /** A granted filter. */
 export interface Subscription {
   qos: Qos
-  /** What was accepted after this position counts. */
+  /** Messages accepted after this position count. */
   since: number
-  /** An UNSUBSCRIBE is on its way into the store: what was accepted before it still counts. */
+  /** An UNSUBSCRIBE is on its way into the store. Messages accepted before that still count. */
   isEnding?: boolean
 }
 
-/** How much a persistent session may have of what it has not acknowledged. */
+/** How many messages a persistent session may have that its client has not acknowledged. */
 export interface SessionBounds {
   /** Messages that were never sent. */
   queueLimit: number
   /** Messages that it is owed while it is away. */
   maxOwed: number
-  /** How far the delivery of what waits runs ahead of the client's acknowledgements. */
+  /** How far the delivery of waiting messages runs ahead of the client's acknowledgements. */
   inFlightWindow: number
-  /** Messages in flight: it gets more from the journal. Not above `maxOwed`. */
+  /** Messages in flight. Above this the session reads further ones from the journal. Not above `maxOwed`. */
   maxInFlight: number
 }
 
@@ -89,11 +89,11 @@ export function createSession(of: {
   principal: Principal
   createdAt: number
   owner: MqttConnection | undefined
-  /** What its client sends at QoS 2, where it was connected to this node a moment ago. */
+  /** The QoS 2 messages that its client sends, if it was connected to this node a moment ago. */
   receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
-  // Fields are named one by one, so that all sessions have one hidden class, whoever made `of`.
-  // What each delivery looks at comes first, and so lies together.
+  // Fields are named one by one, so that all sessions have one hidden class, whatever made `of`.
+  // The fields that each delivery reads come first, and so lie together.
   return {
     outgoing: undefined,
     permission: of.permission,
@@ -129,7 +129,7 @@ export function attach(session: Session, connection: MqttConnection): void {
   session.outgoing = connection.outgoing
 }
 
-/** Nobody has it here any more. */
+/** No connection of this node has the session any more. */
 export function detach(session: Session): void {
   session.owner = undefined
   session.connection = undefined

@@ -10,7 +10,7 @@ import { eachOf, type StoredSessions } from './stored-sessions.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
-/** How often a removal looks again because the session was stored in between. */
+/** Tries of a removal: it tries again when the session was stored in between. */
 const maxTries = 5
 
 /**
@@ -134,7 +134,7 @@ export function createEndedSessions(parts: {
     /** Forgets sessions that have been offline for too long. Returns how many. */
     async sweep(): Promise<number> {
       if (!isLeader()) return 0
-      // Some may not have been stored when their nodes went.
+      // The end of some may not have been stored when their nodes went.
       await endGone()
       const all = [...known.values()]
       const expired = all.filter(known.hasExpired)

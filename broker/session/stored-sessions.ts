@@ -83,7 +83,7 @@ export function createStoredSessions(parts: {
 
   /**
    * Whether the store still names this node for a leaving session, because a commit seemed to have failed. If
-   * not, another node answers for how far it has got.
+   * not, another node stores how far the session has got.
    */
   async function isStillOwn(session: Session): Promise<boolean> {
     try {
@@ -97,7 +97,7 @@ export function createStoredSessions(parts: {
     }
   }
 
-  /** Makes the stored record of a client id right. That of another node's client is the business of that node. */
+  /** Makes the stored record of a client id right. If its client is on another node, that node does it. */
   async function settle(clientId: string): Promise<void> {
     if (here.claiming.has(clientId)) return repair.add(clientId)
     const session = here.connected.get(clientId) ?? here.leaving.get(clientId)

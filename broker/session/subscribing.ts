@@ -22,8 +22,8 @@ const manyFilters = 10
 export type Subscribing = ReturnType<typeof createSubscribing>
 
 /**
- * SUBSCRIBE and UNSUBSCRIBE: each filter is decided on its own, what was granted is stored, and then there
- * is one answer with a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
+ * SUBSCRIBE and UNSUBSCRIBE: each filter is decided on its own, the granted ones are stored, and then one answer
+ * has a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
  */
 export function createSubscribing(parts: {
   grants: Grants
@@ -75,7 +75,7 @@ export function createSubscribing(parts: {
     })
     rules.report(session, denials)
     if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
-    // Where nothing is stored the answer goes out before the first message of the subscription.
+    // Nothing is awaited where nothing is stored: SUBACK goes out before the first message of the subscription.
     const granting = grants.store(session)
     if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
     connection?.send(encodeSuback(packetId, returnCodes))
@@ -155,7 +155,7 @@ export function createGrants(parts: {
       for (const filter of filters) if (isEnding(filter)) remove(session, filter)
     },
 
-    /** Stores what a persistent session is subscribed to now. */
+    /** Stores the present filters of a persistent session. */
     async store(session: Session): Promise<void> {
       if (!session.clean) await storeSession(session)
     },

@@ -10,7 +10,7 @@ import { sizeText, valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** `hubctl export FILE`. What it has written is read again before the file gets its name. */
+/** `hubctl export FILE`. It reads the written file again before it gives the file its name. */
 export const exportCommand: LocalCommand = {
   words: 'export',
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
@@ -48,7 +48,7 @@ async function exportTo(file: string, place: Place): Promise<{ result: unknown }
   }
 }
 
-/** The store itself is read. Loaded only then: other commands start sooner without it. */
+/** Reads the store itself. This code is loaded only here, so that other commands start sooner. */
 async function linesOfStopped() {
   const { openStopped } = await import('../../admin/backup/stopped.ts')
   const { lines, close } = await openStopped(process.env, process.cwd())

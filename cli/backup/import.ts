@@ -12,7 +12,7 @@ import { valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** Between two questions whether the node is back. */
+/** Time between two questions whether the node is back, milliseconds. */
 const askEveryMs = 200
 /** A node that takes longer than this has a problem that its log tells about. */
 const patienceMs = 30 * 60_000
@@ -39,7 +39,7 @@ export const importOfFile: LocalCommand = {
 
 async function importFrom(file: string, place: Place): Promise<Done> {
   try {
-    // Before the node is asked: it would stop for a file that it cannot use.
+    // Checks the file before it asks the node: the node would stop for a file that it cannot use.
     const about = await checkFile(file)
     return place.stopped ? await leaveFor(file, about, place.who) : await offer(file, about, place)
   } catch (error) {
@@ -67,7 +67,7 @@ function waiting(file: string, about: About, dataDir: string): Done {
 /** Hands the file to a running node, and waits until it has started with it. */
 async function offer(file: string, about: About, { socketPath, who }: Place): Promise<Done> {
   const dataDir = dirname(socketPath)
-  // First of all whether there is a node.
+  // First asks whether there is a node.
   const before = await call(socketPath, 'import.outcome', {}, who)
   if ('error' in before) return before
   await copyInto(dataDir, file)

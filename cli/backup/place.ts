@@ -1,6 +1,6 @@
 import { type CommandOption, type Input, type LocalHow, usage } from '../command.ts'
 
-/** Where a backup is made and taken in: through the socket of a node, or in the store of nodes that are stopped. */
+/** Where an export or import happens: through the socket of a node, or in the store of nodes that are stopped. */
 export interface Place {
   socketPath: string
   stopped: boolean
@@ -19,7 +19,7 @@ export function atSocket({ url, socketPath, who }: LocalHow, input: Input): Plac
   return { socketPath, stopped: input.flag('stopped'), who }
 }
 
-/** An error in one line: what a person may do something about comes first. */
+/** An error in one line, with its cause. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if ('code' in error && error.code === 'ECONNRESET') return 'the node broke off: its log says why'

@@ -3,7 +3,7 @@ import { sizeText } from '../print.ts'
 
 const everyMs = 1_000
 
-/** Passes everything on, and says once a second how much it was where a person looks on. */
+/** Passes everything on. On a terminal it shows once a second how much that was. */
 export function progress(done: string): Transform {
   let bytes = 0
   let isSaid = false

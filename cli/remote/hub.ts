@@ -6,12 +6,12 @@ import { renewSession } from './session.ts'
 
 type Result = { result: unknown } | { error: CallFailure }
 
-/** Between two questions for what was decided since, milliseconds. */
+/** Time between two questions for new events, milliseconds. */
 const pollMs = 1_000
 /** A token that ends within this time is exchanged before it is used, milliseconds. */
 const marginMs = 30_000
 
-/** A hub over HTTPS, as the user who logged in there. `ca`: instead of the one that was named with the log-in. */
+/** A hub over HTTPS, as the user who logged in there. `ca` replaces the one that was named with the log-in. */
 export function openRemote(url: string, ca: string | undefined) {
   return { call, readLines }
 
@@ -20,7 +20,7 @@ export function openRemote(url: string, ca: string | undefined) {
     return 'error' in answer ? answer : resultOf(answer, url)
   }
 
-  /** Asks again and again what was decided since. Resolves with the reason when that does not work any more. */
+  /** Asks again and again for new events. Resolves with the reason when that does not work any more. */
   async function readLines(
     command: string,
     { args, print }: { args: Record<string, unknown>; print: (value: unknown) => void },
@@ -35,7 +35,7 @@ export function openRemote(url: string, ca: string | undefined) {
       const page = resultOf(answer, url)
       if ('error' in page) return page.error
       const { events, next, leftOut } = Object(page.result)
-      // They are older than those that are told.
+      // The events that were left out are older than those that follow.
       if (leftOut !== 0) print({ leftOut })
       for (const event of Array.isArray(events) ? events : []) print(event)
       after = next
@@ -43,7 +43,7 @@ export function openRemote(url: string, ca: string | undefined) {
     }
   }
 
-  /** With a token that is valid, exchanged before or after the hub has said that it is not. */
+  /** Asks with a valid token. Exchanges it shortly before it ends, or when the hub refuses it. */
   async function ask(command: string, args: object): Promise<Answer | { error: CallFailure }> {
     const kept = await readLogIn(url)
     if (!kept) return failed('login.missing', `you are not logged in at ${url}: hubctl login --url ${url}`)
@@ -80,7 +80,7 @@ export function perform(
   return send(hub, ['POST', path], { body, headers: { authorization: `Bearer ${token}` } })
 }
 
-/** What a hub answered to a command. */
+/** The result in an answer to a command, or its failure. */
 export function resultOf(answer: Answer, url: string): Result {
   const { status, body } = answer
   return status === 200 && Object.hasOwn(Object(body), 'result')
@@ -88,7 +88,7 @@ export function resultOf(answer: Answer, url: string): Result {
     : { error: failureOf(answer, url) }
 }
 
-/** Why a hub did not do what it was asked, in its own words where it has some. */
+/** The reason why a hub did not carry out a command, in its own words if it gave any. */
 export function failureOf(answer: Answer, url: string): CallFailure {
   const { status, body, retryAfter } = answer
   const { message } = Object(body)

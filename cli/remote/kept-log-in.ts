@@ -15,7 +15,10 @@ export interface KeptLogIn {
   ca?: string
 }
 
-/** The log-in to a hub; undefined: there is none. Each has a file of its own, so that two commands do not meet in one. */
+/**
+ * The log-in to a hub. Undefined: there is none. Each log-in has a file of its own, so that two commands do not write to
+ * the same one.
+ */
 export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   try {
     const kept: unknown = JSON.parse(await readFile(pathOf(url), 'utf8'))
@@ -26,7 +29,7 @@ export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   }
 }
 
-/** Keeps a log-in for its owner alone. It is there as a whole, or not at all. */
+/** Stores a log-in so that only its owner can read it. The file is whole, or not there. */
 export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   const path = pathOf(kept.url)
   const draft = `${path}.${process.pid}`
@@ -42,7 +45,7 @@ export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   await rename(draft, path)
 }
 
-/** Whether there was one. */
+/** Removes the log-in to a hub. Resolves with whether there was one. */
 export async function forgetLogIn(url: string): Promise<boolean> {
   try {
     await rm(pathOf(url))
@@ -57,7 +60,7 @@ function pathOf(url: string): string {
   return join(directory(), `${encodeURIComponent(new URL(url).host)}.json`)
 }
 
-/** A relative path there is to be ignored (XDG Base Directory Specification). */
+/** A relative path in XDG_CONFIG_HOME is ignored (XDG Base Directory Specification). */
 function directory(): string {
   const { XDG_CONFIG_HOME: base = '' } = process.env
   return join(isAbsolute(base) ? base : join(homedir(), '.config'), 'hubctl')

@@ -2,7 +2,7 @@ import { type Input, type LocalCommand, usage } from '../command.ts'
 import { valueAt } from '../print.ts'
 import { checkUrl, logIn, logOut, readCa } from './log-in.ts'
 
-/** What `hubctl` keeps of a hub that it asks over HTTPS. */
+/** The commands that log in to a hub over HTTPS, and out. */
 export const logInCommands: readonly LocalCommand[] = [
   {
     words: 'login',

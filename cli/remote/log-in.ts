@@ -6,7 +6,7 @@ import { failureOf, perform, resultOf } from './hub.ts'
 import { forgetLogIn, keepLogIn } from './kept-log-in.ts'
 import { beginSession } from './session.ts'
 
-/** What is printed of a log-in. Never a token. */
+/** The printed parts of a log-in. Never a token. */
 interface LoggedIn {
   url: string
   email: string
@@ -44,7 +44,7 @@ export async function logOut(url: string): Promise<{ result: { url: string; logg
   return { result: { url, loggedOut: await forgetLogIn(url) } }
 }
 
-/** The address of a hub as it is kept: nothing but its origin. */
+/** The address of a hub in the stored form: only its origin. */
 export function checkUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isOrigin = url && `${url.pathname}${url.search}${url.hash}${url.username}${url.password}` === '/'

@@ -11,11 +11,11 @@ export interface Answer {
   cookie: string | undefined
 }
 
-/** A refresh of the feed may take long, and nothing else does. */
+/** Longest wait for an answer, milliseconds: only a refresh of the feed may take long. */
 const timeoutMs = 60_000
-/** More than a hub with 100,000 sessions answers. */
+/** Longest answer, bytes: that of a hub with 100,000 sessions is shorter. */
 const maxBytes = 256 * 1024 * 1024
-/** No hub asks for more patience, seconds. */
+/** Longest wait that a hub may ask for, seconds. */
 const maxRetryAfter = 3_600
 
 /** A hub, and the CA that signs its certificate where that was named. */
@@ -24,7 +24,7 @@ export interface Hub {
   ca?: string | undefined
 }
 
-/** Sends JSON to a hub over HTTPS; or why there is no answer. */
+/** Sends JSON to a hub over HTTPS. Resolves with the answer, or with the reason why there is none. */
 export async function send(
   { url, ca }: Hub,
   [method, path]: readonly ['POST' | 'PUT', string],
@@ -71,7 +71,7 @@ export async function send(
   }
 }
 
-/** A hub that answers nonsense must not be asked without a pause, nor wait for ever. */
+/** Bounds the wait: after a nonsense answer hubctl must neither ask without a pause nor wait for ever. */
 function secondsIn(retryAfter: string | undefined): number {
   const seconds = Number(retryAfter)
   return seconds >= 1 ? Math.min(seconds, maxRetryAfter) : 1
@@ -97,5 +97,5 @@ function describe(url: string, error: unknown): CallFailure {
   return { code: 'node.unreachable', message: `no hub answers at ${url}: ${reason}` }
 }
 
-/** Of OpenSSL's checks, and of the name in the certificate. */
+/** Error codes of OpenSSL's checks, and of the check of the name in the certificate. */
 const aboutCertificate = /CERT|SELF_SIGNED|UNABLE_TO|ISSUER|ALTNAME|CRL/

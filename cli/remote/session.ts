@@ -16,12 +16,12 @@ const cookieName = '__Secure-hub-session'
 /** Without it the hub takes the request for one of a foreign page. */
 const asPage = { 'x-hub-page': 'hubctl' }
 
-/** Logs in as pages do: `/auth/login` goes with the HTTPS API of publishers, and operators stay. */
+/** Logs in as pages do: `/auth/login` retires with the HTTPS API of publishers, and operators stay. */
 export async function beginSession(hub: Hub, body: { email: string; password: string }): Promise<Outcome> {
   return outcomeOf(await send(hub, ['POST', path], { body, headers: asPage }))
 }
 
-/** Exchanges the token that lasts for new tokens. */
+/** Exchanges the refresh token for new tokens. */
 export async function renewSession(hub: Hub, refreshToken: string): Promise<Outcome> {
   const headers = { ...asPage, cookie: `${cookieName}=${refreshToken}` }
   return outcomeOf(await send(hub, ['PUT', path], { headers }))

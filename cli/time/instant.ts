@@ -2,10 +2,10 @@ import { parseInstant } from '../../event/timestamp.ts'
 import { usage } from '../command.ts'
 import { parseDuration } from './duration.ts'
 
-/** What an option takes for a time, for its summary. */
+/** The forms of a time that an option takes, for its summary. */
 export const instantForms = 'ISO 8601, today, 18:02 (today), a date, or how long ago (90s, 30m, 2h, 7d)'
 
-/** The moment that is meant by an option, ISO 8601. Dates and times of day are those of the operator's time zone. */
+/** The moment that an option means, ISO 8601. Dates and times of day are those of the operator's time zone. */
 export function instantOf(option: string, typed: string, now = new Date()): string {
   const seconds = parseDuration(typed)
   const time = seconds === undefined ? localTime(typed, now) : Math.max(0, now.getTime() - seconds * 1000)
@@ -29,6 +29,6 @@ function localTime(typed: string, now: Date): number | undefined {
   const [, hours, minutes] = /^([01][0-9]|2[0-3]):([0-5][0-9])$/.exec(typed) ?? []
   if (minutes !== undefined) return new Date(now).setHours(Number(hours), Number(minutes), 0, 0)
   if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(typed)) return undefined
-  // Where there is such a day: a time of day without an offset is local.
+  // Only if the day exists. A time of day without an offset is local.
   return parseInstant(`${typed}T00:00Z`) === undefined ? undefined : Date.parse(`${typed}T00:00`)
 }

@@ -1,8 +1,8 @@
 import { type Command, type CommandOption, type LocalCommand, usage } from '../command.ts'
 
-/** What can be typed, as completion needs it. */
+/** The words that can be typed, for completion. */
 interface Words {
-  /** What may follow some words: `credentials` is followed by `add`, `list` and others. */
+  /** The words that may follow others: `credentials` is followed by `add`, `list` and others. */
   next: [typed: string, words: string[]][]
   /** Options that are followed by a value. */
   valued: string[]
@@ -122,7 +122,7 @@ end
 ${lines.join('\n')}`
 }
 
-/** A whole command may be followed by arguments. */
+/** Arguments may follow a whole command. */
 function patternOf(typed: string): string {
   if (typed === '') return "''"
   return typed.includes(' ') ? `'${typed}'*` : `'${typed}'`

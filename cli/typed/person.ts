@@ -2,17 +2,17 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { usage } from '../command.ts'
 
-/** Whether there is somebody who can answer. */
+/** Whether a person can answer on the terminal. */
 export function isPersonThere(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** Asks a person on the terminal. `isSecret`: what is typed is not shown. */
+/** Asks a person on the terminal. `isSecret`: the typed text is not shown. */
 export async function askPerson(question: string, { isSecret = false } = {}): Promise<string> {
-  // Without an echo of its own, the terminal shows what readline writes: nothing.
+  // The terminal does not echo by itself here: it shows what readline writes, which is nothing.
   const output = isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : process.stderr
   const lines = createInterface({ input: process.stdin, output, terminal: true })
-  // From here on the terminal does not show what is typed.
+  // From here on the terminal does not show typed text.
   if (isSecret) process.stderr.write(question)
   const given = new Promise<never>((_, reject) => {
     lines.once('SIGINT', () => reject(usage('given up')))
@@ -27,7 +27,7 @@ export async function askPerson(question: string, { isSecret = false } = {}): Pr
   }
 }
 
-/** The lines of the standard input, where nobody sits in front of it. */
+/** The lines of the standard input, if it is not a person's terminal. */
 export async function readInput(count: number): Promise<string[]> {
   const chunks: Buffer[] = []
   let length = 0

@@ -27,7 +27,7 @@ export interface How {
   yes: boolean
 }
 
-/** What is done without a node, or with more than it. */
+/** Commands that work without a node, or do more than ask it. */
 const withoutTable = [exportCommand, ...logInCommands]
 export const localCommands: readonly LocalCommand[] = [
   ...withoutTable,
@@ -63,13 +63,13 @@ export function createProgram(
   }
 }
 
-/** What a command comes to with the options that were given. */
+/** The command to run with the given options. */
 function chosen(command: Command | LocalCommand, input: Input): Command | LocalCommand {
   const without = 'asks' in command ? command.without : undefined
   return without && input.optional(without.option) === undefined ? without.does : command
 }
 
-/** The words of a command for the help: those of the table of commands, unless there is more to say to who types. */
+/** The summary of a command for the help: that of the table of commands, unless `hubctl` has one of its own. */
 export function summaryOfCommand(command: Command | LocalCommand): string {
   return 'does' in command ? command.summary : (command.summary ?? operations[command.asks].summary)
 }

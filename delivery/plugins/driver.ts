@@ -3,7 +3,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Outcome } from '../target.ts'
 import type { PluginTarget } from './targets.ts'
 
-/** What a plugin target gets (design.md §10). */
+/** An item as a plugin target gets it (design.md §10). */
 export interface PluginItem {
   /** `plugins.<type>.event` */
   action: string
@@ -15,9 +15,9 @@ export interface PluginItem {
   institutionId: string
 }
 
-/** What a driver knows about one try. */
+/** The facts about one attempt, for the driver. */
 interface DeliveryContext {
-  /** The same for every try of an item. */
+  /** The same for every attempt of an item. */
   messageId: string
   /** From 1. */
   attempt: number
@@ -36,7 +36,7 @@ export interface PluginDriver {
   close?(): Promise<void> | void
 }
 
-/** What a driver's file exports as default. */
+/** The default export of a driver's file. */
 export type CreateDriver = (
   /** The target as it stands in the configuration, with all its fields. */
   target: PluginTarget,

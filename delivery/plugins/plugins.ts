@@ -98,7 +98,7 @@ async function attempt(
   }
 }
 
-/** Rejects then. */
+/** Rejects when the signal aborts. */
 function whenAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })

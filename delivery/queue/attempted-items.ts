@@ -7,7 +7,7 @@ import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-
 /** Attempts an item remembers. */
 const maxAttempts = 20
 
-/** What becomes of an item after an attempt. Called under the lock of the queue; `alongside` is stored with it. */
+/** The ways of an item after an attempt. Called under the lock of the queue. The same commit stores `alongside`. */
 export function createAttemptedItems(parts: {
   store: Store
   inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
@@ -47,7 +47,7 @@ export function createAttemptedItems(parts: {
       change(name, item, [], (now) => ({ ...now, asideUntil })),
   }
 
-  /** Puts what `next` makes of an item in its place, unless the item has gone meanwhile. */
+  /** Replaces an item by the result of `next`, unless the item has gone meanwhile. */
   async function change(
     name: string,
     item: WorkItem,

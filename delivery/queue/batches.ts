@@ -1,4 +1,4 @@
-/** What one commit changes of a long queue: others wait for it. */
+/** The most that one commit changes of a long queue: other commits wait for it. */
 const most = { items: 500, bytes: 1024 * 1024 }
 
 /** Reads payloads, or messages with theirs, as many as one commit takes. */

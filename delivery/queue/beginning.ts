@@ -28,7 +28,8 @@ export function createBeginning(parts: {
     const placed = line.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Another message may lie between these: of a node that accepted it before it heard of the queue.
+    // These wait already, and get their place in the journal's order: between them may belong a message that a node
+    // accepted before it heard of the queue.
     const unplaced = line.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = line.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))

@@ -13,7 +13,7 @@ import {
   workPrefix,
 } from './work-records.ts'
 
-/** How often a portion is tried while other nodes remove some of it. */
+/** Tries of a portion: other nodes may remove some of it meanwhile. */
 const maxTries = 3
 
 /** How items become dead letters, and dead letters items again. Called under the lock of the queue. */
@@ -31,7 +31,7 @@ export function createDeadLetters(parts: {
     /** Gives items up: they become dead letters. */
     giveUp,
 
-    /** Gives up everything that waits in a queue, oldest first; how many. */
+    /** Gives up everything that waits in a queue, oldest first. Returns how many items. */
     async giveUpAll(name: string, reason: string): Promise<number> {
       const { line, aside } = inMemory.get(name)
       const items = [...line, ...aside]
@@ -39,7 +39,7 @@ export function createDeadLetters(parts: {
       return items.length
     },
 
-    /** Puts dead letters at the end of the line again, all or one; how many. */
+    /** Puts dead letters at the end of the line again, all or one. Returns how many. */
     replay: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxTries),
   }
 

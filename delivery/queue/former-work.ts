@@ -2,8 +2,8 @@ import type { Change, Store } from '../../store/store.ts'
 import { deadPrefix, encodeWork, workPrefix } from './work-records.ts'
 
 /*
- * What the release before stored of work: an item or dead letter as JSON with the number of its body, and
- * `work-body/{number}`, which several had in common.
+ * The work of the release before in the store: an item or dead letter is JSON with the number of its body, and
+ * `work-body/{number}` is a body, which several can share.
  */
 
 const bodyPrefix = 'work-body/'
@@ -13,7 +13,7 @@ const openBrace = '{'.charCodeAt(0)
 export async function* formerWork(store: Store): AsyncGenerator<Change[]> {
   for (const prefix of [workPrefix, deadPrefix]) {
     for await (const [key, value] of store.range(prefix)) {
-      // One of this release begins with a position.
+      // A value of this release begins with a position.
       if (value[0] !== openBrace) continue
       const { body, ...item } = JSON.parse(value.toString())
       // Without a body it becomes a dead letter when it is tried.

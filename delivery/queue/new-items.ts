@@ -7,7 +7,7 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
   return {
     newItem,
 
-    /** What stores new items with their event. `shown` gets each item when it is stored. */
+    /** Plans the changes that store new items with their event. `shown` gets each item when it is stored. */
     append(
       { content, items }: WorkGroup,
       messageId: string,

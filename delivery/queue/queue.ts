@@ -178,7 +178,7 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
   return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
-/** Replaces an item by what it is now. If it has stepped aside, it leaves the line. */
+/** Replaces an item by its changed state. If it has stepped aside, it leaves the line. */
 export function replaceIn({ line, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)

@@ -28,8 +28,8 @@ export function createRepeating(parts: {
   const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
-   * Takes the newest messages that do not wait already, as many as there is room for; how many. `first` gets their
-   * number before anything is changed.
+   * Takes the newest messages that do not wait already, as many as there is room for. Returns how many. `first` gets
+   * their number before anything is changed.
    */
   return async (
     name: string,
@@ -45,7 +45,7 @@ export function createRepeating(parts: {
     return repeated
   }
 
-  /** Adds a portion; how many. */
+  /** Adds a portion. Returns how many items it added. */
   async function add(
     name: string,
     portion: readonly (readonly [Owed, Buffer | undefined])[],
@@ -58,7 +58,7 @@ export function createRepeating(parts: {
     for (const [message, copied] of portion) {
       const { position, at, messageId, details } = message
       const payload = copied ?? (await copyOf(journal, message))
-      // The journal has let go of it meanwhile.
+      // The journal has let go of the message meanwhile.
       if (known.has(messageId) || (!payload && position < journal.floor())) continue
       const item = { ...newItem(messageId, details), acceptedAt: at }
       items.push(payload ? { item, payload } : { item: { ...item, position } })

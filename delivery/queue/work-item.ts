@@ -12,7 +12,7 @@ export interface WorkItem {
   sequence: number
   /** Id of the event: receivers recognise repetitions by it. */
   messageId: string
-  /** What this queue adds to the payload. */
+  /** Data that this queue adds to the payload. */
   details: Details
   /** Milliseconds since the epoch. */
   enqueuedAt: number
@@ -31,7 +31,7 @@ export interface WorkItem {
 /** Makes an item with the next sequence. */
 export type NewItem = (messageId: string, details: Details) => WorkItem
 
-/** Reads what an item carries; undefined when it is not stored any more. */
+/** Reads the payload of an item; undefined when it is not stored any more. */
 export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | undefined>
 
 /** Plain data of the queue's kind: JSON. */
@@ -71,7 +71,7 @@ export interface EarlierMessage {
 /** New work that follows from one event. */
 export interface NewWork {
   messageId: string
-  /** Plans work that is not planned yet for this event and scope; the changes that store it. */
+  /** Plans work that is not planned yet for this event and scope. Returns the changes that store it. */
   once: (scope: string, make: () => PlannedWork) => readonly Change[]
   groups: readonly WorkGroup[]
 }

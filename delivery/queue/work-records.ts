@@ -11,7 +11,7 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 export const workPrefix = 'work/'
 export const deadPrefix = 'work-dead/'
 
-/** What changes about an item, and where: in a queue, or among its dead letters. */
+/** Where an item lies: in a queue, or among its dead letters. */
 type Place = typeof workPrefix | typeof deadPrefix
 
 /** An item that names a message by its place among those that its commit stores. As text: there may be hundreds. */
@@ -58,7 +58,7 @@ export async function readPayload(
   return payload && payload.length > 0 ? payload : undefined
 }
 
-/** Everything stored, without payloads, each queue in its order. */
+/** All stored work, without payloads, each queue in its order. */
 export async function readWork(store: Store) {
   const items: [queue: string, item: WorkItem][] = []
   const deadLetters: [queue: string, letter: DeadLetter][] = []
@@ -87,7 +87,7 @@ function keyIn(place: Place, queue: string, { sequence }: { sequence: number }):
   return `${place}${encodeURIComponent(queue)}/${padded(sequence)}`
 }
 
-/** What the key of an item or dead letter says. */
+/** The queue and the sequence in the key of an item or dead letter. */
 export function placeOf(key: string): { queue: string; sequence: number } {
   const [, queue = '', sequence] = key.split('/')
   return { queue: decodeURIComponent(queue), sequence: Number(sequence) }

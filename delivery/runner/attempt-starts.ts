@@ -9,7 +9,7 @@ import { createSlowStart } from './slow-start.ts'
 /** Attempts that begin in one turn of the event loop: handshakes of hundreds at once would hold up everything. */
 const startsPerTurn = 4
 
-/** When an attempt may start: not before its endpoint can bear it, and not before it has one of the places. */
+/** Decides when an attempt may start: when its endpoint can bear it, and when it has one of the places. */
 export function createAttemptStarts(places: Places, clock: () => number, stopping: AbortSignal) {
   const healthy = createConcurrency(places.healthy)
   const failing = createConcurrency(places.failing)
@@ -17,9 +17,9 @@ export function createAttemptStarts(places: Places, clock: () => number, stoppin
   const starts = createTurns(startsPerTurn)
 
   return {
-    /** Resolves when it may start. The function gives its place back, once however often it is called. */
+    /** Resolves when an attempt may start. The function gives its place back, once however often it is called. */
     async enter(target: Target, isFailing: boolean): Promise<() => void> {
-      // Before it takes a place, which others could use meanwhile.
+      // It pauses before it takes a place: others can use the place meanwhile.
       const pause = slowStart.waitFor(target)
       if (pause > 0) await sleep(pause, undefined, { signal: stopping })
       const leave = once(await (isFailing ? failing : healthy).enter(target.endpoint, target.owner))
@@ -29,7 +29,7 @@ export function createAttemptStarts(places: Places, clock: () => number, stoppin
       return leave
     },
 
-    /** What came of an attempt says how much the endpoint can bear. */
+    /** The outcome of an attempt says how much the endpoint can bear. */
     ended(target: Target, { result }: Outcome): void {
       if (result === 'acknowledged') slowStart.succeeded(target)
       else slowStart.failed(target)

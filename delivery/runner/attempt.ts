@@ -33,7 +33,7 @@ export function createAttempt(parts: {
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While it waited for its place the item may have gone, or the queue may have been closed.
+      // While the attempt waited for its place, the item may have gone, or the queue may have been closed.
       const now = nextItem(run, queues.waiting(name), clock())
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const where = targetOf(name)
@@ -51,9 +51,9 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // The rest concerns only us and the store: the place is for the next attempt.
+      // The rest concerns only this node and the store: the place is free for the next attempt.
       leave()
-      // We cut it short: that says nothing about the endpoint.
+      // The hub cut it short: that says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined
       const ms = performance.now() - started
       metrics.workAttempts.inc({ result: outcome.result })

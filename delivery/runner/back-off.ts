@@ -2,8 +2,8 @@ const firstMs = 1_000
 const maxMs = 600_000
 
 /**
- * Milliseconds until the next try after so many failures in a row: 1 s, doubling up to 600 s (design.md §10), of
- * which the upper half is left to chance, so that what failed together does not come back together.
+ * Milliseconds until the next attempt after so many failures in a row: 1 s, doubling up to 600 s (design.md §10).
+ * The upper half is left to chance, so that deliveries that failed together do not come back together.
  */
 export function backOff(failures: number, random: () => number): number {
   const full = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))

@@ -1,6 +1,6 @@
 /**
- * Bounds what runs at the same time, in total and for each endpoint. Both are shared among owners (institutions):
- * who is slow keeps nobody else waiting.
+ * Bounds the deliveries that run at the same time, in total and for each endpoint. Owners (institutions) share both
+ * bounds: a slow owner keeps no other one waiting.
  */
 export function createConcurrency(limits: { total: number; perEndpoint: number }) {
   const whole = createPlaces(limits.total)
@@ -29,7 +29,7 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 function createPlaces(size: number) {
   let free = size
   const held = new Map<string, number>()
-  /** By owner, each in the order of arrival. Whoever was served last stands last. */
+  /** By owner, each in the order of arrival. The owner that was served last comes last. */
   const waiting = new Map<string, (() => void)[]>()
 
   return {
@@ -65,7 +65,7 @@ function createPlaces(size: number) {
     free--
   }
 
-  /** Leaves nobody waiting who may take a place. */
+  /** Gives places to waiting owners until none of them may take one. */
   function serve(): void {
     for (;;) {
       const next = firstServed()

@@ -34,7 +34,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
       const before = holders.get(queue)
-      // It would let go by itself when it notices that the queue is not its own: this is sooner.
+      // The holder would let go by itself when it notices that the queue is not its own: to ask is faster.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true

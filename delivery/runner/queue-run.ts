@@ -10,7 +10,7 @@ export interface QueueRunState {
   lastReason: string | null
 }
 
-/** What a node that works a queue off knows about it. */
+/** The state of a queue in the node that works it off. */
 export interface QueueRun {
   running: boolean
   /** Something has changed while it was running: it looks once more before it ends. */
@@ -23,15 +23,15 @@ export interface QueueRun {
   lastReason: string | null
   /** The head was refused too often: the item behind it shows whether the endpoint is well otherwise. */
   probing: boolean
-  /** The same, as soon as there is an item behind the head. */
+  /** Probing begins as soon as there is an item behind the head. */
   probeOnArrival: boolean
   /** An item from aside was tried last: now the line goes on. */
   triedAside: boolean
-  /** The item that is tried, until what came of it is stored. */
+  /** The item that is tried, until its outcome is stored. */
   current?: WorkItem
 }
 
-/** What is tried next. */
+/** The item that is tried next. */
 export interface Next {
   item: WorkItem
   /** The item is tried in place of this one, which was refused too often. */

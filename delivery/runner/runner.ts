@@ -5,9 +5,9 @@ import { createQueueRun, nextItem, probe, type QueueRun, type QueueRunState, run
 import { createWorkOff } from './work-off.ts'
 
 const tidyMs = 60_000
-/** Until a store that failed is asked again. */
+/** Pause before a store that failed is asked again, milliseconds. */
 const storeRetryMs = 1_000
-/** When the hub stops, deliveries under way have so long to end. Those cut short are repeated after the next start. */
+/** Time for deliveries under way to end when the hub stops. Those cut short are repeated after the next start. */
 const stopMs = 5_000
 
 /**
@@ -61,7 +61,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
         )
       }),
 
-    /** Starts nothing more, and resolves when what is under way has ended. After a while it is cut. */
+    /** Starts no more deliveries, and resolves when those under way have ended. After `stopMs` it cuts them short. */
     async stop(): Promise<void> {
       stopping.abort()
       clearInterval(tidying)

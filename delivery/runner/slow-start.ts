@@ -4,7 +4,7 @@ const downMs = 1_000
 /** Deliveries per second at the moment of recovery; the rate doubles every second. */
 const firstRate = 5
 const doublingMs = 1_000
-/** From this rate on nothing is held back any more. */
+/** From this rate on no delivery is held back any more. */
 const fullRate = 1_000
 /** Endpoints that are remembered. Beyond that the oldest is forgotten. */
 const maxEndpoints = 10_000

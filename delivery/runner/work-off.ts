@@ -43,7 +43,7 @@ export function createWorkOff(
     }
   }
 
-  /** Gives up what is left in a queue that is closed. */
+  /** Gives up the items that are left in a closed queue. */
   async function giveUpAll(name: string, run: QueueRun): Promise<void> {
     if (stopping.aborted || queues.lengthOf(name).pending === 0 || !(await leases.take(name))) return
     const target = targetOf(name)

@@ -118,8 +118,8 @@ export function createBeginnings(parts: {
 
   /**
    * Resolves when every node puts its events into the queue, and this one knows of all events that came before. A node
-   * stores in the order in which it decides: when it answers, it has stored what it decided before it heard of the
-   * subscription.
+   * stores in the order in which it decides: when it answers, it has stored all events that it decided about before it
+   * heard of the subscription.
    */
   async function untilKnown(name: string, asItIs: Change): Promise<void> {
     await store.commit([asItIs])

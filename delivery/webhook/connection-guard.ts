@@ -29,7 +29,7 @@ export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolv
   }
 
   async function find(name: string): Promise<readonly string[]> {
-    // Known to the system only, and a name server may take its time to say so.
+    // Only the system knows such a name, and a name server may be slow to say that it does not.
     if (allowPrivate && !name.includes('.')) return askSystem(name)
     const addresses = await resolve(name)
     return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)

@@ -1,6 +1,6 @@
 import type { Details } from '../queue/work-item.ts'
 
-/** What an event says about itself outside its data (design.md §10). */
+/** The attributes of an event outside its data (design.md §10). */
 export interface PushAttributes extends Details {
   event: string
   livestreamId: string

@@ -4,7 +4,7 @@ import { isInstitutionUrn, isLivestreamUrn } from '../../event/urn.ts'
 /** How the queue of a subscription can stand, as operators see it. */
 const states = ['idle', 'beginning', 'delivering', 'retrying', 'paused', 'disabled', 'closed'] as const
 
-/** The subscriptions that an operator asks for. Absent: whatever it is. */
+/** The subscriptions that an operator asks for. An absent field excludes none. */
 interface Selection {
   institution?: string | undefined
   livestream?: string | undefined
@@ -13,7 +13,7 @@ interface Selection {
   limit?: number | undefined
 }
 
-/** What is asked for, or why it cannot be. Nothing of `asked` is checked yet. */
+/** The selection that is asked for, or why it is not valid. Nothing of `asked` is checked yet. */
 export function readSelection(asked: Record<string, unknown>): Selection | { error: string } {
   const { institution, livestream, state, limit } = asked
   if (!isAbsentOr(isInstitution, institution)) {
@@ -32,7 +32,7 @@ export function isLivestreamName(livestream: string): boolean {
   return livestream !== '' && !livestream.startsWith('urn:')
 }
 
-/** The first of them that are asked for. */
+/** The subscriptions of a selection, up to its limit. */
 export function select<One extends { institutionId: string; livestream: { id: string }; state: string }>(
   all: readonly One[],
   { institution, livestream, state, limit = all.length }: Selection,

@@ -1,11 +1,11 @@
-/** How long a token is shown again before a new one is made, milliseconds: well within its validity of an hour. */
+/** How long a token is used before a new one is made, milliseconds: well within its validity of an hour. */
 const reuseMs = 10 * 60_000
 const maxKept = 10_000
 
 /** Tokens of the hub for receivers, made again only now and then: a signature costs more than a delivery. */
 export function createServiceTokens(
   issue: (audience: string, account: string) => Promise<string>,
-  /** Id of the key that signs now: what the one before signed may be refused. */
+  /** Id of the key that signs now: receivers may refuse a token of the key before. */
   currentKey: () => string,
   clock: () => number,
 ) {

@@ -12,7 +12,7 @@ export const maxSockets = places.healthy.total + places.failing.total + tests + 
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
-/** What may go on at once with `allowed` connections. If they are fewer than `maxSockets`, each part gets its share. */
+/** How much may go on at once with `allowed` connections. If they are fewer than `maxSockets`, each part gets its share. */
 export function socketsWithin(allowed: number) {
   const share = Math.min(1, allowed / maxSockets)
   const part = (whole: number) => Math.max(2, Math.floor(whole * share))

@@ -53,7 +53,7 @@ export async function createStandings(parts: {
   })
 
   return {
-    /** As it is shown: a text for each state. */
+    /** The standing as its institution sees it. */
     of({ name, createdAt, disabledAt, pausedAt }: PushSubscription): Standing {
       // Clients know three states (design.md §9): the reason tells a pause from the others.
       if (pausedAt !== undefined) return { state: 'disabled', since: pausedAt, reason: pausedReason }
@@ -63,8 +63,8 @@ export async function createStandings(parts: {
     },
 
     /**
-     * The changes that note the outcome of an attempt; they are stored with what else follows from it. `isAside`: an
-     * item outside the line was refused, and the line goes on.
+     * The changes that note the outcome of an attempt: they are stored with its other changes. `isAside`: an item
+     * outside the line was refused, and the line goes on.
      */
     noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
       const before = standings.get(name)
@@ -85,7 +85,7 @@ export async function createStandings(parts: {
     /** Whether it has answered only 410 for `goneMs`: then the hub believes it. */
     isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
 
-    /** The changes by which it begins anew. */
+    /** The changes by which a standing begins anew. */
     begun: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
     /** The changes that remove a standing, which may be stored although this node has not heard of it yet. */

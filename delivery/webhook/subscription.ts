@@ -18,7 +18,7 @@ export interface PushSubscription {
   createdAt: string
   /** User id. */
   createdBy: string
-  /** Earlier than `createdAt`: it gets what was accepted from then on, ISO 8601. */
+  /** Earlier than `createdAt`: it gets events accepted from then on, ISO 8601. */
   from?: string
   /** Set: its queue does not hold its earlier events yet, and nothing is sent before it does. */
   isBeginning?: true
@@ -32,7 +32,7 @@ export interface PushSubscription {
   toldBy?: string
 }
 
-/** What a user asks for. */
+/** The subscription that a user asks for. */
 export type SubscriptionRequest = Pick<
   PushSubscription,
   'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from'

@@ -94,7 +94,7 @@ export async function createPushSubscriptions(parts: {
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
 
-    /** Node `to` tells the contact from now on; without `to` nobody has to. False: it was not node `from` that had to. */
+    /** Node `to` tells the contact from now on; without `to` the contact is told. False: `from` was not the teller. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 
@@ -109,7 +109,7 @@ export async function createPushSubscriptions(parts: {
       }),
   }
 
-  /** Stores what `next` makes of a subscription. False: there is no such subscription, or nothing to change about it. */
+  /** Stores the result of `next` for a subscription. False: there is no such subscription, or nothing to change about it. */
   function change(
     name: string,
     next: (now: PushSubscription) => PushSubscription | undefined,

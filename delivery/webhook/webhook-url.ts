@@ -8,7 +8,7 @@ export const maxWebhookUrlLength = 2048
 /** Time for one DNS question, milliseconds. */
 const dnsTimeoutMs = 2_000
 
-/** All addresses of a name; an empty list where there are none or nobody answers. */
+/** All addresses of a name; an empty list where there are none or no name server answers. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
 /**
@@ -66,7 +66,7 @@ function hostOf(url: URL): string {
 /** Whether an address is one of the open internet: not private, loopback, link-local, multicast or reserved. */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
-  // `process` turns an IPv4 address in IPv6 clothes into what it is.
+  // `process` turns an IPv4 address in IPv6 form into IPv4.
   const processed = ipaddr.process(address)
   const isAssigned = processed instanceof ipaddr.IPv4 || processed.match(globalUnicast, 3)
   return isAssigned && processed.range() === 'unicast' && processed.toString() !== platformAddress
@@ -75,7 +75,7 @@ export function isPublicAddress(address: string): boolean {
 /** The host agent of Azure, for every virtual machine there. */
 const platformAddress = '168.63.129.16'
 
-/** All of IPv6 that is given out (RFC 4291 §2.4): what is not would be public by what nobody says of it. */
+/** All of IPv6 that is assigned (RFC 4291 §2.4): an unassigned address would otherwise count as public. */
 const globalUnicast = ipaddr.IPv6.parse('2000::')
 
 const privateSuffix = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/

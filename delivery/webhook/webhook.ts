@@ -6,7 +6,7 @@ import type { Outcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
-/** What is read of an answer's body: nobody looks at it, but a connection is used again only when it is read. */
+/** Bytes that are read of an answer's body. The hub ignores it, but a connection is used again only when it is read. */
 const maxAnswerBytes = 64 * 1024
 /** Header fields of an answer, bytes. */
 const maxHeaderBytes = 16 * 1024
@@ -111,7 +111,7 @@ export function createWebhooks(options: {
         isSettled = true
         resolve(outcome)
         signal.removeEventListener('abort', abort)
-        // What still comes or goes on this connection has to end soon, so that it can be used again.
+        // The rest of the request and answer has to end soon, so that the connection can be used again.
         clearTimeout(timer)
         if (judged.size >= maxKept) {
           sent.destroy()
@@ -172,7 +172,7 @@ function readRetryAfter(value: string | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-/** Reads what is left of an answer, up to a limit. */
+/** Reads the rest of an answer, up to a limit. */
 function discard(answer: IncomingMessage, sent: ClientRequest): void {
   let bytes = 0
   answer.on('data', (chunk: Buffer) => {
@@ -186,7 +186,7 @@ function isStale(sent: ClientRequest, error: Error): boolean {
   return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
 }
 
-/** Why there was no answer, short and without anything of ours. */
+/** Why there was no answer, short and without data of the hub. */
 function describe(error: Error): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
   return `${code}${error.message}`.slice(0, 200)

@@ -3,21 +3,21 @@ import { kindOf } from '../../event/kind.ts'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Entry } from '../entry.ts'
 
-/** An event as the history lists it. What is not known is null. */
+/** An event as the history lists it. Unknown fields are null. */
 export interface EventRow {
-  /** Of its report, or of the message that it is listed by. */
+  /** Of its report, or of the message by which it is listed. */
   position: number
   /** When it was decided, ISO 8601. */
   at: string
   outcome: string | null
-  /** Nothing was done but to decide. */
+  /** The hub only decided about the event. */
   dryRun?: true
   /** Of a message: its publisher had sent the event before. */
   isRepetition?: true
   id: string | null
   event: string | null
   institutionId: string | null
-  /** Livestreams; of what was refused whatever the publisher named. */
+  /** Livestreams. Of a refused event, whatever the publisher named. */
   services: string[]
   /** Of an event that was published for some of its services: the others. */
   refusedServices?: string[]
@@ -30,7 +30,7 @@ export interface EventRow {
   errors: unknown[]
 }
 
-/** A payload of the hub's own, or as much of an event as is kept: an object with anything in it. */
+/** Reads a payload of the hub, or the kept part of an event: an object with anything in it. */
 export function readObject(payload: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(payload.toString())
@@ -63,8 +63,8 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
 }
 
 /**
- * The row of an event, made from its report. `report`: the parsed payload of `entry`. `event`: the event as it was
- * published, if it was and is still kept; its title and artist stand in no report.
+ * The row of an event, made from its report. `report`: the parsed payload of `entry`. `event`: the published
+ * event, if there is one and it is still kept: a report has no title and artist.
  */
 export function rowOfReport(
   entry: Entry,
@@ -86,12 +86,12 @@ export function rowOfReport(
   }
 }
 
-/** Whose report it is. */
+/** The institution whose report it is. */
 export function institutionOf({ stream, topic }: Pick<Entry, 'stream' | 'topic'>): string {
   return (stream ?? topic).slice(feedbackTopic('').length)
 }
 
-/** What a livestream is called. */
+/** The names of a livestream. */
 export interface Named {
   id: string
   externalId?: string | undefined
@@ -108,13 +108,13 @@ function names(services: readonly string[] = [], { id, externalId }: Named): boo
   return services.includes(id) || (externalId !== undefined && services.includes(externalId))
 }
 
-/** What of an event is asked for. */
+/** Properties of the events that are asked for. */
 export interface RowFilter {
   outcome?: Outcome | undefined
   playlistItemId?: string | undefined
 }
 
-/** What `--outcome` takes: `refused` is whatever was not published as it was meant, a dry run is an outcome of its own. */
+/** The values of `--outcome`. `refused`: the event has errors. A dry run is an outcome of its own. */
 export const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-run'] as const
 export type Outcome = (typeof outcomes)[number]
 
@@ -134,5 +134,5 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value.slice(0, maxText) : null
 }
 
-/** Of what a publisher wrote, for a table. */
+/** Characters of a publisher's text, for a table. */
 const maxText = 500

@@ -35,14 +35,14 @@ export interface Found {
   messages: Entry[]
 }
 
-/** What a search comes to. */
+/** The result of a search. */
 export interface Search {
   found?: Found | undefined
   /** Nothing was left out. Otherwise there were too many messages around the time of the event to look at all of them. */
   isWhole: boolean
 }
 
-/** Messages to be looked at, in order; without `entry` there is nothing to be seen in it. */
+/** Messages to look at, in order. Without `entry` a message needs no look. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
 interface Parts {
@@ -55,7 +55,7 @@ export function createFind({ store, journal }: Parts) {
   const all = (from: number, end: number) => everything(store, from, end)
 
   return {
-    /** An event by its id; where it was sent several times, the first time that it was published. */
+    /** An event by its id. If it was sent several times: the first time that it was published. */
     byId: (id: string): Promise<Search> => search(id, all, maxScanned),
 
     /** An event that this institution published, by its id. Looks at its reports, then for a message of its own. */
@@ -118,7 +118,7 @@ export function createFind({ store, journal }: Parts) {
   }
 }
 
-/** Where an event may be that got its id at an instant: mostly right there, then close by, then where it was repeated. */
+/** Where to look for an event that got its id at an instant: right there, then close by, then where it may be repeated. */
 async function* stretches(
   { store, journal }: Parts,
   at: number,
@@ -186,6 +186,6 @@ async function reportBehind(store: Store, { position, payload }: Entry): Promise
 
 /** Whether a message is an event with this id, or its report. */
 function isAbout({ payload }: Entry, id: string): boolean {
-  // Without reading all of them.
+  // The search in the bytes saves parsing every payload.
   return payload.includes(`"id":"${id}"`) && readObject(payload).id === id
 }

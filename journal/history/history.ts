@@ -20,11 +20,11 @@ import { createRecentReports } from './recent-reports.ts'
 
 export type History = ReturnType<typeof createHistory>
 
-/** Whose events, and which of them. */
+/** The events to list. */
 export interface Query extends RowFilter {
-  /** Accepted messages of a livestream; with `owner` also what that institution was refused for it. */
+  /** Accepted messages of a livestream. With `owner` also events of that institution that were refused for it. */
   livestream?: Named & { owner?: string | undefined }
-  /** All that these published, whatever became of it. */
+  /** All events of these institutions, whatever became of them. */
   institutionIds?: readonly string[]
   /** Decided at this instant or later, milliseconds since the epoch. */
   since?: number | undefined
@@ -35,7 +35,7 @@ export interface Query extends RowFilter {
   limit: number
 }
 
-/** What the payload of a report says. */
+/** The parsed payload of a report. */
 type Report = Record<string, unknown>
 
 /** The newest first. */
@@ -45,29 +45,29 @@ export interface Page {
   next: number | null
 }
 
-/** What was decided since somebody asked the last time, in order. */
+/** Events that were decided since the last question, in order. */
 interface Since {
   events: EventRow[]
   next: number
   leftOut: number | null
 }
 
-/** For one page: messages that are looked at, and bytes of what is read for them, their events included. */
+/** For one page: messages that are looked at, and bytes that are read for them, events of reports included. */
 const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
 /** Bytes of one page of whole events; a single one may have more. */
 const maxPageBytes = 256 * 1024
 /** Messages that are read at once. */
 const readAtOnce = 10
-/** Events that are told to one who asks what was decided since. */
+/** Events in one answer of `since`. */
 const maxSince = 200
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
-/** What became of events: read from the journal when somebody asks, so that nothing is stored for it. */
+/** The history of events: read from the journal when somebody asks, so that nothing is stored for it. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
   const listeners = new Set<(row: EventRow) => void>()
   const recentReports = createRecentReports(journal)
-  /** Of the journal, while somebody listens. */
+  /** Stops listening to the journal, while this file does. */
   let leave = () => {}
 
   return {
@@ -129,8 +129,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
 
     /**
-     * What was decided behind a position, on whichever node: the newest, in order, and how many more there were (null: not
-     * known any more). `next` is the position for the next time; a node that lags does not go back.
+     * Events that any node decided behind a position: the newest, in order, and how many more there were (null: not known
+     * any more). `next` is the position for the next question. It does not go back, even on a node that lags.
      */
     async since(after = journal.head()): Promise<Since> {
       const next = Math.max(after, journal.head())
@@ -140,10 +140,10 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       return { events: reports.map(recentRow), next, leftOut }
     },
 
-    /** From which position on events were decided at an instant or later. */
+    /** The position from which on events were decided at an instant or later. */
     positionAt: (at: number): Promise<number> => positionAt(store, journal.head(), at),
 
-    /** Calls back with each event as it is decided, on whichever node. Returns how to end that. */
+    /** Calls back with each event as it is decided, on whichever node. Returns the function that ends this. */
     onDecided(listener: (row: EventRow) => void): () => void {
       if (listeners.size === 0) leave = journal.onEach(tell)
       listeners.add(listener)
@@ -153,14 +153,14 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
   }
 
-  /** Publishers wait meanwhile: the row is made once, however many listen. */
+  /** Makes the row once for all listeners, because publishers wait meanwhile. */
   function tell(entry: Entry): void {
     if (!entry.isReport) return
     const row = recentRow(entry)
     for (const listener of listeners) listener(row)
   }
 
-  /** Its event was accepted in the same moment. */
+  /** The row of a new report. Its event was accepted in the same moment, and so is still in memory. */
   function recentRow(entry: Entry): EventRow {
     const report = readObject(entry.payload)
     const first = firstMessageOf(entry, report)
@@ -184,7 +184,7 @@ async function rowAt(
   const report = readObject(entry.payload)
   if (livestream) {
     const row = rowOfReport(entry, report)
-    // What was published for it is listed by its messages.
+    // An event that was published for the livestream is listed by its message.
     const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
     return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
   }

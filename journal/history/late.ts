@@ -33,7 +33,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
 
   async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
     const { position, at, topic, stream, retained, queue, institutionId } = message
-    // Control states end by themselves. What the release before had stored is not in the order of its acceptance.
+    // Control states end by themselves. Messages of the release before are not in the order of their acceptance.
     const isJudged = queue.keep === 'latest' && institutionId !== undefined
     if (!isJudged || !retained || stream === undefined) return undefined
     let newest: { position: number; time: number } | undefined

@@ -12,7 +12,7 @@ import {
 /** Entries of an index that are read at once: few at first, because most streams have few of the newest. */
 const pageSizes = { first: 10, most: 100 }
 
-/** What the indexes below these prefixes have before a position, the newest first. */
+/** The index entries below these prefixes before a position, the newest first. */
 export async function* newestFirst(
   store: Store,
   prefixes: readonly string[],

@@ -4,13 +4,13 @@ import type { Journal } from '../journal.ts'
 const kept = 65_536
 
 /**
- * Where the last reports lie, for those who ask again and again what was decided since. All that happens for an event is
- * that its position is noted.
+ * The positions of the last reports, for clients that ask for new events again and again. For each event this file only
+ * notes a position.
  */
 export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
   const positions = new Float64Array(kept)
   let count = 0
-  /** The reports behind this position are known, all of them. */
+  /** All reports behind this position are known. */
   let knownFrom = journal.head()
   journal.onEach(({ isReport, position }) => {
     if (!isReport) return
@@ -31,7 +31,7 @@ export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
     },
   }
 
-  /** Which report is the first behind a position, of those that are known. */
+  /** The first known report behind a position. */
   function firstAfter(position: number): number {
     let low = Math.max(0, count - kept)
     let high = count

@@ -1,11 +1,11 @@
 import type { Store } from '../store.ts'
 
-/** How long counts wait for others, so that a flood of them is few commits, milliseconds. */
+/** How long counts are collected, so that a flood of them takes few commits, milliseconds. */
 const batchMs = 100
 
 /**
- * Counts that nodes add up: what `count` counts here reaches `onOthers` of every other node a moment later.
- * Nobody waits for it, and what the store does not take is lost. A node alone tells nobody.
+ * Counts that nodes add up: a count of this node reaches `onOthers` of every other node a moment later.
+ * The caller does not wait, and counts that the store does not take are lost. On an embedded store it does nothing.
  */
 export function createAddedCounts(
   store: Store | undefined,

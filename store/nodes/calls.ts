@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from '../store.ts'
 import type { Nodes } from './nodes.ts'
 
-/** A node that is there answers at once; one that does not is about to be found gone. */
+/** Time for an answer, milliseconds. A living node answers at once; a silent one is about to be found gone. */
 const timeoutMs = 1_500
 
 export type Calls = ReturnType<typeof createCalls>
@@ -10,7 +10,7 @@ export type Calls = ReturnType<typeof createCalls>
 /** Does something for another node; the result must survive JSON. */
 type Handler = (args: unknown) => Promise<unknown> | unknown
 
-/** Questions between nodes, over the log of the store. On a single node there is nobody to ask. */
+/** Questions between nodes, over the log of the store. A single node has no other to ask. */
 export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   const handlers = new Map<string, Handler>()
   const waiting = new Map<string, (result: unknown) => void>()
@@ -27,13 +27,13 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   })
 
   return {
-    /** Says what this node does when another asks. */
+    /** Sets the function with which this node answers a question. */
     serve: (name: string, handler: Handler): void => void handlers.set(name, handler),
 
     /** Undefined when the node does not answer in time. */
     ask,
 
-    /** What every other living node answers, by node. */
+    /** The answers of all other living nodes, by node. */
     async askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
       const others = nodes.living().filter((node) => node !== nodes.self)
       const results = await Promise.all(
@@ -71,7 +71,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
       const result = await resultOf(name, args)
       await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies Answer) }])
     } catch {
-      // Whoever asked goes on after a while, as if there were nobody.
+      // The node that asked goes on after a while, as if this one were gone.
     }
   }
 }

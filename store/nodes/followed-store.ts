@@ -1,10 +1,10 @@
 import type { SharedStore, Told } from '../store.ts'
 
-/** What a driver of a shared store makes itself. */
+/** The part of a shared store that its driver makes. */
 type Driver = Omit<SharedStore, 'onOthers'>
 
 export type FollowedStore = SharedStore & {
-  /** Begins to tell what others committed since the store was opened; call it when everything is loaded. */
+  /** Begins to tell the changes of others since the store was opened. Call it when everything is loaded. */
   startFollowing(onGap: (reason: Error) => void): void
 }
 

@@ -10,13 +10,13 @@ interface Seen {
 }
 
 /**
- * When each of many was seen last, kept over restarts and known to all nodes. Noting costs no write: they are made
- * together, every ten seconds.
+ * Notes when each of many things was seen last. All nodes know the notes, and restarts keep them. A note costs no write
+ * of its own: all are written together, every ten seconds.
  */
 export async function createLastSeen<T extends Seen>(parts: {
   store: Store
   name: string
-  /** What is older is forgotten when a node starts. */
+  /** Older notes are forgotten when a node starts. */
   since: string
   onStoreFailure: (error: unknown) => void
 }) {
@@ -25,7 +25,7 @@ export async function createLastSeen<T extends Seen>(parts: {
   for (const [key, { lastAt }] of [...stored.entries()]) {
     if (lastAt < since) await stored.delete(key)
   }
-  /** Not written yet. */
+  /** Notes that are not written yet. */
   const own = new Map<string, T>()
   let flushing: Promise<void> = Promise.resolve()
   const timer = setInterval(() => void flush(), flushMs).unref()
@@ -37,7 +37,7 @@ export async function createLastSeen<T extends Seen>(parts: {
 
     all: (): T[] => [...new Map([...stored.entries(), ...own]).values()],
 
-    /** Writes what has not been written. */
+    /** Writes the notes that are not written yet. */
     async close(): Promise<void> {
       clearInterval(timer)
       await flush()

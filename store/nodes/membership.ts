@@ -9,8 +9,8 @@ import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
 
 /**
- * Which nodes are there. Everything is decided by commits, whose order is the same for all: who has a slot,
- * and when a node is gone. The commits of a node apply only while it is a member: one that was away for too long is
+ * The nodes that are there. Commits decide who has a slot and when a node is gone, because their order is the
+ * same for all nodes. The commits of a node apply only while it is a member: one that was away for too long is
  * refused until it has caught up with the others and joined again.
  */
 export async function createMembership(parts: {
@@ -103,7 +103,7 @@ export async function createMembership(parts: {
   }
 }
 
-/** The others were first. */
+/** Ignores that others have removed the member before. */
 function isGoneAlready(error: unknown): void {
   if (!(error instanceof ConditionFailed || error instanceof Fenced)) throw error
 }

@@ -7,8 +7,8 @@ import type { createOwnSlot } from './own-slot.ts'
 /** Between two signs of life, milliseconds. */
 const usualIntervalMs = 1_000
 /**
- * A node is gone when it gave no sign while this one gave so many that arrived. Counted, not measured: a store
- * that nobody reaches, or a clock that is wrong, makes nobody dead.
+ * A node is gone when it gave no sign while so many signs of this one arrived. Signs are counted, not timed: an
+ * unreachable store or a wrong clock makes no node look dead.
  */
 const patience = 5
 

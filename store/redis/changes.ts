@@ -131,7 +131,7 @@ export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: nu
   return told
 }
 
-/** The same as what is stored after them. */
+/** The same changes as records: what is stored after them. */
 export function decodeRecords(
   bytes: Buffer,
   base: number,

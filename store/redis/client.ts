@@ -27,8 +27,8 @@ interface RedisAddress {
 }
 
 /**
- * Makes clients of ioredis, which is loaded only here. They come back by themselves and neither keep nor
- * repeat a command: what becomes of one without an answer is decided where its meaning is known.
+ * Makes clients of ioredis, which is loaded only here. They reconnect by themselves and neither keep nor repeat
+ * a command: the caller decides about one without an answer, because it knows what the command means.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')

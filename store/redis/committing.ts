@@ -9,8 +9,8 @@ import { createSentGroups } from './sent.ts'
 import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
 
 /**
- * The commits of this node: what waits goes to Redis as one group, which has a number, and all of it is settled in the
- * order of the calls. Where the store is followed, a group is settled at its place in the log.
+ * The commits of this node. Waiting commits go to Redis as one group with a number, and are settled in the order of the
+ * calls. Where the store is followed, a group is settled at its place in the log.
  */
 export function createCommitting(parts: {
   sending: ReturnType<typeof createSending>
@@ -33,9 +33,9 @@ export function createCommitting(parts: {
   }
   let number = 0
   let writing: Promise<void> | undefined
-  /** With which later groups are sent. */
+  /** The membership that fences later groups. */
   let fence: Membership | undefined
-  /** Redis may have lost what this node knows: it changes nothing any more. */
+  /** Redis may have lost data that this node knows: this node changes nothing any more. */
   let isLost = false
   /** The membership is gone: all commits are refused until this node has entered again. */
   let isFenced = false
@@ -103,7 +103,7 @@ export function createCommitting(parts: {
     }
   }
 
-  /** Refuses what waits, all later commits, and what Redis has answered but not told: it may have lost that. */
+  /** Refuses all waiting and later commits, and those that Redis has answered but not told: it may have lost them. */
   function onLost(): void {
     isLost = true
     for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {
@@ -111,7 +111,7 @@ export function createCommitting(parts: {
     }
   }
 
-  /** Refuses what waits, and all later commits, but those that enter. */
+  /** Refuses all waiting and later commits, except those that enter. */
   function refuseAll(): void {
     isFenced = true
     for (const pending of commits.withdrawAll()) {
@@ -121,7 +121,7 @@ export function createCommitting(parts: {
   }
 }
 
-/** Where Redis is out of memory: deletions make room, and must not wait for it. */
+/** The commits to send again when Redis is out of memory: those that only delete, because they make room. */
 function sentAgain(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
   const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
   return shrinking.length < group.length ? shrinking : []

@@ -3,7 +3,7 @@ import { Fenced } from '../store.ts'
 import { startDeadline } from './deadline.ts'
 import type { Argument, Send } from './script.ts'
 
-/** What this file needs of a client of ioredis, be it of one server or of a cluster. */
+/** The part of a client of ioredis that this file needs, be it of one server or of a cluster. */
 export interface Client {
   callBuffer(command: string, args: Argument[]): Promise<unknown>
   disconnect(reconnect?: boolean): void
@@ -16,9 +16,9 @@ export type Connection = ReturnType<typeof createConnection>
 export type OnConnection = (state: { up: true } | { up: false; reason: string }) => void
 
 /**
- * A connection that comes back by itself, and on which nothing waits without end: a command that is not
- * answered in time rejects, and a connection on which nothing arrives for `quietMs` is replaced.
- * Errors are made here and hold texts only: those of ioredis carry the command, which may be a password.
+ * A connection that reconnects by itself, and on which no command waits without end: one that is not answered in
+ * time rejects, and a connection on which nothing arrives for `quietMs` is replaced.
+ * Errors are made here and hold texts only: those of ioredis carry the command, which may hold a password.
  */
 export function createConnection(client: Client, limits: { timeoutMs: number; quietMs: number }) {
   const { timeoutMs, quietMs } = limits
@@ -62,8 +62,8 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     ready: () => inTime(timeoutMs, ready),
 
     /**
-     * Attempts until there is an answer, as long as what stands in the way may pass by itself. An attempt is
-     * repeated although the one before may have arrived: it must not matter.
+     * Attempts until there is an answer, as long as the problem may pass by itself. The attempt before may have
+     * arrived all the same: to repeat it must do no harm.
      */
     ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
       inTime(timeoutMs, async (deadline) => {
@@ -131,7 +131,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   }
 }
 
-/** Between two attempts while Redis is there and does not want to. */
+/** Between two attempts while Redis answers with a problem that passes, milliseconds. */
 const retryMs = 20
 
 /** The deadline has passed. */
@@ -162,7 +162,7 @@ async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): 
   }
 }
 
-/** Whether it is the connection, or a Redis that starts, fails over or moves. */
+/** Whether an error passes by itself: one of the connection, or of a Redis that starts, fails over or moves. */
 function passesByItself(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return true
   return /\b(LOADING|READONLY|WAIT cannot be used|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(
@@ -177,7 +177,7 @@ export function isOutOfMemory(error: unknown): boolean {
 
 const outOfMemory = 'Redis is out of memory (maxmemory is reached)'
 
-/** Whether Redis has lost what this node knows, by a failover or a restored backup. */
+/** Whether Redis has lost data that this node knows, by a failover or a restored backup. */
 export function isLoss(error: unknown): boolean {
   return error instanceof Error && error.message === lost
 }
@@ -206,7 +206,7 @@ function textOf(error: unknown): string {
   if (/^Stream isn't writeable|^Reached the max retries/.test(error.message)) return 'the connection was lost'
   // Of several addresses that were tried, the first speaks for all.
   const [first] = error instanceof AggregateError ? error.errors : []
-  // An unknown command is answered with its arguments.
+  // Redis repeats the arguments of an unknown command.
   return textWithoutArguments(first instanceof Error ? first.message : error.message)
 }
 

@@ -3,8 +3,8 @@ const parts = 4
 
 /**
  * Calls `over` after `ms` milliseconds without an answer; the function that it returns ends the wait. A long turn of the
- * event loop, or a process that was stopped, uses up one part of the time at most, and what arrived meanwhile is read
- * before `over` is called: that this node did not look is no fault of Redis.
+ * event loop, or a process that was stopped, uses up one part of the time at most. An answer that arrived meanwhile is
+ * read before `over` is called: it is no fault of Redis that this node did not look.
  */
 export function startDeadline(ms: number, over: () => void): () => void {
   let left = parts

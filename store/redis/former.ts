@@ -9,16 +9,16 @@ const watchMs = 7_000
 const timeoutMs = 5_000
 
 /**
- * Moves the store of the release before to where this one has its own, at once and as it is; false where there is none.
- * Rejects while nodes of that release are in it. What is left in its place keeps them from starting there again: they
- * know no other.
+ * Moves the store of the release before to the place of this one, at once and as it is; false if there is none. Rejects
+ * while nodes of that release are in it. A notice in the former place keeps them from starting there again: they know no
+ * other place.
  */
 export async function moveFormerStore(of: {
   server: RedisServer
   project: string
   stage: string
   watchMs?: number
-  /** Told of nodes that did not sign off, before it is watched whether they live. */
+  /** Told of nodes that did not sign off, before this one waits for their signs of life. */
   onMembers: (names: readonly string[]) => void
 }): Promise<boolean> {
   const [former, own] = [formerKeysOf(`${of.project}:${of.stage}`), keysOf(`${of.project}:${of.stage}`)]
@@ -41,7 +41,7 @@ export async function moveFormerStore(of: {
       const [outcome] = await move(id)
       if (outcome !== 'changed') return outcome === 'moved'
       const names = await readMembers()
-      // With none left it was the last one that signed off.
+      // With none left, the last one has just signed off: then it is tried again.
       if (names.length > 0)
         throw new Error(`${running(of.server, names)}: stop all of them, then start this one again`)
     }
@@ -49,7 +49,7 @@ export async function moveFormerStore(of: {
     connection.close()
   }
 
-  /** What operators call the nodes that are in the former store, running or not. */
+  /** The names of the nodes that are in the former store, running or not. */
   async function readMembers(): Promise<string[]> {
     const found = await ask('zrangebylex', [former.keys, '[member/', '(member0'])
     const slots = Array.isArray(found) ? found.map(String) : []
@@ -64,7 +64,7 @@ function running(server: RedisServer, names: readonly string[]): string {
   return `nodes of the former release run on ${nameOf(server)} (${names.join(', ')})`
 }
 
-/** In the place of a hash that the release before reads first: it says that Redis refuses, and does not start. */
+/** Takes the place of a hash that the release before reads first. That release says that Redis refuses, and ends. */
 const notice = 'a newer release has taken over this store'
 
 /** One script, so that of two nodes that start at once one moves it, and no commit comes in between. */

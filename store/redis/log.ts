@@ -11,7 +11,7 @@ const batchSize = 32
 
 export type GivenUp = readonly (readonly [from: number, to: number])[]
 
-/** What became of a group of commits. */
+/** The outcome of a group of commits. */
 export interface Outcome {
   /** Numbers of the conditions that did not hold, counted from 1. */
   failed: readonly number[]
@@ -34,7 +34,7 @@ export function followLog(parts: {
   node: string
   position: string
   listener: (changes: readonly Told[]) => void
-  /** At once, before anything is settled by it: what this node knows may be of a past that Redis has lost. */
+  /** Called first at a gap, before commits are settled: this node may know a past that Redis has lost. */
   onLost: () => void
   onGap: (reason: Error) => void
   /**
@@ -103,7 +103,7 @@ export function followLog(parts: {
         const unknown = await onOwn(entry.number, entry)
         if (unknown.length === 0) {
           passing.upTo(entry.id)
-          // Who awaited the commit acts on it before the next entry is told.
+          // The caller of the commit acts on it before the next entry is told.
           await nextTurn()
           continue
         }
@@ -121,18 +121,18 @@ export function followLog(parts: {
     }
   }
 
-  /** Goes on at the end of the log: what lies before it is found in the store. */
+  /** Goes on at the end of the log. The changes before that are in the store. */
   async function leap(reason: Error): Promise<void> {
     onLost()
     position = await readPosition(connection, keys)
     passing.leapTo(position)
     await nextTurn()
-    // On its own, because a failure in there is no failure of reading.
+    // By itself, because a failure of `onGap` is no failure of reading.
     queueMicrotask(() => onGap(reason))
   }
 }
 
-/** Who waits until everything up to some entry has been told, and own commits have been settled. */
+/** The callers that wait until everything up to some entry has been told, and own commits have been settled. */
 function createPassing(position: string) {
   const waiting: { id: string; onPassed: () => void }[] = []
   let passed = position
@@ -158,7 +158,7 @@ function createPassing(position: string) {
       return count > 0
     },
 
-    /** Some wait for an entry that has gone with what lay before this one. */
+    /** Ends all waits: an entry before this one may be gone. */
     leapTo(id: string): void {
       passed = id
       for (const { onPassed } of waiting.splice(0)) onPassed()

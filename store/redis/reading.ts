@@ -11,7 +11,7 @@ const pageBytes = 1024 * 1024
 /** Entries of the log in one answer. */
 const logEntries = 32
 
-/** What can be read of the store; `ask` asks Redis. */
+/** Reads the store. `ask` asks Redis. */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,
@@ -43,8 +43,8 @@ export function createReading(
     },
 
     /**
-     * The moment is the end of the log when the last key has been read. What is committed while the keys are read stands
-     * in the log: its records follow the page, so that they replace what the pages say.
+     * Shows the store at the end of the log when the last key has been read. Commits made while the keys are read stand
+     * in the log: their records follow each page, so that they replace older ones.
      */
     async *dump() {
       const position = { read: await ask((send) => readPosition({ send }, keys)) }

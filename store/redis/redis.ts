@@ -26,9 +26,9 @@ export interface RedisStoreOptions {
 /**
  * The driver that nodes share: everything lives in one Redis (one server, Sentinel or Cluster).
  *
- * Waiting commits go out together as one call of a script, which applies them, keeps out what is older than
- * what it would replace, and appends them to a log that the other nodes read. "On disk" is what Redis makes of
- * it: append-only file, `appendfsync`.
+ * Waiting commits go out together as one call of a script, which applies them, keeps out changes older than the
+ * entries they would replace, and appends them to a log that the other nodes read. "On disk" is what Redis makes
+ * of it: append-only file, `appendfsync`.
  *
  * A group without an answer is sent again until its time is up; it has a number, so that it is applied once.
  * A commit that was rejected for want of an answer may still be applied, but never after a later one of this

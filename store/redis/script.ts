@@ -14,7 +14,7 @@ export function keysOf(space: string) {
   return keysBelow(`{${space}}:2:`)
 }
 
-/** Where the release before had them. A release that moves on as well says so in `format` here. */
+/** The keys of the release before. A later release that moves its keys as well says so in `format` here. */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)
 }
@@ -32,7 +32,7 @@ function keysBelow(prefix: string) {
     head: below('log-head'),
     /** List: ids in the log, with as many bytes between each and the next. */
     marks: below('log-marks'),
-    /** What a node committed last: its number, and the id in the log. */
+    /** The last group that a node committed: its number, and its id in the log. */
     writer: (node: string) => below(`writer:${node}`),
   }
 }

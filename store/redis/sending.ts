@@ -15,19 +15,19 @@ export function createSending(parts: {
   node: string
   /** Bytes of the log between two marks. */
   markEvery: number
-  /** That must have a group before it is answered. */
+  /** How many replicas must have a group before it is answered. */
   replicas: number
 }) {
   const { connection, keys, node, markEvery, replicas } = parts
   const commitKeys = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer(node)]
-  /** What the replicas lack, for a message. */
+  /** How many replicas are missing, for a message. */
   let shortfall: string | undefined
 
   return {
     waitsForReplicas: replicas > 0,
 
     /**
-     * Sends a group until it is answered: with its place in the log, and what became of it. `take` is asked for its
+     * Sends a group until it is answered: with its place in the log, and its outcome. `take` is asked for its
      * commits once, when there is a connection; `read` how far the log was read, each time.
      */
     async send(
@@ -54,7 +54,7 @@ export function createSending(parts: {
     return [node, number, changes, markEvery, conditions, taken]
   }
 
-  /** Resolves when as many replicas as there should be have everything that was written on this connection. */
+  /** Resolves when enough replicas have everything that was written on this connection. */
   async function replicated(send: Send): Promise<void> {
     for (;;) {
       const reached = Number(await send('wait', [replicas, waitMs]))

@@ -61,7 +61,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       return givenUpOf(sent?.commits ?? [])
     },
 
-    /** Takes back whatever is not settled. */
+    /** Takes back all commits that are not settled. */
     withdrawAll(): TimedPending[] {
       const commits = [...unsettled.values()].flatMap((sent) => sent.commits)
       unsettled.clear()
@@ -69,7 +69,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
   }
 
-  /** `lastOutcome`: of the last group, where its answer did not arrive. */
+  /** `lastOutcome`: the outcome of the last group, for the case that its answer did not arrive. */
   function settleUpTo(last: number, lastOutcome: Outcome = { failed: [], base: 0, isLogged: false }): void {
     answeredAt = performance.now()
     for (const [number, { commits, outcome = lastOutcome }] of unsettled) {
@@ -85,7 +85,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   }
 }
 
-/** Tells each commit of a group what became of it. */
+/** Settles each commit of a group by the outcome. */
 function settleAll(commits: readonly TimedPending[], { failed, base }: Outcome): void {
   let before = 0
   let first = base

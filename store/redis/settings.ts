@@ -5,8 +5,8 @@ import { createConnection } from './connection.ts'
 const timeoutMs = 2_000
 
 /**
- * What of the settings of Redis breaks the promise of an acknowledgement, a sentence each. INFO is asked first:
- * CONFIG is forbidden in many places. What cannot be found out is no problem.
+ * The settings of Redis that break the promise of an acknowledgement, a sentence each. INFO tells most of them:
+ * CONFIG is forbidden in many places. An unknown setting is no problem.
  */
 export async function redisSettingProblems(server: RedisServer): Promise<string[]> {
   const connect = await createClients(server, timeoutMs).catch(() => undefined)
@@ -30,7 +30,7 @@ export async function redisSettingProblems(server: RedisServer): Promise<string[
   }
 }
 
-/** `appendonly` as INFO has it, `0` or `1`; undefined is what Redis did not tell. */
+/** `appendonly` as INFO has it, `0` or `1`. Undefined: Redis did not tell. */
 export function problemsOf(settings: {
   appendonly: string | undefined
   appendfsync: string | undefined

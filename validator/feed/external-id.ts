@@ -3,7 +3,7 @@ const maxLength = 500
 
 /**
  * Whether this is a CRID: `crid://<authority>/<id>` without white space or invisible characters (service.md §2.3).
- * What the feed lists may be called otherwise.
+ * External ids that the feed lists may have another form.
  */
 export function isCrid(externalId: string): boolean {
   return externalId.length <= maxLength && crid.test(externalId)
@@ -13,8 +13,8 @@ const crid =
   /^crid:\/\/[^/\s\p{C}\p{Default_Ignorable_Code_Point}]+\/[^\s\p{C}\p{Default_Ignorable_Code_Point}]+$/u
 
 /**
- * The same for external ids that people take for one: they differ in case, in white space or in how a character is
- * escaped. Nobody may have a livestream that reads like somebody else's.
+ * The same text for external ids that people take for one: those that differ in case, in white space or in how a
+ * character is escaped. No institution may have a livestream that reads like one of another institution.
  */
 export function foldExternalId(externalId: string): string {
   const visible = externalId.replace(escapedCharacter, unescaped).normalize('NFKC').replace(hidden, '')

@@ -8,9 +8,9 @@ import { isHttps, type ReadFeed, readSource } from './read-source.ts'
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
 export interface FeedStatus {
-  /** The one that is configured, like all that is said of it without passwords and tokens. */
+  /** The configured source, without passwords and tokens, like every source that is shown. */
   source: string
-  /** The one the feed in use came from, or null without a feed. */
+  /** The source of the feed in use, or null without a feed. */
   loadedFrom: string | null
   items: number
   /** When the feed in use was read, or null without one. */
@@ -56,7 +56,7 @@ export async function createFeedSource(options: {
 }) {
   const { source, store, log, clock, isSample = () => false } = options
   const { fetchImpl = fetch, limits = httpLimits } = options
-  /** The sample feed lies elsewhere after an update. */
+  /** Whether a source is the configured one. After an update the sample feed lies elsewhere. */
   const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
   const former = await createFormerLivestreams(store, feedPlace)
@@ -107,7 +107,7 @@ export async function createFeedSource(options: {
 
   /**
    * Reads the source now, after a refresh that is under way. `force` overrides the shrink guard only.
-   * Never rejects: what went wrong is the `problem` of the result.
+   * Never rejects: a failure is the `problem` of the result.
    */
   function refresh(how: { force: boolean }): Promise<RefreshResult> {
     underWay++
@@ -121,7 +121,7 @@ export async function createFeedSource(options: {
     const found = await adopt(force).catch((error: unknown) =>
       reasonOf(error).replaceAll(source, shown(source)),
     )
-    // What failed because the node stops is no problem of the feed.
+    // A failure because the node stops is no problem of the feed.
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
@@ -131,7 +131,7 @@ export async function createFeedSource(options: {
     return { ...status(), itemsBefore }
   }
 
-  /** Takes the feed over if it is good and new; the problem, or null. */
+  /** Takes the feed over if it is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
     // The feed of another source is better than none, but no measure for this one.
     const known = lastGood?.source === source ? lastGood : undefined
@@ -147,7 +147,7 @@ export async function createFeedSource(options: {
     return null
   }
 
-  /** Another node has a new one. The source is the same for all; a file may be another on each, and is read here. */
+  /** Another node has a new feed. Each node may have another file, so this node reads its own. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === lastGood?.text) return
@@ -202,7 +202,7 @@ function logOtherSource(log: Log, source: string, { source: loadedFrom, feed }: 
   )
 }
 
-/** A feed that is good and new, or why there is none: null where it is the known one. */
+/** A feed that is good and new, or why there is none: null if it is the known one. */
 async function readGood(
   source: string,
   known: UsedFeed | undefined,
@@ -227,7 +227,7 @@ async function restore(store: Store, isWanted: (source: string) => boolean): Pro
   return last && isWanted(last.source) ? last : undefined
 }
 
-/** What operators ask of the feed in use. */
+/** The look-ups of operators in the feed in use. */
 function createLookUp(current: () => Feed | undefined) {
   return {
     /** The livestreams an id or external id of a livestream or publisher names; else those with a name that has it. */
@@ -240,7 +240,7 @@ function createLookUp(current: () => Feed | undefined) {
       const meant = [...feed.byExternalId(text), ...feed.byPublisher(text)]
       return meant.length > 0 ? meant : namedLike(feed.all(), text)
     },
-    /** The livestreams that are called so. */
+    /** The livestreams with this title. */
     titled: (title: string): Livestream[] => titled(current()?.all() ?? [], title),
   }
 }

@@ -12,7 +12,7 @@ export interface Livestream {
   institution: { id: string; title: string; acronym: string }
 }
 
-/** Livestreams by what they are called. */
+/** Livestreams by id and by external id. */
 export interface Livestreams<One extends Livestream = Livestream> {
   byId(id: string): One | undefined
   /** Several livestreams may carry the same external id; then only the id tells them apart. */
@@ -105,7 +105,7 @@ function readItem(item: unknown): { livestream: Livestream } | { problem: string
       acronym: textOf(institution.acronym),
     },
   }
-  // What decides about ownership must be right; the rest is for people.
+  // The fields that decide about ownership must be right; the others are for people.
   if (!isLivestreamUrn(livestream.id)) return { problem: 'id: expected a livestream URN' }
   if (livestream.externalId === '') return { problem: 'externalId: expected a string' }
   if (!isPublisherUrn(livestream.publisher.id)) return { problem: 'publisher.id: expected a publisher URN' }
@@ -140,7 +140,7 @@ export function titled(livestreams: Iterable<Livestream>, name: string): Livestr
   return [...livestreams].filter(({ title }) => foldName(title) === foldName(name))
 }
 
-/** The same for names that people take for one. */
+/** The same text for names that people take for one. */
 function foldName(name: string): string {
   return name.normalize('NFKC').toLowerCase().trim().replace(/\s+/g, ' ')
 }

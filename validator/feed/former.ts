@@ -2,11 +2,11 @@ import type { Change, Store, Told } from '../../store/store.ts'
 import { type Feed, indexed, type Livestream, type Livestreams } from './feed.ts'
 
 interface Former extends Livestream {
-  /** When the feed was adopted that does not list it like this, milliseconds since the epoch. */
+  /** When a feed was adopted that no longer lists it like this, milliseconds since the epoch. */
   droppedAt: number
 }
 
-/** Former names that are kept of one livestream. An older one belongs to nobody. */
+/** Former names that are kept of one livestream. An older one has no owner. */
 const maxNames = 20
 
 /**
@@ -30,7 +30,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
       likeExternalId: (externalId) => current().likeExternalId(externalId),
     } satisfies Livestreams,
 
-    /** What changes when `next` takes the place of `before`; `show` when it is stored. */
+    /** The changes when `next` takes the place of `before`. Call `show` when they are stored. */
     change(before: Feed | undefined, next: Feed, now: number): { changes: Change[]; show(): void } {
       const removed = new Set<string>()
       const added = new Map<string, Former>()

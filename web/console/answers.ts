@@ -1,4 +1,4 @@
-/** What the node answers the commands of the console, as far as the console shows it. */
+/** The node's answers to the commands of the console, as far as the console shows them. */
 export interface Results {
   status: Status
   trend: Trend

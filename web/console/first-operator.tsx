@@ -2,7 +2,7 @@ import { go } from '../page/place.ts'
 import { logInAt } from '../page/session.ts'
 import { useSubmission } from '../page/submission.ts'
 
-/** Where the link leads that a node prints. */
+/** Path of the link that a node prints. */
 export const firstOperatorPath = '/console/first'
 
 /** The token of the link. It stands behind `#`: it reaches no server and no log on the way. */

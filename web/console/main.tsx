@@ -32,7 +32,7 @@ function isOperator(): boolean {
   return user.value?.permissions.includes('operate') ?? false
 }
 
-/** The heading stands below the bar at the top, which focus alone would scroll it under. */
+/** Scrolls to the top: focus alone would scroll the heading under the bar. */
 function showFromItsTop(): void {
   document.getElementById('main')?.focus({ preventScroll: true })
   window.scrollTo(0, 0)
@@ -47,7 +47,7 @@ function Desk() {
     document.title = `${title} – Console`
   }, [title])
   useEffect(() => {
-    // Whoever does not see that another view is there is taken to it.
+    // Takes people who do not see the new view to it.
     if (shown.current !== place.value) showFromItsTop()
     shown.current = place.value
   }, [place.value])

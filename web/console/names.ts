@@ -7,7 +7,7 @@ import { shortId } from './words.ts'
 
 /** All livestreams of the feed; undefined: not known yet. */
 export const livestreams = signal<readonly Livestream[] | undefined>(undefined)
-/** Why they are not known. */
+/** Why the livestreams are not known. */
 export const livestreamsProblem = signal<string | undefined>(undefined)
 
 const livestreamNames = computed(
@@ -23,7 +23,7 @@ const institutionNames = computed(
   () => new Map((livestreams.value ?? []).map(({ institution }) => [institution.id, institution.title])),
 )
 
-/** What institutions are called, by their names. */
+/** Ids and names of the institutions, sorted by name. */
 export const institutions = computed(() =>
   [...institutionNames.value].toSorted(([, a], [, b]) => a.localeCompare(b)),
 )
@@ -31,7 +31,7 @@ export const institutions = computed(() =>
 const everyMs = 10 * 60 * 1000
 const againMs = 5_000
 
-/** Reads what livestreams and institutions are called, as long as the console is open. */
+/** Reads the names of livestreams and institutions as long as the console is open. */
 export function useNames(): void {
   useEffect(
     () =>
@@ -47,7 +47,7 @@ export function useNames(): void {
   )
 }
 
-/** What a livestream is called, by its id or external id. */
+/** The name of a livestream, by its id or external id. */
 export function livestreamName(id: string): string {
   return livestreamNames.value.get(id) ?? shortId(id)
 }

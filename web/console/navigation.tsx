@@ -35,7 +35,7 @@ const groups: readonly (readonly [
   ],
 ]
 
-/** The views, by what they are for. */
+/** The views, grouped by purpose. */
 export function Navigation() {
   const [, , current = ''] = place.value.split('/')
   return (
@@ -62,7 +62,7 @@ function pathOf(view: View): string {
   return view === '' ? '/console' : `/console/${view}`
 }
 
-/** Which node is asked, and whether it answers. */
+/** Shows which node the page asks, and whether it answers. */
 export function NodeState() {
   const status = nodeState.value
   const state = isReached.value === undefined ? 'connecting' : isReached.value ? 'live' : 'lost'

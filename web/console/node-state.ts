@@ -4,16 +4,16 @@ import type { Status } from './answers.ts'
 import { operate } from './operate.ts'
 import { repeat } from './poll.ts'
 
-/** What the node said of itself last, and the time before: what happened in between is the rate. */
+/** The last status of the node, and the one before: rates come from their difference. */
 export const nodeState = signal<Status | undefined>(undefined)
 export const formerState = signal<Status | undefined>(undefined)
-/** Why it said nothing the last time. */
+/** Why the last question had no answer. */
 export const stateProblem = signal<string | undefined>(undefined)
 
 const everyMs = 3_000
 const againMs = 2_000
 
-/** Asks the node how it is, as long as the console is open and somebody looks. */
+/** Asks the node for its status as long as the console is open and visible. */
 export function useNodeState(): void {
   useEffect(
     () =>

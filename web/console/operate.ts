@@ -4,7 +4,7 @@ import { askAsUser } from '../page/session.ts'
 import type { Results } from './answers.ts'
 import type { OperationName } from './operations.ts'
 
-/** What came of a command, or why nothing did, in the words of the hub. */
+/** The result of a command, or why there is none, in the words of the hub. */
 export type Operated<Result> = { result: Result } | { problem: string; retryAfter: number | undefined }
 
 /** Whether the node answers; undefined: nothing was asked yet. */
@@ -16,7 +16,7 @@ export async function operate<Name extends OperationName>(
   args: Record<string, unknown> = {},
 ): Promise<Operated<Results[Name]>> {
   const answer = await askAsUser('POST', `/operate/${name}`, args)
-  // Also what stands between answers where the node does not.
+  // A proxy in between also answers where the node does not.
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
   if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Results[Name] }
   return { problem: reasonOf(answer), retryAfter: answer.retryAfter }

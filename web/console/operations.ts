@@ -13,8 +13,8 @@ export type View =
   | 'node'
 
 /**
- * Where an operator finds each command of `hubctl`. `loses`: what it takes away does not come back, so that the console
- * asks first. A test holds that this is the table of `admin/operations/operations.ts`, and that each view uses its rows.
+ * Where an operator finds each command of `hubctl`. `loses`: it removes something for good, so the console asks first. A
+ * test holds that this is the table of `admin/operations/operations.ts`, and that each view uses its rows.
  */
 export const operations = {
   status: { view: '' },
@@ -78,7 +78,7 @@ export const operations = {
 
 export type OperationName = keyof typeof operations
 
-/** Whether what a command takes away does not come back. */
+/** Whether a command removes something for good. */
 export function loses(name: OperationName): boolean {
   return 'loses' in operations[name]
 }

@@ -4,19 +4,19 @@ import type { Results } from './answers.ts'
 import { operate } from './operate.ts'
 import type { OperationName } from './operations.ts'
 
-/** What a command that only reads answered last. */
+/** The last answer of a command that only reads. */
 export interface Asked<Result> {
   value: Signal<Result | undefined>
-  /** Why it was not answered the last time; what was answered before stays. */
+  /** Why the last question had no answer. The answer before it stays. */
   problem: Signal<string | undefined>
   /** Asks again now. */
   refresh: () => void
 }
 
-/** When the node does not answer, milliseconds. */
+/** Least pause after a question without an answer, milliseconds. */
 const againMs = 2_000
 
-/** Asks as long as the component is there, every so many milliseconds, and not while nobody looks; 0: once. */
+/** Asks every so many milliseconds, as long as the component is there and the page is visible. 0: asks once. */
 export function useAsked<Name extends OperationName>(
   name: Name,
   args: Record<string, unknown> | null = {},
@@ -44,8 +44,8 @@ export function useAsked<Name extends OperationName>(
 }
 
 /**
- * Does something now and again after each of its turns. A turn ends with a function that shows what came of it, and says
- * after how many milliseconds the next one is due; 0: none. Returns how to end it.
+ * Runs `turn` now, and again after each of its runs. A run resolves with a function that shows its outcome and returns
+ * the milliseconds until the next run; 0: none. Returns how to end it.
  */
 export function repeat(
   turn: () => Promise<() => number>,
@@ -79,7 +79,7 @@ export function repeat(
     if (isWanted) return void run()
     if (dueMs === 0) return
     timer = setTimeout(() => {
-      // A tab in the background asks again when somebody looks.
+      // A tab in the background asks again when it becomes visible.
       if (document.visibilityState === 'visible') void run()
       else isWanted = true
     }, dueMs)

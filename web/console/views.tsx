@@ -19,7 +19,7 @@ interface Shown {
   content: ComponentChildren
 }
 
-/** What a path below `/console` shows. */
+/** The view of a path below `/console`. */
 export function currentView(path: string): Shown {
   const [, , view = '', ...rest] = path.split('/')
   const name = rest.length > 0 ? decoded(rest.join('/')) : undefined

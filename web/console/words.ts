@@ -1,6 +1,6 @@
 import { now } from '../page/clock.ts'
 
-/** Of one event, milliseconds (service.md §8). */
+/** The budget of one event, milliseconds (service.md §8). */
 export const budgetMs = 220
 
 const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })

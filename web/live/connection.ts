@@ -5,7 +5,10 @@ import { type Credential, forgetCredential, takeCredential } from './credential.
 /** `refused`: the page must log in first, or may not read at all. */
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 
-/** Milliseconds before a credential ends when its successor is taken: some time in between, not all pages at once. */
+/**
+ * Time before a credential ends at which the page takes its successor, milliseconds: random in between, so that not all
+ * pages ask at once.
+ */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
 /** Between two attempts, milliseconds: growing, and random. */
 const waitMs = { first: 500, longest: 20_000 }
@@ -64,7 +67,7 @@ export function connect(parts: {
       keepalive: 60,
       reconnectPeriod: 0,
       connectTimeout: 15_000,
-      // Otherwise it starts a worker from text, which the policy of the page forbids.
+      // Otherwise MQTT.js starts a worker from text, which the policy of the page forbids.
       timerVariant: 'native',
     })
     let wasLive = false
@@ -75,7 +78,7 @@ export function connect(parts: {
     client.on('connect', () => {
       client.subscribe([...filters], { qos: 1 }, (error) => {
         if (error) return void client.end(true)
-        // Its predecessor has the same messages up to here.
+        // Until here the predecessor stays, so that no message is missed.
         const former = current
         current = client
         wasLive = true

@@ -2,7 +2,7 @@ import { reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { askAsUser, user } from '../page/session.ts'
 
-/** What a page logs in to MQTT with, for an hour. */
+/** The credential with which a page logs in to MQTT, for an hour. */
 export interface Credential {
   username: string
   password: string
@@ -10,7 +10,7 @@ export interface Credential {
   expiresAt: number
 }
 
-/** Why there is none: it must not be asked for again, or in some time. */
+/** Why there is no credential. The page must not ask for one again (`isRefused`), or only after some time. */
 export interface NoCredential {
   isRefused: boolean
   reason: string
@@ -19,7 +19,7 @@ export interface NoCredential {
 
 /** A kept credential with less time left is not used, milliseconds. */
 const leastMs = 5 * 60 * 1000
-/** Kept with the tab, so that who loads a page again and again does not use up what a user may have. */
+/** Stored with the tab, so that loading a page again and again does not use up the credentials that a user may have. */
 const place = 'hub-mqtt'
 
 /** The credential of this tab, or a new one. `isFresh`: a new one in any case. */
@@ -51,7 +51,7 @@ function keptCredential(): Credential | undefined {
   }
 }
 
-/** Whoever logs in meanwhile may read other things. */
+/** Whose credential it is: a user who logs in later may read other things. */
 function holder(): string {
   return user.value?.email ?? ''
 }

@@ -3,7 +3,7 @@ import { parseInstant } from '../../event/timestamp.ts'
 import { isRecord } from '../page/record.ts'
 import { isNews } from './newest.ts'
 
-/** What a livestream plays, or will. Times in milliseconds since the epoch. */
+/** A track that plays, or will. Times in milliseconds since the epoch. */
 export interface Track {
   id: string
   time: number
@@ -42,7 +42,7 @@ export interface NowPlaying {
 
 export const nothing: NowPlaying = { controls: [] }
 
-/** Control states of one livestream that are kept: names are without end. */
+/** Most control states of one livestream that are kept: there may be any number of names. */
 const maxControls = 100
 
 /** A livestream after an event. The same object if the event changes nothing: it is old, or of a kind that is not shown. */
@@ -71,7 +71,7 @@ export function controlsOn({ controls }: NowPlaying, now: number): ControlState[
   return controls.filter(({ isOn, validUntil }) => isOn && validUntil > now)
 }
 
-/** What comes next, as long as it is not what plays already. */
+/** The next track, unless it plays already. */
 export function upNext({ playing, next }: NowPlaying): Track | undefined {
   if (!next || !playing) return next
   const isOver = next.time < playing.time || (next.item !== '' && next.item === playing.item)
@@ -116,7 +116,7 @@ function withControl(
   return { ...before, controls: controls.slice(-maxControls) }
 }
 
-/** The cover, if a page may load it: nothing but https, and rather the real one than a stand-in. */
+/** The cover, if a page may load it: only https, and the real one rather than a fallback. */
 function coverOf(media: unknown): string | undefined {
   const covers = (Array.isArray(media) ? media : []).filter(isRecord).filter(({ type }) => type === 'cover')
   const urls = [...covers.filter(({ isFallback }) => isFallback !== true), ...covers].map(({ url }) => url)

@@ -30,7 +30,7 @@ export function Board() {
   )
 }
 
-/** There only while there are announcements, or while they are all that is shown. */
+/** Shown only while there are announcements, or while the board shows nothing else. */
 function Announcing() {
   const count = announcing.value.length
   if (count === 0 && !isAnnouncingOnly.value) return null

@@ -26,7 +26,7 @@ export function History({ livestream }: { livestream: Livestream }) {
     if (!isStranger) void load()
   }, [isStranger])
 
-  /** Most events of a livestream may be radiotext: asks on until there is something to show. */
+  /** Asks for pages until there is something to show: most events of a livestream may be radiotext. */
   async function load(): Promise<void> {
     isBusy.value = true
     const before = tracks.value.length
@@ -77,7 +77,7 @@ export function History({ livestream }: { livestream: Livestream }) {
 
 const mostAtOnce = 5
 const leastShown = 20
-/** Rows of one page that stays open for weeks. */
+/** Most rows of one page, which may stay open for weeks. */
 const mostKept = 2_000
 
 function Row({ track, above }: { track: Track; above: Track | undefined }) {

@@ -83,7 +83,7 @@ function Hero({ livestream, institution }: { livestream: Livestream; institution
   )
 }
 
-/** Told to screen readers as well: an announcement begins when nobody waits for it. */
+/** Tells screen readers as well: an announcement begins unexpectedly. */
 function Controls({ livestream }: { livestream: Livestream }) {
   const shown = useComputed(() =>
     controlsOn(livestream.now.value, ticker.value)

@@ -10,7 +10,7 @@ export interface Livestream {
   id: string
   title: string
   institutionId: string
-  /** What is known of it; its cards follow by themselves. */
+  /** What it plays now. Its cards follow by themselves. */
   now: Signal<NowPlaying>
 }
 
@@ -40,11 +40,11 @@ const tickMs = 5_000
 /** Messages of one moment are shown together: a new connection brings thousands. */
 const togetherMs = 50
 const relistMs = 5 * 60 * 1000
-/** After which the list is asked for again where the hub has none, or was away. */
+/** Seconds after which the page asks for the list again, if the hub has none or was away. */
 const retrySeconds = 10
 let listing: ReturnType<typeof setTimeout> | undefined
 
-/** Shows what livestreams play, until the function that it returns is called. */
+/** Follows all livestreams until the returned function is called. */
 export function follow(): () => void {
   const timers = [
     setInterval(() => {
@@ -104,7 +104,7 @@ function unlisted(id: string): Livestream {
   return livestream
 }
 
-/** Reads the names of the livestreams; what is known of them stays. */
+/** Reads the names of the livestreams. What they play stays. */
 async function list(): Promise<void> {
   const answer = await askAsUser('GET', '/livestreams')
   if (answer.status !== 200) {

@@ -37,5 +37,5 @@ export function Progress({ track }: { track: Track }) {
   )
 }
 
-/** The length is an estimate, milliseconds. */
+/** A title counts as over only this much later, milliseconds: its length is an estimate. */
 const overMs = 60_000

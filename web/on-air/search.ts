@@ -2,12 +2,12 @@ import { computed, signal } from '@preact/signals'
 import { fold } from '../page/fold.ts'
 import { announcing, type Institution, institutions, type Livestream, livestreams } from './livestreams.ts'
 
-/** What the visitor looks for. */
+/** The text that the visitor searches for. */
 export const search = signal('')
 /** Only livestreams with an announcement. */
 export const isAnnouncingOnly = signal(false)
 
-/** The livestreams of an institution that are asked for. */
+/** The livestreams of an institution that match. */
 export interface Group {
   institution: Institution
   livestreams: readonly Livestream[]
@@ -15,7 +15,7 @@ export interface Group {
 
 const others: Institution = { id: '', title: 'Not in the livestream feed', acronym: '' }
 
-/** What is asked for, by institution, in the order of the feed. */
+/** The livestreams that match, by institution, in the order of the feed. */
 export const groups = computed((): Group[] => {
   const sought = fold(search.value)
   const pool = isAnnouncingOnly.value ? announcing.value : [...livestreams.value.values()]

@@ -1,6 +1,6 @@
 import type { NowPlaying } from '../live/now-playing.ts'
 
-/** What plays, in words; of a livestream that has sent nothing yet, that. */
+/** The title that plays, in words. Without one, it says so. */
 export function TrackTitle({ playing }: { playing: NowPlaying['playing'] }) {
   if (!playing) return <p class="artist">No title yet</p>
   return (

@@ -4,7 +4,7 @@ export function nameOfControl(name: string): string {
   return words === '' ? 'Announcement' : words.slice(0, 1).toUpperCase() + words.slice(1, 80)
 }
 
-/** Letters that stand in for a cover that is not there. */
+/** Letters in place of a missing cover. */
 export function initialsOf(name: string): string {
   const words = name.split(/[\s-]+/).filter((word) => /^[\p{L}\p{N}]/u.test(word))
   const letters = words.length > 1 ? words.map((word) => [...word][0]) : [...(words[0] ?? '')]

@@ -1,7 +1,7 @@
 import { setClock } from './clock.ts'
 import { isRecord } from './record.ts'
 
-/** What the hub answers a page. `status` 0: it did not answer. */
+/** An answer of the hub to a page. `status` 0: it did not answer. */
 export interface Answer {
   status: number
   /** JSON. */
@@ -40,7 +40,7 @@ export async function ask(
   }
 }
 
-/** What is wrong, in the words of the hub. */
+/** The reason of a failure, in the words of the hub. */
 export function reasonOf({ status, body }: Answer): string {
   if (status === 0) return 'The hub cannot be reached.'
   const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []

@@ -10,5 +10,5 @@ export function fold(text: string): string {
     .replace(/\s+/g, ' ')
 }
 
-/** Nobody searches for what stands further behind. */
+/** Longest text that is searched, characters. */
 const longest = 500

@@ -2,22 +2,22 @@ import { signal } from '@preact/signals'
 import { type Answer, ask, reasonOf } from './ask.ts'
 import { isRecord } from './record.ts'
 
-/** Who is logged in. */
+/** The user who is logged in. */
 export interface User {
   email: string
   institution: string
   permissions: readonly string[]
 }
 
-/** Who is logged in; null: nobody, undefined: not known yet. */
+/** The user who is logged in. Null: there is none. Undefined: not known yet. */
 export const user = signal<User | null | undefined>(undefined)
 
-/** The form to log in is shown: the hub wants to know who asks, or the visitor wants to say it. */
+/** Whether the form to log in is shown: the hub requires a log-in, or the visitor wants one. */
 export const mustLogIn = signal(false)
 /** The visitor may as well go on as a stranger. */
 export const isLogInOptional = signal(false)
 
-/** The token lives here and nowhere else; what renews it is in a cookie that no script can read. */
+/** The access token lives only here. The refresh token is in a cookie that no script can read. */
 let token: string | undefined
 let renewing: Promise<boolean> | undefined
 
@@ -37,12 +37,12 @@ export function offerLogIn(): void {
   mustLogIn.value = true
 }
 
-/** Logs in; what is wrong, if anything is. */
+/** Logs in. Resolves with the problem, if there is one. */
 export function logIn(email: string, password: string): Promise<string | undefined> {
   return logInAt(path, { email, password })
 }
 
-/** Logs in by something that the hub is asked at another place; what is wrong, if anything is. */
+/** Logs in by a request to another path. Resolves with the problem, if there is one. */
 export async function logInAt(place: string, body: unknown): Promise<string | undefined> {
   const answer = await ask('POST', place, { body })
   return begin(answer) ? undefined : reasonOf(answer)
@@ -71,7 +71,7 @@ function told(answer: Answer): Answer {
   return answer
 }
 
-/** A new token, once for all that wait for it. */
+/** Renews the token, once for all requests that wait for it. */
 function renew(): Promise<boolean> {
   renewing ??= ask('PUT', path).then((answer) => {
     renewing = undefined

@@ -3,12 +3,12 @@ import type { ComponentChildren } from 'preact'
 import { LogIn } from './log-in.tsx'
 import { logOut, mustLogIn, offerLogIn, user } from './session.ts'
 
-/** What every page has: a head with its name, who is logged in, and the form to log in where that is needed. */
+/** The frame of every page: a head with its name and the user, and the form to log in where that is needed. */
 export function Shell(props: {
   title: string
   /** Where its name leads. */
   home?: string
-  /** What whoever logs in must be permitted. */
+  /** The permission that a user of the page needs. */
   need?: string
   /** In the head, beside the title. */
   tools?: ComponentChildren

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 
-/** A form that is sent once at a time: whether it is on its way, and in words what went wrong with it. */
+/** Sends a form once at a time. Says whether it is under way, and in words what went wrong with it. */
 export function useSubmission(send: (fields: FormData) => Promise<string | undefined>) {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)

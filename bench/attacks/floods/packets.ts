@@ -1,12 +1,12 @@
 import { connectPacket, publishPacket, subscribePacket } from '../../load/packets.ts'
 import { type Attack, createAssault, nextChunk, type Target } from '../attack.ts'
 
-/** Written at once. */
+/** Bytes written at once. */
 const bytesAtOnce = 64 * 1024
 
 type Login = 'publisher' | 'subscriber'
 
-/** Small packets that cost an answer each, one behind the other, by whoever has a credential. */
+/** Small packets that cost an answer each, one behind the other, by a client with a credential. */
 export const pingFlood: Attack = floodPackets('subscriber', () => Buffer.of(0xc0, 0))
 /** Releases of QoS 2 messages that were never sent. */
 export const pubrelFlood: Attack = floodPackets('publisher', () => Buffer.of(0x62, 2, 0, 1))

@@ -19,7 +19,7 @@ export const wrongLogins: Attack = floodRequests(() => {
   return `POST /auth/login HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }, 4)
 
-/** So many requests at once on each connection, and the next ones when something came back. */
+/** Sends `atOnce` requests at once on each connection, and the next ones when an answer came. */
 function floodRequests(make: (target: Target) => string, atOnce: number): Attack {
   return (target, force) => {
     const assault = createAssault(force)

@@ -6,7 +6,7 @@ import { withFault } from '../store-faults.ts'
 import { queueLimit } from '../subject.ts'
 import { leaveSession, openPublisher, openUser, publish } from '../users.ts'
 
-/* What an acknowledgement is worth. */
+/* The worth of an acknowledgement. */
 
 const others = 20
 

@@ -3,7 +3,7 @@ import { expect, marksOf, missingAt, tracks } from '../events.ts'
 import { type Hazard, seen } from '../hazard.ts'
 import { leaveSession, openPublisher, openSubscriber, openUser, publish } from '../users.ts'
 
-/* What connected subscribers get, and what new ones do. */
+/* The messages that connected and new subscribers get. */
 
 export const overtaken: Hazard = {
   about:

@@ -5,7 +5,7 @@ import { tracks } from '../events.ts'
 import type { Hazard } from '../hazard.ts'
 import { openPublisher, openSubscriber, publish } from '../users.ts'
 
-/* What somebody can take of a broker's memory. */
+/* The memory that a client can take from a broker. */
 
 const mebibyte = 1024 * 1024
 

@@ -118,7 +118,7 @@ async function letsIn(subject: Subject, bytes: Buffer): Promise<boolean> {
   return connack?.cmd === 'connack' && connack.returnCode === 0
 }
 
-/** A CONNECT, valid but for what is told. */
+/** A CONNECT that is valid except for the given parts. */
 function connect(of: {
   name?: string
   level?: number

@@ -3,7 +3,7 @@ import { type Hazard, type Place, seen } from '../hazard.ts'
 import { queueLimit } from '../subject.ts'
 import { leaveSession, openPublisher, publish } from '../users.ts'
 
-/* What is kept for a session that is away, and what it gets when it comes back. */
+/* The messages kept for a session that is away, and those it gets when it comes back. */
 
 export const outdatedDelivered: Hazard = {
   about:

@@ -4,7 +4,7 @@ import { type Hazard, seen } from '../hazard.ts'
 import { sessionLimit } from '../subject.ts'
 import { leaveSession, openPublisher, openUser, publish } from '../users.ts'
 
-/* Whose a session is, and what is remembered of it. */
+/* Who owns a session, and what the broker remembers of it. */
 
 export const deniedFilterDelivered: Hazard = {
   about:

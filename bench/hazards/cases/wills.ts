@@ -4,7 +4,7 @@ import { type Marked, marksOf, tracks } from '../events.ts'
 import { type Hazard, type Place, seen } from '../hazard.ts'
 import { leaveSession, openSubscriber } from '../users.ts'
 
-/* What is published for clients whose connection broke. */
+/* Messages published for clients whose connection broke. */
 
 export const wildcardWill: Hazard = {
   about:
@@ -19,7 +19,7 @@ export const wildcardWill: Hazard = {
   },
 }
 
-/** A new broker looks for wills that another one left behind, four heartbeats after its start. */
+/** Four heartbeats after its start, a new broker looks for wills that another one left behind. */
 const aedes = { heartbeatInterval: 200 }
 const sweepMs = 5000
 

@@ -5,16 +5,16 @@ import type { Results } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'
 
-/** A command behind a button. What the hub says to it stands beside it. */
+/** A command behind a button. The hub's answer stands beside it. */
 export function Action<Name extends OperationName>(props: {
   name: Name
   args?: Record<string, unknown>
   label: string
-  /** What the button is about, where its label does not say. */
+  /** The object of the button, if its label does not name it. */
   about?: string
   /** What is lost, in a sentence or two: the person confirms it. Commands that lose something must have it. */
   loss?: ComponentChildren
-  /** What is said when it is done. */
+  /** The text that is shown when it is done. */
   said?: (result: Results[Name]) => string
   done?: (result: Results[Name]) => void
   isStrong?: boolean
@@ -70,7 +70,7 @@ export function Action<Name extends OperationName>(props: {
   )
 }
 
-/** What came of something that was asked, told to screen readers as well. */
+/** The outcome of a command, told to screen readers as well. */
 export function Said({ answer }: { answer: { text: string; isProblem: boolean } | undefined }) {
   return (
     <span class={answer?.isProblem ? 'said problem' : 'said'} role={answer?.isProblem ? 'alert' : 'status'}>

@@ -12,7 +12,7 @@ export interface Series {
 }
 
 const height = 190
-/** What is drawn, whether the node has run for so long or not. */
+/** The time that a chart shows, even if the node has run for less. */
 const shownSeconds = 3_600
 
 /** Lines over time. Screen readers get `summary` in place of the picture. */

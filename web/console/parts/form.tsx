@@ -6,10 +6,10 @@ import { operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'
 import { Said } from './action.tsx'
 
-/** What is typed, by the names of the fields. It lives outside of the form, so that nothing of it is lost. */
+/** The typed texts, by the names of the fields. They live outside of the form, so that none of them is lost. */
 export type Typed = Signal<Readonly<Record<string, string>>>
 
-/** A command with arguments that are typed. What is wrong stands beside the button, and what was typed stays. */
+/** A command with typed arguments. A problem stands beside the button, and the typed texts stay. */
 export function CommandForm<Name extends OperationName>(props: {
   name: Name
   title: string
@@ -189,7 +189,7 @@ function set(typed: Typed, name: string, value: string): void {
   typed.value = { ...typed.value, [name]: value }
 }
 
-/** The lines of a field, or what its commas part, without empty ones. */
+/** The parts of a field between line ends and commas, without empty ones. */
 export function listOf(text: string | undefined): string[] {
   return (text ?? '')
     .split(/[\n,]/)

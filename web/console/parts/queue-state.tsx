@@ -16,7 +16,7 @@ export function QueueState({ state }: Pick<Queue, 'state'>) {
   return <Badge tone={tones[state] ?? 'plain'}>{state}</Badge>
 }
 
-/** Whether somebody has to do something about it. */
+/** Whether a queue needs the attention of an operator. */
 export function needsAttention({
   state,
   deadLetters,

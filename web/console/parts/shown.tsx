@@ -2,14 +2,14 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { dateAndTime, relative } from '../words.ts'
 
-/** What a state means for the eye. */
+/** How good or bad a state looks. */
 export type Tone = 'good' | 'warn' | 'bad' | 'plain'
 
 export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-/** When something was, by how long ago; the date for whoever points at it. */
+/** How long ago something was. Pointing at it shows the date. */
 export function When({ at }: { at: string | null | undefined }) {
   if (!at) return <None />
   return (
@@ -19,7 +19,7 @@ export function When({ at }: { at: string | null | undefined }) {
   )
 }
 
-/** Where nothing is to be said. Narrow screens leave it out. */
+/** Stands for a missing value. Narrow screens leave it out. */
 export function None() {
   return <span class="muted none">–</span>
 }
@@ -51,7 +51,7 @@ export function Problem({ text }: { text: string | undefined }) {
   )
 }
 
-/** A text that is shown this once, with a button that copies it. */
+/** A text that is shown only once, with a button that copies it. */
 export function Secret({ label, value }: { label: string; value: string }) {
   const said = useSignal('')
   return (
@@ -79,7 +79,7 @@ export function Secret({ label, value }: { label: string; value: string }) {
   )
 }
 
-/** Whom to write to: a link where it is an address. */
+/** The contact to write to, as a link. */
 export function Contact({ address, subject }: { address: string | null; subject: string }) {
   if (!address) return <span class="muted">no contact</span>
   return (

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { fold } from '../../page/fold.ts'
 import { count } from '../words.ts'
 
-/** A column: its title, and what stands in it. */
+/** A column: its title and its cells. */
 export interface Column<Row> {
   title: string
   cell: (row: Row) => ComponentChildren
@@ -15,19 +15,19 @@ export interface Column<Row> {
 
 /** Rows that are shown at first, and more each time. */
 const rowsAtOnce = 100
-/** Fewer rows are seen at a glance. */
+/** With at most so many rows there is no filter: they are seen at a glance. */
 const worthFilter = 8
 
-/** A table of any length: so many rows are in the page, and a filter finds the others. */
+/** A table of any length. The page shows only some of its rows, and a filter finds the others. */
 export function Table<Row>(props: {
-  /** What it lists, for screen readers. */
+  /** The name of the list, for screen readers. */
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[] | undefined
   keyOf: (row: Row) => string
-  /** What the filter looks through; without it there is none. */
+  /** The text of a row that the filter searches. Without it there is no filter. */
   textOf?: (row: Row) => string
-  /** What stands there when there are no rows. */
+  /** The text in place of the table when there are no rows. */
   empty: string
   toneOf?: (row: Row) => string | undefined
   /** How many rows are in the page at first. */

@@ -10,7 +10,7 @@ export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 const path = '/console/trace'
 const names = ['item', 'whose', 'outcome'] as const
 
-// A search that is opened by its address stands in the fields with the first picture, not one picture later.
+// A search that is opened by its address fills the fields before the first rendering, not after it.
 effect(() => {
   const searched = place.value === path ? searchOf(query.value) : undefined
   if (searched) looked.value = searched
@@ -25,13 +25,13 @@ export function searchAt(typed: Readonly<Record<string, string>>): string {
 /** Where new events are shown as they come. */
 export const tailAt = path
 
-/** What an address asks for; undefined: it is no search. */
+/** The search that an address asks for. Undefined: it asks for none. */
 export function searchOf(query: string): Readonly<Record<string, string>> | undefined {
   const given = [...new URLSearchParams(query)].filter(([name]) => names.some((known) => known === name))
   return given.length > 0 ? Object.fromEntries(given) : undefined
 }
 
-/** Whose events, and which of them, as the commands want it. */
+/** The arguments of the commands for a search. */
 export function argsOf({ whose = '', outcome = '', item = '' }: Readonly<Record<string, string>>) {
   const name = whose.trim()
   const institution = institutionOf(name)

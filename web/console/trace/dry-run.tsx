@@ -6,7 +6,7 @@ import { Outcome } from './outcome.tsx'
 
 const typed: Typed = signal({})
 
-/** What would become of an event, and why; nothing is published. */
+/** Shows what would become of an event, and why. Nothing is published. */
 export function DryRun() {
   const checked = useSignal<Checked | undefined>(undefined)
   return (

@@ -5,7 +5,7 @@ import { type Column, Table } from '../parts/table.tsx'
 import { clockTime, dateAndTime, kindOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
-/** Where the whole of an event is shown: by its id, or its position where it was refused. */
+/** Path of the page of an event: by its id or, if it was refused, by its position. */
 export function pathOfEvent({ id, position, outcome, dryRun }: EventRow): string {
   const name = id !== null && outcome === 'published' && !dryRun ? id : String(position)
   return `/console/trace/${encodeURIComponent(name)}`

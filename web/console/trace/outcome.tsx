@@ -8,7 +8,7 @@ const tones: Readonly<Record<string, Tone>> = {
   failed: 'bad',
 }
 
-/** What became of an event, in a word or two. */
+/** The outcome of an event, in a word or two. */
 export function Outcome({ row }: { row: Pick<EventRow, 'outcome' | 'dryRun' | 'errors' | 'isRepetition'> }) {
   const { outcome, dryRun, errors, isRepetition } = row
   const isPartly = outcome === 'published' && errors.length > 0

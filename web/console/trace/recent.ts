@@ -28,7 +28,7 @@ export function useRecent(
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('problem' in answer) return answer.retryAfter === undefined ? everyMs : answer.retryAfter * 1000
         const { events: newer, next } = answer.result
-        // If there were more since, those from before do not go on where these end.
+        // If one answer did not hold all events since, there is a gap: the earlier events are dropped.
         const earlier = next === null ? (events.peek() ?? []) : []
         if (newer.length > 0 || events.peek() === undefined)
           events.value = [...newer, ...earlier].slice(0, most)

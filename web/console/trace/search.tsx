@@ -6,9 +6,9 @@ import { Problem } from '../parts/shown.tsx'
 import { amount, clockTime } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
-/** Events that one search brings, before it is told to go on. */
+/** Events that one search finds before it stops. */
 const wanted = 50
-/** Pages that are read for them: a page may hold none of the events that are looked for. */
+/** Most pages that one search reads: a page may hold no event that matches. */
 const mostPages = 40
 
 /** Events of the past, the newest first: it reads backwards until it has found enough. */

@@ -18,7 +18,7 @@ const outcomes = [
   ['dry-run', 'dry run'],
 ] as const
 
-/** What becomes of events now, and what became of those of the past. */
+/** The live tail of events, and the search for past ones. */
 export function Trace() {
   const isBusy = useSignal(false)
   const searched = searchOf(query.value)

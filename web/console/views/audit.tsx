@@ -31,7 +31,7 @@ export function Audit() {
   )
 }
 
-/** What is there of it: names with their values. */
+/** The details of an entry: names with their values. */
 function Detail({ of }: { of: unknown }) {
   if (typeof of !== 'object' || of === null) return <span class="muted">–</span>
   const parts = Object.entries(of).filter(([, value]) => value !== null && String(value) !== '')

@@ -185,7 +185,7 @@ function Revoke(props: { credential: Credential; clients: readonly Client[]; don
   )
 }
 
-/** The password, this once. */
+/** The password, which is shown only once. */
 function Issued({ issued }: { issued: IssuedCredential & { replaces?: string; revokeAt?: string | null } }) {
   const { username, password, warning, replaces, revokeAt } = issued
   return (

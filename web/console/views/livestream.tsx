@@ -13,7 +13,7 @@ import { bytes, count } from '../words.ts'
 import { LivestreamTable } from './livestreams.tsx'
 
 const everyMs = 5_000
-/** Events by which it is judged how it goes. */
+/** Number of the last events whose errors the page counts. */
 const recent = 200
 
 /** One livestream: what is on air, what came last, who gets it. */
@@ -65,7 +65,7 @@ export function LivestreamPage({ id }: { id: string }) {
   )
 }
 
-/** One institution: how it goes with its events, and its livestreams. */
+/** One institution: its last events with their errors, and its livestreams. */
 export function InstitutionPage({ id }: { id: string }) {
   const own = livestreams.value?.filter(({ institution }) => institution.id === id)
   return (
@@ -94,7 +94,7 @@ export function InstitutionPage({ id }: { id: string }) {
   )
 }
 
-/** The last events, and what was wrong with them by its codes. */
+/** The last events, and their errors by code. */
 function Recent({ args, children }: { args: Record<string, unknown>; children: ComponentChildren }) {
   const { events: rows, problem } = useRecent(args, recent)
   const isRefusedOnly = useSignal(false)
@@ -160,7 +160,7 @@ function codesOf(events: readonly EventRow[]): [code: string, count: number][] {
   return [...counts].toSorted(([, a], [, b]) => b - a)
 }
 
-/** What new subscribers get. */
+/** The retained messages, which new subscribers get. */
 function Retained({ id }: { id: string }) {
   const { value, problem, refresh } = useAsked('retained.list', { filter: `radio/${id}/#` }, everyMs)
   return (

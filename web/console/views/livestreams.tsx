@@ -28,7 +28,7 @@ export function Livestreams() {
   )
 }
 
-/** Livestreams, found by whatever they are called. */
+/** Livestreams, found by any of their names and ids. */
 export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefined }) {
   const newest = useAsked('events.newest', {}, everyMs)
   const times = new Map(newest.value.value?.map(({ livestream, eventTime }) => [livestream.id, eventTime]))

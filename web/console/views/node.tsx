@@ -98,7 +98,7 @@ function Keys() {
   )
 }
 
-/** What an Aedes broker keeps in Redis. */
+/** Imports the data of an Aedes broker in Redis. */
 function FromAedes() {
   const typed = useSignal<Readonly<Record<string, string>>>({ dryRun: 'yes' })
   const report = useSignal<ImportReport | undefined>(undefined)

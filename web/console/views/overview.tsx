@@ -65,7 +65,7 @@ function Tiles({
   const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
   const total = samples.reduce((sum, { events }) => sum + (events.published ?? 0), 0)
   const isKept = budget.p99 <= budgetMs
-  // What the last sample says, until a second answer tells more.
+  // Until the second answer, the rates are those of the last sample.
   const last = samples.at(-1)
   const published = rateOf('hub_events_total{outcome=published}') ?? perSecond(last, last?.events.published)
   const refused = outcomes

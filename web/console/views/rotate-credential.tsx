@@ -4,7 +4,7 @@ import { Choice, CommandForm } from '../parts/form.tsx'
 import { Problem, When } from '../parts/shown.tsx'
 import { useAsked } from '../poll.ts'
 
-/** For how long both work, in seconds. */
+/** How long both credentials work, in seconds. */
 const overlaps = [
   ['86400', 'for 1 day'],
   ['3600', 'for 1 hour'],
@@ -21,7 +21,7 @@ export function RotateCredential(props: {
   cancelled: () => void
 }) {
   const { username } = props.credential
-  // Another operator may have rotated it while the list was looked at.
+  // Another operator may have rotated it since the list was read.
   const { value, problem } = useAsked('credentials.show', { username })
   const revokeAt = value.value?.revokeAt
   const typed = useSignal<Readonly<Record<string, string>>>({})

@@ -13,7 +13,7 @@ import { amount, count, dateAndTime, ms } from '../words.ts'
 const everyMs = 4_000
 const since: Typed = signal({})
 
-/** One webhook or plugin target, with what became of its deliveries. */
+/** One webhook or plugin target, with its deliveries. */
 export function WebhookPage({ name }: { name: string }) {
   const queues = useAsked('queues.list', {}, everyMs)
   const subscriptions = useAsked('subscriptions.list', {}, everyMs)
