@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import { isTemporary, type Principal } from './acl/principal.ts'
-import { createAudit } from './admin/audit.ts'
+import { auditPath, createAudit } from './admin/audit.ts'
 import { createBackupCommands } from './admin/backup/backup-commands.ts'
 import { openStoreAtStart } from './admin/backup/opening.ts'
 import { createNodeCommands } from './admin/operations/node-commands.ts'
@@ -60,15 +60,15 @@ interface HubOptions {
   certsDir?: string
   /** How passwords are hashed: with much work, unless a test wants less. */
   passwords?: Passwords
-  /** The node has lost track of what the others do: it must be closed and started again. */
+  /** Called when the node has lost track of the other nodes: it must be closed and started again. */
   onGap?: (reason: Error) => void
-  /** An export waits in the data directory: the node must be closed and started again. */
+  /** Called when an export waits in the data directory: the node must be closed and started again. */
   onImport?: () => void
 }
 
 /**
- * Assembles one node from its configuration and starts it. Resolves when the listeners accept; rejects with the reason
- * when it cannot start, and leaves nothing open then. `close` finishes what was received and stops.
+ * Assembles one node from its configuration and starts it. Resolves when the listeners accept connections. If the node
+ * cannot start, rejects with the reason and leaves nothing open. `close` finishes all received work and stops.
  */
 export async function startHub(config: Config, log: Log, options: HubOptions = {}) {
   const open: Open = {}
@@ -83,16 +83,16 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   }
 }
 
-/** How long the last use of a credential is known. */
+/** How long the last use of a credential is remembered, milliseconds. */
 const keptUsesMs = 400 * 24 * 3600 * 1000
 
-/** Where a node is reached. The ports are part of it, and known only when they are open. */
+/** Where clients reach a node. Its ports are known only when they are open. */
 interface Reached {
   publicUrl: string
   mqttPort: number
 }
 
-/** Opens all parts but the listeners. Notes in `open` what there is to close, at once: a later part may fail. */
+/** Opens all parts except the listeners. Notes each part in `open` at once, so that it is closed if a later one fails. */
 async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
   const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
@@ -125,7 +125,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.feed = feed
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
-  const audit = createAudit(join(config.dataDir, 'audit.log'), clock, { store, node: nodeName })
+  const audit = createAudit(auditPath(config.dataDir), clock, { store, node: nodeName })
   const accounts = await openAccounts({
     ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
     publicUrl: () => reached.publicUrl,
@@ -153,7 +153,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     ...{ publishes, mayPublish, maySubscribe, mayReceive },
     authenticate(...login: Parameters<typeof credentials.authenticate>) {
       const principal = credentials.authenticate(...login)
-      // A credential of an hour is gone before anybody asks.
+      // A temporary credential ends within an hour: its last use is not worth storing.
       if (principal && !isTemporary(principal))
         lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
       return principal
@@ -163,7 +163,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const limits = brokerLimits(config)
   const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
   const traffic = await createTraffic({
-    ...{ store, clock, slot: nodes.slot },
+    ...{ store, clock, nodes },
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
   })
   open.traffic = traffic
@@ -211,7 +211,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   }
 }
 
-/** Opens the listeners: what they ask is there. */
+/** Opens the listeners, now that the parts behind them are open. */
 async function listen(
   open: Open,
   parts: Awaited<ReturnType<typeof openParts>>,
@@ -231,7 +231,7 @@ async function listen(
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
   })
-  // Whoever has certificates of its own is past trying it out.
+  // A node with certificates of its own is not a trial any more.
   const isTrial = config.tlsCert === undefined
   const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = createWebFiles()
@@ -250,7 +250,7 @@ async function listen(
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
-      // A browser that learned it for localhost would refuse every other server there.
+      // A browser that learned this for localhost would refuse every other server there.
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
       publicUrl: () => reached.publicUrl,
@@ -272,7 +272,10 @@ async function listen(
   await deliveries.start()
 
   const { dataDir } = config
-  const backup = createBackupCommands({ ...opened, ...parts, dataDir, restart: options.onImport })
+  const backup = createBackupCommands({
+    ...{ ...opened, ...parts, dataDir, run: opened.nodes.self },
+    restart: options.onImport,
+  })
   const socketPath = join(config.dataDir, 'admin.sock')
   const admin = await startAdminSocket({ path: socketPath, commands: { ...commands, ...backup }, log })
   open.admin = admin
@@ -295,7 +298,7 @@ async function listen(
     mqttPort: mqtt.port,
     httpsPort: bridge.port,
     adminSocket: admin.path,
-    /** The CA users are told to trust, PEM path; undefined where they trust it already. */
+    /** Path of the CA that users are told to trust, PEM. Undefined if they trust it already. */
     caPath: parts.caPath,
     /** The token of the link for the first operator; undefined: there is an operator. */
     firstOperatorToken: firstOperator?.token(),
@@ -304,7 +307,7 @@ async function listen(
   }
 }
 
-/** What a node has opened so far. */
+/** The parts of a node that are open so far. */
 interface Open {
   mqtt?: Closable
   admin?: Closable

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Change, Store } from '../store/store.ts'
 import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
 
@@ -17,7 +17,7 @@ export interface AuditEntry {
   node?: string
 }
 
-/** Writes the entry of a change: to be called when it is decided and nothing is changed yet. */
+/** Writes the entry of a change. Call it when the change is decided and nothing is changed yet. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
 /** The store, where nodes that share it list each other's entries, and the name of this node. */
@@ -27,11 +27,11 @@ interface Shared {
   limit?: number
 }
 
-/** Where nodes that share a store keep entries: a time and something that tells entries of the same time apart. */
+/** Prefix of the keys of shared entries. A time follows, then a part that tells entries of the same time apart. */
 export const auditPrefix = 'audit/'
-/** Entries that nodes share. Each keeps its own in its file for as long as operators like. */
+/** Most entries in a shared store. The file of each node has its own entries for as long as operators like. */
 const sharedEntries = 10_000
-/** Entries of one node between two looks whether there are too many. */
+/** After so many entries of its own, a node looks for surplus ones in the store. */
 const pruneEvery = 100
 
 /**
@@ -43,15 +43,15 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
-  /** Removes shared entries of changes that were not made. */
+  /** Deletions of shared entries whose change was not made. */
   let untrue: Change[] = []
 
   return {
     record,
 
     /**
-     * Makes a change that calls `first` before it changes anything. Without an entry nothing is changed, and a
-     * change that fails afterwards gets a second entry that says so.
+     * Makes a change that calls `first` before it changes anything. Without an entry nothing is changed. A change that
+     * fails afterwards gets a second entry that says so.
      */
     async change<T>(who: string, action: string, work: (first: First) => Promise<T>): Promise<T> {
       let written: { target: string; detail: unknown } | undefined
@@ -94,7 +94,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     return recorded
   }
 
-  /** The store comes first: what it has can be removed again. */
+  /** The store comes first, because its entry can be removed again if the file cannot be written. */
   async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
@@ -106,7 +106,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
       const removed = store.commit(untrue).then(() => {
         untrue = []
       })
-      // If that fails as well it goes with the next entry.
+      // If the removal fails as well, the next entry repeats it.
       await removed.catch(() => undefined)
       throw error
     }
@@ -114,7 +114,17 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
   }
 }
 
-/** Lines of audit logs that can be read, in the file of this node. */
+/** The file with the entries of a node. */
+export function auditPath(dataDir: string): string {
+  return join(dataDir, 'audit.log')
+}
+
+/** The only file with the entries of a node. Undefined if nodes share the store: the store has these entries as well. */
+export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): string | undefined {
+  return store.isShared ? undefined : auditPath(dataDir)
+}
+
+/** The readable lines of an audit log, from the file of this node. */
 export async function readAuditLines(path: string): Promise<string[]> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
@@ -156,7 +166,7 @@ function whatFailed(error: unknown): string {
     : 'the change failed'
 }
 
-/** By time. */
+/** Shared entries, oldest first. */
 async function sharedLines(store: Store): Promise<[key: string, line: string][]> {
   const lines: [string, string][] = []
   for await (const [key, value] of store.range(auditPrefix)) lines.push([key, value.toString()])
@@ -192,7 +202,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** No entry for an empty line and for one that a crash cut short. */
+/** Empty for an empty line, and for one that a crash cut short. */
 function parseEntry(line: string): AuditEntry[] {
   try {
     const entry: unknown = JSON.parse(line)

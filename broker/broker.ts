@@ -206,7 +206,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const returning = createReturning({
     ...{ store, journal, returnable, outgoing, progress, mayReceive, rules, bounds, clock, metrics },
   })
-  const sequences = createSequences(clock, nodes.slot)
+  const sequences = createSequences(clock, nodes)
   const here = createSessionsHere(routes, hubTime)
   const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
   const stored = createStoredSessions({ store, records, known, here, outgoing })

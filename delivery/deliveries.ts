@@ -141,7 +141,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
 
     deadLetters: queues.deadLetters,
 
-    /** What became of an accepted event at webhooks and plugin targets. */
+    /** The deliveries of an accepted event to webhooks and plugin targets. */
     ofEvent: createEventDeliveries({ subscriptions, plugins, queues, attempts: attempts.list }),
 
     whyClosed: push.whyClosed,
@@ -154,11 +154,10 @@ export async function createDeliveries(parts: DeliveriesParts) {
       await standings.tidy()
       runner.start()
       beginnings.start()
-      contacts.takeOver(true)
-      nodes.onChange(() => contacts.takeOver(false))
+      contacts.start()
     },
 
-    /** Starts nothing more; what is under way may end. */
+    /** Starts no more deliveries; those under way may end. */
     async stop(): Promise<void> {
       tests.stop()
       stopWatching()

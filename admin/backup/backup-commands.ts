@@ -1,9 +1,8 @@
 import { access, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { version } from '../../config/version.ts'
-import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Dumpable, Store } from '../../store/store.ts'
-import { type Audit, readAuditLines, syncDirectory } from '../audit.ts'
+import { type Audit, syncDirectory } from '../audit.ts'
 import type { Commands } from '../operations/perform.ts'
 import { refusal } from '../refusal.ts'
 import { exported } from './exporting.ts'
@@ -15,37 +14,31 @@ import { contentOf } from './stored-content.ts'
 export const offeredName = 'import.offered'
 
 /**
- * What only the admin socket does: an export holds password hashes and signing keys, and whoever may open the socket may
- * read them in the data directory as well.
+ * Commands that only the admin socket offers: an export holds password hashes and signing keys, and a user who may open
+ * the socket can read them in the data directory anyway.
  */
 export function createBackupCommands(parts: {
   store: Store & Dumpable
   dataDir: string
   audit: Pick<Audit, 'record'>
   clock: () => number
-  nodes: Pick<Nodes, 'self'>
-  /** What this start made of a file that waited for it. */
+  /** Tells this start of the node from the ones before and after it. */
+  run: string
+  /** The outcome of the export that waited for this start. */
   imported: Outcome | undefined
-  /** Closes the node and starts it again; undefined: somebody else does that. */
+  /** Closes the node and starts it again. Undefined: this process does not restart its node. */
   restart: (() => void) | undefined
 }): Commands {
-  const { store, dataDir, audit, clock, nodes, imported, restart } = parts
-  // Tells this start of the node from the ones before and after it.
-  const run = nodes.self
+  const { store, dataDir, audit, clock, run, imported, restart } = parts
   return {
     /** Answers with the lines of an export. */
     async export(_args, who) {
       if (await isImporting(store)) throw refusal('an import into this store has not finished')
       await audit.record({ who, action: 'export', target: store.driver, detail: null })
-      return exported({
-        store,
-        release: version,
-        clock,
-        auditLines: () => readAuditLines(join(dataDir, 'audit.log')),
-      })
+      return exported({ store, dataDir, release: version, clock })
     },
 
-    /** The next start takes the offered file in. It begins when this is answered. */
+    /** The next start imports the offered file. The node restarts after it has answered, if it can. */
     async import(_args, who) {
       const offered = join(dataDir, offeredName)
       await access(offered).catch(() => {
@@ -60,7 +53,7 @@ export function createBackupCommands(parts: {
       return { run, waits: restart === undefined }
     },
 
-    /** What this start did with a waiting export. `last` is the checksum of the last import into this store. */
+    /** The outcome of the export that waited for this start. `last` is the checksum of the last import into this store. */
     'import.outcome': async () => ({ run, ...imported, last: await lastImport(store) }),
   }
 }

@@ -5,22 +5,22 @@ import type { StoredRecord } from '../../store/store.ts'
 import { counterKey, presentFormat } from '../../store/stored-value.ts'
 
 /*
- * An export is a file of JSON lines, compressed with gzip: a header, pages of records, an end. Whoever applies the
- * records in their order has the store as it was. `zcat FILE | head -1` shows what a file is.
+ * An export is a file of JSON lines, compressed with gzip: a header, pages of records, an end. Applied in their order,
+ * the records restore the store. `zcat FILE | head -1` shows the header of a file.
  */
 
 const maker = 'now-playing hub'
-/** Raised when a release before would misread the file. */
+/** Raise it when an earlier release would misread the file. */
 const fileVersion = 1
 /** The longest line: a feed of tens of thousands of livestreams is one record. */
 const maxLineBytes = 256 * 1024 * 1024
-/** A longer one has a large record, and not many: a page ends with a thousand records, or a megabyte. */
+/** A longer line has a large record and few others: a page ends after a thousand records, or a megabyte. */
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
-/** What only concerns the nodes that use a store now: who they are, and what each of them does at the moment. */
+/** Keys that only concern the nodes now using a store: who they are, and what each of them does at the moment. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
-/** Positions have 16 digits: this leaves room for as many again. */
+/** Positions have 16 digits: a lower bound here leaves room for those to come. */
 const maxNumber = 10 ** 15
 
 export interface Header {
@@ -30,12 +30,12 @@ export interface Header {
   format: number
   /** The release that wrote it. */
   release: string
-  /** When it was begun, ISO 8601. */
+  /** When the export began, ISO 8601. */
   at: string
   from: 'embedded' | 'redis'
 }
 
-/** Key, event time, value in base64; without a value there is no entry any more. */
+/** Key, event time, value in base64. Without a value, the entry was removed. */
 type Row = [key: string, time: number | null, value: string | null]
 
 interface End {
@@ -44,20 +44,20 @@ interface End {
   sha256: string
 }
 
-/** What a whole file says of itself. */
+/** Header and end of a whole file. */
 export interface About extends Header, End {}
 
-/** Why a file cannot be used, in words for who asked. */
+/** Thrown for a file that cannot be used. The message is for the person who asked. */
 export class UnusableFile extends Error {
   override name = 'UnusableFile'
 }
 
-/** Whether a key stands in no export. */
+/** Whether a key only concerns nodes, so that no export has it. */
 export function isOfNodes(key: string): boolean {
   return ofNodes.some((prefix) => key.startsWith(prefix))
 }
 
-/** The counter of positions is in no range: its record says up to where positions were given. */
+/** The last position that was given, if this is the record of the position counter. */
 export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
   return key === counterKey && value ? Number(value.toString()) : undefined
 }
@@ -92,8 +92,8 @@ export async function checkFile(path: string): Promise<About> {
 }
 
 /**
- * The records of a file, page by page; returns what the file says of itself. Only when it has returned is it known that
- * the file is whole. Throws as `checkFile` does.
+ * Yields the records of a file, page by page, and returns its header and end. Only its return proves that the file is
+ * whole. Throws as `checkFile` does.
  */
 export async function* readFile(path: string): AsyncGenerator<readonly StoredRecord[], About> {
   const hash = createHash('sha256')
@@ -168,7 +168,7 @@ function endOf(value: unknown): End {
 }
 
 function parse(line: Buffer): unknown {
-  // A value takes many times the bytes that it has in the line.
+  // Parsed values take many times the bytes of their line.
   if (line.length > usualLineBytes && valuesOf(line) > maxLineValues) {
     throw new UnusableFile('the file is damaged: a line has too many records')
   }
@@ -179,7 +179,7 @@ function parse(line: Buffer): unknown {
   }
 }
 
-/** At least as many values as JSON has in a line. */
+/** An upper bound of the JSON values in a line. */
 function valuesOf(line: Buffer): number {
   const [comma, bracket, brace] = Buffer.from(',[{')
   let count = 0

@@ -10,28 +10,28 @@ import {
 } from '../../store/store.ts'
 import { counterKey, formatKey } from '../../store/stored-value.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { addAuditLines, auditPrefix, syncDirectory } from '../audit.ts'
+import { addAuditLines, auditPrefix, ownAuditFile, syncDirectory } from '../audit.ts'
 import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './export-file.ts'
 import { checksumOf, lastImport, lastKey, markKey } from './import-mark.ts'
 import { contentOf, nodesOf } from './stored-content.ts'
 
-/** An export with this name in the data directory is taken in at the next start of the node. */
+/** The next start of the node imports the export with this name in the data directory. */
 export const waitingName = 'import'
-/** A file that was not taken in is called this from then on. */
+/** New name of a file whose import was refused. */
 const refusedName = 'import.refused'
-/** Changes of one commit, about, and bytes of what they store. */
+/** Size of one commit: about so many changes, or so many bytes of values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
 /** Records between two lines of the log. */
 const linesEvery = 100_000
 
-/** What became of the file that waited. */
+/** The outcome of a waiting import. */
 export type Outcome = { done: About } | { refused: string }
 
 /**
- * Takes in the export that waits in the data directory, before anything else reads the store. A mark is stored first,
- * and goes in the commit of the last records. So a store with a mark is never used: after a crash the next start begins
- * again, and first removes what the last one stored. Resolves with undefined where no file waits. Rejects where the store has
- * a mark and the file is missing or another one.
+ * Imports the export that waits in the data directory, before anything else reads the store. The import first stores a
+ * mark, and removes it in the commit of the last records. No node uses a store with a mark: after a crash the next start
+ * begins again, and first removes the records that the last one stored. Resolves with undefined if no file waits. Rejects
+ * if the store has a mark, and its file is missing or is another one.
  */
 export async function importWaiting(
   store: Store & Dumpable,
@@ -72,7 +72,7 @@ export async function importWaiting(
     log.error({ reason: error.message, movedTo: refusedName }, 'the export is not taken in')
     return { refused: error.message }
   }
-  // From here on the store is of no use until all is in it: whatever fails, the next start begins again.
+  // From here on no node can use the store until the import is complete: after any failure the next start begins again.
   const { about, own } = begun
   log.info({ records: about.records, exportedAt: about.at, from: about.from }, 'taking in an export')
   await takeIn({ store, path, dataDir, about, own, log })
@@ -82,8 +82,8 @@ export async function importWaiting(
 }
 
 /**
- * From now on this start imports into the store, and none before it: commits of another one fail, because the mark is
- * not its own. Resolves with the mark. Throws `UnusableFile` where the store is in use.
+ * Makes this start the only one that imports into the store. Commits of an earlier start fail from now on, because the
+ * mark is not theirs. Resolves with the mark. Throws `UnusableFile` if the store is in use.
  */
 async function claim(
   store: Store,
@@ -103,7 +103,7 @@ async function claim(
     if (!(error instanceof ConditionFailed)) throw error
     throw new Error('another node takes in an export')
   }
-  // A node that joins looks for the mark afterwards: it sees this one, or is seen here.
+  // A joining node registers before it looks for the mark: it sees this mark, or it is seen here.
   const others = await nodesOf(store, dataDir)
   if (others.length === 0) return own
   const reason = `nodes use the store (${others.join(', ')})`
@@ -124,9 +124,10 @@ async function takeIn(of: {
   const { store, path, dataDir, about, own, log } = of
   const portions = createPortions(store, { check: markKey, when: { value: own } })
   for await (const page of store.dump()) {
-    // Of what this removes, a dump of Redis tells as well.
+    // A dump of Redis also yields the removals made here. They have no value, and are skipped.
     for (const { key, value } of page) if (value && !isKept(key)) await portions.add({ del: key })
   }
+  const auditFile = ownAuditFile(store, dataDir)
   const auditLines: string[] = []
   let number = 0
   let done = 0
@@ -142,13 +143,13 @@ async function takeIn(of: {
       const given = lastNumberIn(record)
       number = given ?? number
       if (given !== undefined || record.key === formatKey) continue
-      if (!store.isShared && record.key.startsWith(auditPrefix)) auditLines.push(String(record.value))
+      if (auditFile !== undefined && record.key.startsWith(auditPrefix)) auditLines.push(String(record.value))
       else await portions.add(changeOf(record))
     }
   }
   await portions.flush()
-  if (auditLines.length > 0) await addAuditLines(join(dataDir, 'audit.log'), auditLines)
-  // The numbers that the commit takes raise the counter to that of the export: no position is given twice.
+  if (auditFile !== undefined && auditLines.length > 0) await addAuditLines(auditFile, auditLines)
+  // The commit takes numbers until the counter is that of the export, so that no position is given twice.
   const missing = number - (await store.lastNumber())
   const last = { put: lastKey, value: about.sha256 }
   await store.commit([
@@ -164,13 +165,13 @@ function isKept(key: string): boolean {
   )
 }
 
-/** The change that stores a record. It takes effect also over an entry with a newer event time. */
+/** The change that stores a record. It also replaces an entry with a newer event time. */
 function changeOf({ key, value, time }: StoredRecord): Change {
   if (value === undefined) return { del: key }
   return { put: key, value, order: time === undefined ? undefined : { time, horizon: -Infinity } }
 }
 
-/** Stores changes in portions, each only while `held` holds. */
+/** Stores changes in portions. A commit fails if `held` no longer holds. */
 function createPortions(store: Store, held: Change) {
   let changes: Change[] = []
   let bytes = 0

@@ -4,11 +4,11 @@ import type { Store } from '../../store/store.ts'
 import { contentOf } from './stored-content.ts'
 
 /**
- * Why a node on Redis may be missing what it had: its data directory holds the store of the time before, and Redis is
- * empty. Says how to move it. Undefined where nothing is left behind.
+ * A warning for a node on Redis whose data directory still holds its former store while Redis is empty. It says how to
+ * move the data. Undefined if nothing is left behind.
  */
 export async function leftBehind(store: Store, dataDir: string): Promise<string | undefined> {
-  if (!store.isShared) return undefined
+  if (store.driver !== 'redis') return undefined
   const directory = resolve(dataDir)
   const isThere = await access(join(directory, 'store', 'CURRENT')).then(
     () => true,

@@ -7,8 +7,8 @@ import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
 
 /**
- * Opens the store of a node (`openStore`), with what a former release or an export has to be made part of it first.
- * `imported`: what became of an export that waited.
+ * Opens the store of a node (`openStore`). First takes over the data of a former release, and imports an export that
+ * waits. `imported`: the outcome of that import.
  */
 export async function openStoreAtStart(
   config: Config,
@@ -36,7 +36,7 @@ export async function openStoreAtStart(
     imported,
     async join() {
       await opened.join()
-      // After it, as an import looks for nodes after its mark: one of the two sees the other.
+      // Looks for the mark after joining, as an import looks for nodes after its mark: one of the two sees the other.
       if (await isImporting(opened.store)) throw new Error('another node has begun to take in an export')
     },
   }

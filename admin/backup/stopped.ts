@@ -4,13 +4,12 @@ import { type Config, loadConfig } from '../../config/config.ts'
 import { version } from '../../config/version.ts'
 import { openUnused } from '../../store/open.ts'
 import { isPresentFormat } from '../../store/stored-value.ts'
-import { readAuditLines } from '../audit.ts'
 import { exported } from './exporting.ts'
 import { membersOf } from './stored-content.ts'
 
 /**
- * Opens the store of an environment whose nodes are stopped, and answers with the lines of its export. Rejects where a
- * node uses it, where there is none, or where another user has to do it.
+ * Opens the store of stopped nodes, as the environment configures it, and answers with the lines of its export. Rejects
+ * if a node uses the store, if there is none, or if its files belong to another user.
  */
 export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
   const config = configOf(env, cwd)
@@ -29,8 +28,7 @@ export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
     await store.close()
     throw error
   }
-  const auditLines = () => readAuditLines(join(config.dataDir, 'audit.log'))
-  const lines = exported({ store, release: version, clock: Date.now, auditLines })
+  const lines = exported({ store, dataDir: config.dataDir, release: version, clock: Date.now })
   return { lines, close: () => store.close() }
 }
 
@@ -43,14 +41,14 @@ export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Pro
   return dataDir
 }
 
-/** What the rules of a node want besides says nothing about the store, and may be missing here. */
+/** Sets the variables that the rules of a node check but that say nothing about its store: here they may be missing. */
 function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   const loaded = loadConfig({ ...env, HUB_PUBLIC_URL: 'https://localhost', HUB_REDIS_REPLICAS: '' }, cwd)
   if ('problems' in loaded) throw new Error(loaded.problems.join('; '))
   return loaded.config
 }
 
-/** LevelDB writes when it is opened: files of another user would keep the node from starting. */
+/** LevelDB writes files when it opens. Files of this user would keep a node of another user from starting. */
 async function checkOwner({ dataDir, redisUrl, redis }: Config): Promise<void> {
   if (redisUrl !== undefined || redis !== undefined) return
   const directory = join(dataDir, 'store')

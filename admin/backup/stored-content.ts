@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Member, membersPlace } from '../../store/nodes/members.ts'
 import type { Store } from '../../store/store.ts'
 
-/** What a store holds only when a hub was used, by where it lies. A node that has just started leaves none of it. */
+/** Names of the data that only a used hub stores, by key prefix. A node that has just started stores none of it. */
 const content: Record<string, string> = {
   'credential/': 'credentials',
   'user/': 'users',
@@ -17,7 +17,7 @@ const content: Record<string, string> = {
   'lifecycle/': 'settings of the life cycle',
 }
 
-/** What stands against taking an export into this store, in words; nothing where it is empty and only this node's. */
+/** The reasons against an import into this store, in words. Empty if the store is empty and only this node uses it. */
 export async function contentOf(store: Store, dataDir: string): Promise<string[]> {
   const found: string[] = []
   for (const [prefix, name] of Object.entries(content)) {
@@ -30,13 +30,13 @@ export async function contentOf(store: Store, dataDir: string): Promise<string[]
   return others.length > 0 ? [...found, `nodes that use it (${others.join(', ')})`] : found
 }
 
-/** The nodes that use a store, but for the one of this data directory. */
+/** Names of the nodes that use a store, except the node of this data directory. */
 export async function nodesOf(store: Store, dataDir: string): Promise<string[]> {
   const self = await readFile(join(dataDir, 'node'), 'utf8').catch(() => undefined)
   return membersOf(store, self)
 }
 
-/** What operators call the nodes that use a store, but for the one with the id `self`. */
+/** Names of the nodes that use a store, except the node with the id `self`. */
 export async function membersOf(store: Store, self?: string): Promise<string[]> {
   const names: string[] = []
   for await (const [, value] of store.range(membersPlace)) {

@@ -1,4 +1,5 @@
 import { createCollection } from '../../store/collection.ts'
+import { type NumberedNode, ownKey } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import { type Asker, createLastRequests } from './last-requests.ts'
 import { isTrack, type Track } from './track.ts'
@@ -15,23 +16,25 @@ export interface RouteTraffic {
 }
 
 const dayMs = 24 * 3600 * 1000
-/** Between two writes of counters that have grown. A crash loses no more than that, and never the first of a day. */
+/**
+ * Time between two writes of changed counters, milliseconds. A crash loses at most this time, and never the first request
+ * of a day.
+ */
 const flushMs = 10_000
 const keptDays = 400
 
 /**
- * Requests per route and day, kept over restarts: what retiring a track is measured by (design.md §9). Each
- * node writes the counters of its slot, and goes on with those of whoever had the slot before; what counts is
- * the sum.
+ * Counts requests per route and day, kept over restarts. They decide whether a track may retire (design.md §9). Each node
+ * writes its own counters, and continues those of the node that had its number before. Their sum counts.
  */
 export async function createTraffic(parts: {
   store: Store
   clock: () => number
   onStoreFailure: (error: unknown) => void
-  /** A number that no other living node has. */
-  slot?: () => number
+  /** Absent: there is only one node. */
+  nodes?: NumberedNode
 }) {
-  const { store, clock, onStoreFailure, slot = () => 0 } = parts
+  const { store, clock, onStoreFailure, nodes } = parts
   const stored = await createCollection<RouteTraffic>(store, 'traffic')
   const lastRequests = await createLastRequests(parts)
   for (const [key, { track, day }] of [...stored.entries()]) {
@@ -40,7 +43,7 @@ export async function createTraffic(parts: {
   /** The counters of this node, as they are to be stored. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Only a node that was taken for dead still writes those of its former slot.
+    // Only a node that was wrongly taken for dead still writes the counters of its former number.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })
@@ -49,11 +52,11 @@ export async function createTraffic(parts: {
   const timer = setInterval(() => void flush(), flushMs).unref()
 
   return {
-    /** `asker`: who it was, where that is known. */
+    /** `asker`: the user, if it is known. */
     count(track: Track, route: string, asker?: Asker): void {
       if (asker) lastRequests.note(track, route, asker)
       const counter = { track, route, day: dayOf(clock()) }
-      const key = keyOf(counter, slot())
+      const key = ownKey(keyOf(counter), nodes)
       const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
       own.set(key, { ...counter, requests: requests + 1 })
       changed.add(key)
@@ -76,7 +79,7 @@ export async function createTraffic(parts: {
     /** The last request of each user, the newest first. */
     left: lastRequests.of,
 
-    /** Writes what has not been written. */
+    /** Writes the changed counters. */
     async close(): Promise<void> {
       clearInterval(timer)
       await lastRequests.close()
@@ -100,9 +103,8 @@ export async function createTraffic(parts: {
   }
 }
 
-/** A single node has slot 0. */
-function keyOf({ day, track, route }: Omit<RouteTraffic, 'requests'>, slot = 0): string {
-  return `${day} ${track} ${route}${slot === 0 ? '' : ` #${slot}`}`
+function keyOf({ day, track, route }: Omit<RouteTraffic, 'requests'>): string {
+  return `${day} ${track} ${route}`
 }
 
 function dayOf(time: number): string {

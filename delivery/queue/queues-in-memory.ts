@@ -19,7 +19,7 @@ import { deadPrefix, decodeItem, decodeLetter, placeOf, readWork, workPrefix } f
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
- * The queues in memory, as they are stored: loaded first, then changed by this node, and by what other nodes store. The
+ * The queues in memory, as they are stored: loaded first, then changed by this node, and by the commits of others. The
  * journal keeps the messages that their items name. `heard` gets every sequence that is in use, `appended` the queues to
  * which other nodes append items.
  */
@@ -36,7 +36,7 @@ export async function loadQueues(
   const letters = stored.deadLetters.sort(([, a], [, b]) => byGivingUp(a, b))
   for (const [name, letter] of letters) queueOf(name).dead.push(letter)
   for (const [, { sequence }] of [...stored.items, ...letters]) heard(sequence)
-  follow()
+  takeFromOthers()
 
   return {
     queues,
@@ -77,8 +77,8 @@ export async function loadQueues(
     if (isEmpty(queue) && queue.dropped === 0) queues.delete(name)
   }
 
-  /** Does what other nodes did, in the order of their commits. */
-  function follow(): void {
+  /** Applies the changes of other nodes, in the order of their commits. */
+  function takeFromOthers(): void {
     store.onOthers(workPrefix, (change) => {
       const { queue: name, sequence } = placeOf(keyOf(change))
       const queue = queueOf(name)

@@ -1,6 +1,6 @@
 import type { Journal } from '../../journal/journal.ts'
 import { createLock, createLocks } from '../../store/lock.ts'
-import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { NumberedNode } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -25,7 +25,7 @@ export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 export async function createWorkQueues(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor' | 'named'>
-  nodes: Pick<Nodes, 'slot'>
+  nodes: NumberedNode
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean
   clock: () => number
@@ -39,7 +39,7 @@ export async function createWorkQueues(parts: {
   const locked = createQueueLocks()
   const inLock = await createLock(store, 'work-replays')
   let listener: (queue: string) => void = () => undefined
-  const sequences = createSequences(clock, nodes.slot)
+  const sequences = createSequences(clock, nodes)
   const inMemory = await loadQueues(store, journal, sequences.heard, grown)
   const { newItem, append } = createNewItems(sequences, clock)
   const shared = { store, journal, inMemory, payload, newItem, clock, perQueue, appended }
@@ -70,7 +70,7 @@ export async function createWorkQueues(parts: {
 
     payload,
 
-    // What becomes of an item after an attempt.
+    // The ways of an item after an attempt.
     acknowledge: locked(attempted.acknowledge),
     postpone: locked(attempted.postpone),
     setAside: locked(attempted.setAside),
@@ -121,7 +121,7 @@ export async function createWorkQueues(parts: {
     listener(name)
   }
 
-  /** What an item carries; undefined when it is not stored any more. */
+  /** The payload of an item; undefined when it is not stored any more. */
   async function payload(name: string, item: WorkItem): Promise<Buffer | undefined> {
     if (item.position === 0) return readPayload(store, workPrefix, name, item)
     return (await journal.get(item.position))?.payload

@@ -14,13 +14,15 @@ export function createContacts(parts: {
   /** This node. */
   self: string
   isLiving: (node: string) => boolean
+  /** Calls back when nodes have come or gone. */
+  onChange: (listener: () => void) => void
   /** Whether this node looks after the queue of a subscription. */
   isOwn: (name: string) => boolean
   /** Undefined: no contact is told. */
   send: TellContact | undefined
   log: Log
 }) {
-  const { subscriptions, self, isLiving, isOwn, send, log } = parts
+  const { subscriptions, self, isLiving, onChange, isOwn, send, log } = parts
 
   return {
     tell,
@@ -33,10 +35,20 @@ export function createContacts(parts: {
     },
 
     /** Tells contacts that a node left untold: one that is gone, or with `isStart` this one before its start. */
-    takeOver: (isStart: boolean): Promise<void> => takeOver(isStart).catch(notTold),
+    takeOver,
+
+    /** Takes over from this node before its start, and from now on from each node that goes. */
+    start(): void {
+      void takeOver(true)
+      onChange(() => void takeOver(false))
+    },
   }
 
-  async function takeOver(isStart: boolean): Promise<void> {
+  function takeOver(isStart: boolean): Promise<void> {
+    return takeOverFrom(isStart).catch(notTold)
+  }
+
+  async function takeOverFrom(isStart: boolean): Promise<void> {
     if (!send) return
     for (const { name, toldBy } of subscriptions.list()) {
       if (toldBy === undefined || !isOwn(name)) continue

@@ -16,20 +16,29 @@ export interface Nodes {
   /** Ids, this one included, by slot. */
   living(): readonly string[]
   nameOf(node: string): string
-  /** Of all living nodes exactly one does what is to be done once. */
+  /** Whether this node does the work that one node does for all: true on exactly one living node. */
   isLeader(): boolean
   /** Another node is no longer there; all nodes hear it at the same place among the commits. */
   onGone(listener: (node: string) => void): void
   /** Nodes have come or gone. */
   onChange(listener: () => void): void
-  /** The others took this node for dead, and it is back: what it holds must be claimed again. */
+  /** The others took this node for dead, and it is back: it must claim again everything that it holds. */
   onReturn(listener: () => void): void
   /** Joins the others; call it when everything is loaded and followed. */
   join(): Promise<void>
   leave(): Promise<void>
 }
 
-/** Sequences have room for so many. */
+/** A node, for code that needs only its slot. */
+export type NumberedNode = Pick<Nodes, 'slot'>
+
+/** A key that no other living node has: in slot 0 the key itself, as on an embedded store. */
+export function ownKey(key: string, nodes: NumberedNode | undefined): string {
+  const slot = nodes?.slot() ?? 0
+  return slot === 0 ? key : `${key} #${slot}`
+}
+
+/** Sequences have room for so many nodes. */
 export const maxNodes = 64
 
 /** The only node of an embedded store. */

@@ -1,4 +1,4 @@
-import { maxNodes } from './nodes.ts'
+import { maxNodes, type NumberedNode } from './nodes.ts'
 
 /** Sequences per millisecond: so many numbers for each of `maxNodes` nodes. */
 const perNode = 64
@@ -7,17 +7,17 @@ export type Sequences = ReturnType<typeof createSequences>
 
 /**
  * Rising numbers that sort by time, and of which no two nodes make the same: the milliseconds, a counter, and
- * the slot of the node. What follows upon something sorts behind it, also where the clocks of two nodes disagree
- * or one was set back (Lamport).
+ * the slot of the node. A new one sorts behind all that its node has heard of, even where the clocks of two nodes
+ * disagree or one was set back (Lamport).
  */
-export function createSequences(clock: () => number, slot: () => number) {
+export function createSequences(clock: () => number, nodes: NumberedNode) {
   let last = 0
   return {
     next(): number {
       last = Math.max(last + 1, clock() * perNode)
-      return last * maxNodes + slot()
+      return last * maxNodes + nodes.slot()
     },
-    /** One that is there already, whoever made it: all that are made from now on are greater. */
+    /** Notes a sequence that any node has made: all that are made from now on are greater. */
     heard(sequence: number): void {
       last = Math.max(last, Math.floor(sequence / maxNodes))
     },

@@ -15,7 +15,7 @@ function createTime() {
 async function openNode(t: Test, space: SharedSpace, clock: () => number, first: number) {
   const store = space.openFollowed(t)
   let slot = first
-  const traffic = await createTraffic({ store, clock, onStoreFailure() {}, slot: () => slot })
+  const traffic = await createTraffic({ store, clock, onStoreFailure() {}, nodes: { slot: () => slot } })
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: 'test' })
   store.start()
   t.teardown(traffic.close)

@@ -15,6 +15,7 @@ async function open(memory = createMemoryStore()) {
     createContacts({
       ...{ subscriptions, self, log: pino({ level: 'silent' }) },
       isLiving: (node) => living.includes(node),
+      onChange: () => undefined,
       isOwn: () => true,
       send: ({ name }) => send(name),
     })

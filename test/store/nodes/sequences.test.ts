@@ -6,10 +6,7 @@ const start = Date.parse('2026-03-01T12:00:00Z')
 
 t.test('sequences rise, also when the clock stands still or is set back', async (t) => {
   let now = start
-  const { next } = createSequences(
-    () => now,
-    () => 0,
-  )
+  const { next } = createSequences(() => now, { slot: () => 0 })
   let last = 0
   for (let index = 0; index < 1000; index++) {
     const sequence = next()
@@ -22,10 +19,7 @@ t.test('sequences rise, also when the clock stands still or is set back', async 
 t.test('no two nodes make the same, and they sort by time', async (t) => {
   let now = start
   const nodes = Array.from({ length: maxNodes }, (_, slot) => {
-    return createSequences(
-      () => now,
-      () => slot,
-    ).next
+    return createSequences(() => now, { slot: () => slot }).next
   })
   const made = new Set<number>()
   for (; now < start + 20; now++) {
@@ -40,24 +34,15 @@ t.test('no two nodes make the same, and they sort by time', async (t) => {
 
 t.test('a node that got another slot goes on above what it made', async (t) => {
   let slot = 5
-  const { next } = createSequences(
-    () => start,
-    () => slot,
-  )
+  const { next } = createSequences(() => start, { slot: () => slot })
   const before = next()
   slot = 0
   t.ok(next() > before)
 })
 
 t.test('what follows upon something sorts behind it, although the clock of its node is ahead', async (t) => {
-  const ahead = createSequences(
-    () => start + 5_000,
-    () => 1,
-  )
-  const behind = createSequences(
-    () => start,
-    () => 0,
-  )
+  const ahead = createSequences(() => start + 5_000, { slot: () => 1 })
+  const behind = createSequences(() => start, { slot: () => 0 })
   const first = ahead.next()
   behind.heard(first)
   const second = behind.next()
@@ -67,9 +52,6 @@ t.test('what follows upon something sorts behind it, although the clock of its n
 })
 
 t.test('they are exact for more than a decade', async (t) => {
-  const { next } = createSequences(
-    () => Date.parse('2039-01-01T00:00:00Z'),
-    () => maxNodes - 1,
-  )
+  const { next } = createSequences(() => Date.parse('2039-01-01T00:00:00Z'), { slot: () => maxNodes - 1 })
   t.ok(Number.isSafeInteger(next()))
 })
