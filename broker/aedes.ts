@@ -5,7 +5,7 @@ import type { Client, Clients } from './connection/client.ts'
 import type { MqttConnection } from './connection/connection.ts'
 import { connackCode } from './connection/wire.ts'
 
-/** What this broker decides where Aedes asks. */
+/** The decisions that Aedes asks this broker for. */
 interface Decisions {
   /** A CONNECT: the return code of its CONNACK. Rejects where the log-in could not be stored. */
   logIn(
@@ -15,25 +15,27 @@ interface Decisions {
   ): Promise<number>
   /** The CONNACK is out. */
   ready(client: Client): void
-  /** Whether a PUBLISH of QoS 2 is accepted: asked in the order in which they came. */
-  isAccepted(client: Client): Promise<boolean>
+  /** A PUBLISH. True: it may be acknowledged. Asked in the order of arrival. */
+  authorizePublish(client: Client): Promise<boolean>
   /** The connection ended without DISCONNECT. */
   publishWill(client: Client): Promise<unknown>
   /** Whether a QoS 2 packet identifier was received and not released. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
-  /** Releases it. Closes the connection and rejects when that cannot be stored: Aedes would send PUBCOMP all the same. */
+  /** Releases it. If the store fails, closes the connection and rejects: Aedes would send PUBCOMP all the same. */
   release(clientId: string, packetId: number): Promise<void>
+  /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */
+  isResumed(clientId: string): boolean
 }
 
 /**
- * The only door to Aedes, which speaks the protocol: it answers CONNECT, PUBLISH of QoS 2, PUBREL and PINGREQ, and ends
- * connections. What goes past it, and why, is in docs/decisions.md.
+ * The only door to Aedes, which speaks the protocol: it answers CONNECT, PUBLISH, PUBREL and PINGREQ, ends connections, and says
+ * when a will is to be published. Our decisions sit in its hooks. What goes past it, and why, is in docs/decisions.md.
  */
 export async function openAedes(parts: {
   clients: Clients
   /** How often keep alive is looked at, milliseconds. */
   heartbeatIntervalMs: number
-  /** A client must have logged in by then, milliseconds. */
+  /** Time in which a client must log in, milliseconds. */
   connectTimeoutMs: number
   decisions: Decisions
 }) {
@@ -67,11 +69,14 @@ export async function openAedes(parts: {
         return
       }
       decisions
-        .isAccepted(client)
+        .authorizePublish(client)
         .then((isAccepted) => done(isAccepted ? null : new Error('not accepted')), done)
     },
     authorizeForward: () => null,
   })
+  // Aedes would close the connection for a topic of more than 100 levels, because its own emitter and persistence are
+  // recursive. The decision about a PUBLISH drops such a topic, and reports it (design.md §7).
+  Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
   aedes.on('clientReady', (from) => decisions.ready(clients.ofAedes(from)))
   const failed = (from: AedesClient, error: Error) =>
@@ -111,7 +116,8 @@ interface ClientId {
   id: string
 }
 
-function createPersistence({ isIncoming, release }: Pick<Decisions, 'isIncoming' | 'release'>) {
+function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' | 'isResumed'>) {
+  const { isIncoming, release, isResumed } = decisions
   const nothing = async () => undefined
   const noMessages = () => Readable.from([])
   return {
@@ -122,7 +128,8 @@ function createPersistence({ isIncoming, release }: Pick<Decisions, 'isIncoming'
     // SUBSCRIBE and UNSUBSCRIBE never reach it.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
-    subscriptionsByClient: async () => [],
+    // Aedes calls only a session with subscriptions present. It hands this one to the emitter, which delivers nothing.
+    subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
     outgoingEnqueue: nothing,

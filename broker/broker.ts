@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createPublishRate } from '../listener/publish-rate.ts'
 import { createTurns } from '../listener/turns.ts'
 import type { Calls } from '../store/nodes/calls.ts'
@@ -57,9 +58,9 @@ export interface BrokerLimits extends ConnectionLimits {
   maxSessionsPerCredential: number
 }
 
-/** Small packets cost some hundred microseconds: of all connections, so many are taken in a turn. Of large ones, one. */
+/** Small packets of all connections that are taken in a turn: one costs some hundred microseconds. Of large ones, one. */
 const smallPerTurn = 64
-/** Aedes' heartbeat tells other brokers of a cluster that it lives; nobody listens to it here. */
+/** Aedes' heartbeat tells other brokers of its cluster that it lives. There are none here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /** What a broker is made of. */
@@ -74,15 +75,15 @@ interface BrokerParts<Decision extends { livestreams: number }> {
   inbox: Inbox<Decision>
   limits: BrokerLimits
   clock: () => number
-  /** A clock that only runs on, milliseconds; that of the process unless told otherwise. */
+  /** A clock that only runs on, milliseconds; by default that of the process. */
   monotonic?: () => number
   log: Log
   metrics: Metrics
 }
 
 /**
- * The MQTT 3.1.1 broker. Aedes runs the log-in, the acknowledgements of inbound QoS 2, PINGREQ and the moment of a
- * will; the rooms beside this file do everything else.
+ * The MQTT 3.1.1 broker. Aedes handles the packets of clients, and asks for our decisions; the rooms beside this file
+ * make them, and do everything else.
  */
 export async function createBroker<Decision extends { livestreams: number }>(parts: BrokerParts<Decision>) {
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
@@ -114,10 +115,11 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     decisions: {
       logIn: logIn.admit,
       ready: logIn.ready,
-      isAccepted: publishing.isAccepted,
+      authorizePublish: publishing.authorize,
       publishWill: wills.publish,
       isIncoming: incoming.isIncoming,
       release: incoming.release,
+      isResumed: (clientId) => here.connected.get(clientId)?.owner?.sessionPresent ?? false,
     },
   })
   nodes.onGone(() => running.add(wills.publishLeftOver()))
@@ -164,7 +166,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       }
     },
 
-    /** Finishes what was received, closes all connections, stores what is left. */
+    /** Finishes the packets that were received, closes all connections, and stores the rest. */
     async close(): Promise<void> {
       sweeping.stop()
       wills.close()
@@ -172,6 +174,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       for (const { connection } of clients.open) connection.stopReading()
       await running.ended()
       await fanout.sent()
+      // Aedes writes acknowledgements at the end of a turn.
+      await nextTurn()
       await aedes.close()
       for (const { connection } of clients.open) connection.destroy()
       await running.ended()

@@ -31,7 +31,7 @@ export function createIncoming(parts: {
 
     hasRoom: ({ incoming, processing }: Session): boolean => incoming.size + processing.size < window,
 
-    /** What is stored with the message. A clean session does not outlive its connection: there is nothing to store. */
+    /** The changes to store with the message: none for a clean session, which does not outlive its connection. */
     changes: (session: Session, packetId: number): readonly Change[] =>
       session.clean ? [] : [incomingChange(session, packetId)],
 
@@ -47,7 +47,7 @@ export function createIncoming(parts: {
       }
     },
 
-    /** Whether a packet identifier is received and not released; one on its way is waited for. */
+    /** Whether a packet identifier is received and not released. Waits for one that is on its way into the store. */
     async isIncoming(clientId: string, packetId: number): Promise<boolean> {
       const session = here.connected.get(clientId)
       if (!session) return false
@@ -57,7 +57,7 @@ export function createIncoming(parts: {
 
     /**
      * Frees a packet identifier. PUBCOMP lets the client use it for a new message, so the release is stored first
-     * [MQTT-4.3.3-2]; when that fails the connection is closed, and this rejects.
+     * [MQTT-4.3.3-2]. If that fails, closes the connection and rejects.
      */
     async release(clientId: string, packetId: number): Promise<void> {
       const session = here.connected.get(clientId)

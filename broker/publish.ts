@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mayPublish, type PublishDecision } from '../acl/access.ts'
 import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
@@ -12,7 +13,7 @@ import type { Arrival } from '../validator/decide.ts'
 import type { Decided, Pipeline } from '../validator/pipeline.ts'
 import type { Client } from './connection/client.ts'
 import type { ArrivedPublish, ConnectionEvents, Resume } from './connection/connection-events.ts'
-import { encodePuback, type Qos } from './connection/wire.ts'
+import type { Qos } from './connection/wire.ts'
 import type { Incoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import type { Session } from './session/session.ts'
@@ -30,11 +31,11 @@ export interface Received {
   at: number
   /** `performance.now()` at the arrival of its last byte. */
   started: number
-  /** Must be stored with the decision, or not at all. */
+  /** Changes that must be stored with the decision, or not at all. */
   alongside: readonly Change[]
 }
 
-/** The inbox that client publishes go to. What it decides is settled in the same turn. */
+/** The inbox that client publishes go to. The caller settles a decision in the turn in which it was made. */
 export interface Inbox<Decision extends { livestreams: number }> {
   /** Decides by the topic and the payload. */
   decide(received: Received): Decision
@@ -56,7 +57,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   /** Turns of packets, small ones and large ones. */
   turns: Record<'small' | 'large', Turns>
   rate: ReturnType<typeof createPublishRate>
-  /** What must be over before the store is closed. */
+  /** Work that must end before the store is closed. */
   running: ReturnType<typeof createRunningWork>
   clock: () => number
 }) {
@@ -70,37 +71,39 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
       return {
         publishes: () => connection.principal !== undefined && publishes(connection.principal),
         publishing: (bytes, resume) => enter(connection.principal?.username ?? '', bytes, resume, isOver),
-        publish: (publish) => take(client, publish),
+        publish: (publish) => void client.arrived.push(publish),
       }
     },
 
-    take,
-    accept,
+    /** Aedes has the next PUBLISH of a client. True: Aedes may acknowledge it. Asked in the order of arrival. */
+    authorize(client: Client): Promise<boolean> {
+      const publish = client.arrived.shift()
+      return publish ? take(client, publish) : Promise.resolve(false)
+    },
 
-    /** Whether a PUBLISH of QoS 2 is accepted: asked once for each, in the order in which they came. */
-    isAccepted: (client: Client): Promise<boolean> => client.taken.shift() ?? Promise.resolve(false),
+    accept,
   }
 
-  /** The frame is here: whether it may go on now. If not, `resume` is called when it may. */
+  /** Whether a frame that has arrived may go on now. If not, `resume` is called when it may. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
     const turn = bytes <= largeBytes ? turns.small : turns.large
-    // In its turn: by then the event before it has been charged.
+    // Asked in its turn: by then the event before it has been charged.
     const pay = () => rate.enter(username, () => resume('rate'))
     return turn.enter(() => pay() && resume('turn'), { asker: username, isOver }) && pay()
   }
 
-  /** It goes on: it is decided at once, in the order of arrival, and acknowledged in its turn. */
-  function take(client: Client, publish: ArrivedPublish): void {
-    const { session } = client
+  /** Decides about a PUBLISH at once, in the order of arrival. Resolves in its turn, when it may be acknowledged. */
+  function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
+    const { session, connection } = client
     if (!session) {
-      client.connection.cut('error', 'a PUBLISH without session')
-      return
+      connection.cut('error', 'a PUBLISH without session')
+      return Promise.resolve(false)
     }
     const accepted =
       publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
-    client.acknowledged = acknowledge(client, publish, accepted, client.acknowledged)
-    if (publish.qos === 2) client.taken.push(client.acknowledged)
+    client.acknowledged = settled(client, publish, accepted, client.acknowledged)
     running.add(client.acknowledged)
+    return client.acknowledged
   }
 
   /** QoS 2: a repeated packet is not accepted again. */
@@ -125,40 +128,39 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return accept({ principal, clientId, topic, payload, qos, retain, isWill, at, started, alongside })
   }
 
-  /** From the topic to the report. True: it may be acknowledged; false: nothing was stored. */
+  /** Takes a PUBLISH or will from its topic to its report. True: it may be acknowledged. False: nothing was stored. */
   async function accept(received: Received): Promise<boolean> {
     const { principal, payload } = received
     const decided = inbox.decide(received)
-    // It paid its first token when it was let in.
+    // The first token was paid when the rate let it in.
     rate.charge(principal.username, costOf(payload.length, decided.livestreams) - 1, performance.now())
     const { outcome } = await inbox.settle(decided)
     return outcome !== 'failed'
   }
 
   /**
-   * Acknowledges a PUBLISH after those before it [MQTT-4.6.0-2]; at QoS 2 Aedes sends the PUBREC. If nothing was stored,
-   * closes the connection instead and resolves to false. Never rejects.
+   * Resolves with whether a PUBLISH may be acknowledged, after those before it [MQTT-4.6.0-2]. If nothing was stored, closes
+   * the connection. Never rejects.
    */
-  async function acknowledge(
+  async function settled(
     { connection }: Client,
     publish: ArrivedPublish,
     accepted: Promise<boolean>,
     before: Promise<boolean>,
   ): Promise<boolean> {
-    try {
-      // Awaited below, in its turn; until then it must not count as unhandled.
-      accepted.catch(() => undefined)
-      await before
-      const isAccepted = await accepted
-      if (!isAccepted) connection.cut('error', 'publish not stored')
-      else if (publish.qos === 1) connection.send(encodePuback(publish.packetId))
-      return isAccepted
-    } catch (error) {
-      connection.cut('error', error instanceof Error ? error.message : String(error))
-      return false
-    } finally {
-      connection.finished(publish)
-    }
+    // Awaited below, in its turn; until then it must not count as unhandled.
+    const failure = accepted.then(
+      (isAccepted) => (isAccepted ? undefined : 'publish not stored'),
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    )
+    await before
+    const reason = await failure
+    connection.finished(publish)
+    if (reason === undefined) return true
+    // The acknowledgements before it leave at the end of this turn.
+    await nextTurn()
+    connection.cut('error', reason)
+    return false
   }
 }
 
@@ -210,7 +212,7 @@ export function createInbox(parts: {
   }
 }
 
-/** Whom a denied publish is reported to: the institution that it was for, if it is one of the publisher's own. */
+/** The institutions that read of a denied publish: the one that it was for, if it is the publisher's, else all of them. */
 function readersOf(principal: Principal, topic: string): readonly string[] {
   if (principal.role !== 'publisher') return []
   const [root, institutionId = ''] = topic.split('/', 2)

@@ -1,5 +1,6 @@
 import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
+import type { ArrivedPublish } from './connection-events.ts'
 
 /** One connection, its client in Aedes, and what the broker knows of both. */
 export interface Client {
@@ -12,17 +13,17 @@ export interface Client {
   willGone: () => void
   /** Where its will is stored. */
   willKey: string | undefined
-  /** Every PUBLISH of QoS 2 that Aedes has not asked about yet, as `acknowledged`; it asks in the order they came in. */
-  readonly taken: Promise<boolean>[]
-  /** Everything published so far is settled; false: the last of it must not be acknowledged. */
+  /** Every PUBLISH that Aedes has not asked about yet. Aedes asks in the order of arrival. */
+  readonly arrived: ArrivedPublish[]
+  /** Resolves when everything published so far is settled. False: the last PUBLISH must not be acknowledged. */
   acknowledged: Promise<boolean>
 }
 
 export type Clients = ReturnType<typeof createClients>
 
 /**
- * All clients. `open` has those whose connection is open. `of` finds a client as long as something refers to its
- * connection: after the end, above all its will.
+ * All clients. `open` has those whose connection is open. `of` also finds a client after the end of its connection, as
+ * long as something refers to the connection, above all its will.
  */
 export function createClients() {
   const open = new Set<Client>()
@@ -37,7 +38,7 @@ export function createClients() {
         logInDone: () => {},
         willGone: () => {},
         willKey: undefined,
-        taken: [],
+        arrived: [],
         acknowledged: Promise.resolve(true),
       }
       open.add(client)

@@ -22,7 +22,7 @@ export interface ConnectionEvents {
   hold(end: () => void): Held
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
   acknowledged(type: number, packetId: number): void
-  /** A PUBLISH; those of QoS 2 are handed inwards as well, afterwards. */
+  /** A PUBLISH. The connection hands it to Aedes next, which then asks what is decided about it. */
   publish(publish: ArrivedPublish): void
   /** Never rejects; resolves when it is answered. */
   subscribe(request: FiltersFrame): Promise<void>
@@ -40,7 +40,7 @@ export interface ConnectionEvents {
   requesting(filters: number, resume: Resume): boolean
 }
 
-/** Lets a packet go on that waited. The answer tells whether the connection is still open. */
+/** Lets a waiting packet go on. Returns whether the connection is still open. */
 export type Resume = (waitedFor: 'turn' | 'rate') => boolean
 
 export type CutReason =

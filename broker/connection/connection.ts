@@ -23,9 +23,9 @@ import {
 import { InnerStream } from './inner-stream.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { Outgoing, takePubacksAhead } from './socket.ts'
-import { encodeConnackRefusal, encodeEmptyPublish, packetType, type Qos } from './wire.ts'
+import { encodeConnackRefusal, packetType, type Qos } from './wire.ts'
 
-/** Reading pauses while more than this is received and not answered, bytes; each packet counts as a few more. */
+/** Reading pauses while more bytes than this are received and not answered. Each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
 /** Packets of one connection that are taken in one turn: thousands of the smallest fit into one read. */
@@ -34,9 +34,9 @@ const packetsPerTurn = 128
 /**
  * The connection Aedes sees instead of the socket.
  *
- * Inwards it lets through only whole, well-formed packets, and keeps for itself what it does better:
- * keep alive, and the acknowledgements of messages that distribution delivered. Outwards writes are
- * coalesced into a bounded buffer; a peer that stops reading is cut off and nobody waits for it.
+ * Inwards it lets through only whole, well-formed packets. It handles keep alive, and the acknowledgements of
+ * messages that distribution delivered, itself. Outwards it collects writes in a bounded buffer. It cuts off a
+ * peer that stops reading, so that no caller waits for it.
  */
 export class MqttConnection extends InnerStream {
   readonly remoteAddress: string
@@ -98,7 +98,7 @@ export class MqttConnection extends InnerStream {
     })
     socket.on('error', () => this.destroy())
     socket.on('close', () => {
-      // What was sent before a proper end still counts; Aedes closes when it has read it.
+      // After a proper end Aedes still gets the packets sent before, and then closes.
       if (!this.#peerEnded || this.#state !== 'open') this.destroy()
     })
   }
@@ -154,7 +154,7 @@ export class MqttConnection extends InnerStream {
     this.destroy()
   }
 
-  /** Stops taking packets; what was received before is still answered. For shutdown. */
+  /** Stops taking packets; those received before are still answered. For shutdown. */
   stopReading(): void {
     this.#stopped = true
     this.#socket.pause()
@@ -201,7 +201,7 @@ export class MqttConnection extends InnerStream {
     this.#resume()
   }
 
-  /** The peer sends no more; what it sent before is still dispatched. */
+  /** The peer sends no more. Ends the stream of Aedes once all earlier packets are dispatched. */
   #endInward(): void {
     if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
@@ -214,7 +214,7 @@ export class MqttConnection extends InnerStream {
     this.#proceed()
   }
 
-  /** Takes what came in, as long as it may be taken; reads on when all of it is. */
+  /** Takes received packets, as long as it may. Reads on when all are taken. */
   #proceed(): void {
     try {
       while (this.#frames.hasRest() && this.#mayTake()) {
@@ -224,7 +224,7 @@ export class MqttConnection extends InnerStream {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Before log-in no answer is on its way. To read on, for the end of the stream, would cost more of the same.
+      // No reading on: before log-in no answer is on its way, and a costly peer would only send more of the same.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
@@ -240,7 +240,7 @@ export class MqttConnection extends InnerStream {
     return false
   }
 
-  /** False while something is held back, half received or over: then it has to wait its turn. */
+  /** False: the PUBACK waits its turn. An earlier packet is held back or half received, or the client logs in or out. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.farewell || isBehind) return false
@@ -303,7 +303,7 @@ export class MqttConnection extends InnerStream {
     else this.#wait(frame.bytes, take)
   }
 
-  /** Keeps a packet, of which this part stays in memory, until it may be taken. */
+  /** Keeps a packet until it may be taken. Only its `part` stays in memory. */
   #wait(part: Buffer, take: () => void): void {
     const end = () => this.cut('overload', 'its packet waited for longer than all others')
     const { grow, free } = this.#events.hold(end)
@@ -319,7 +319,7 @@ export class MqttConnection extends InnerStream {
   #takeWaiting(waitedFor: 'turn' | 'rate'): boolean {
     if (this.#state !== 'open') return false
     this.#lastHeard = performance.now()
-    // A publisher above its rate waits at its own expense; the wait for a turn is time of the hub.
+    // The wait for the publish rate is the publisher's own, and does not count. The wait for a turn is the hub's.
     if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
     const take = this.#waiting?.take
     this.#stopWaiting()
@@ -332,8 +332,7 @@ export class MqttConnection extends InnerStream {
     const publish = Object.assign(arrived, { started: this.#arrivedAt })
     this.#take(publish.payload.length)
     this.#events.publish(publish)
-    // Aedes runs the acknowledgement of QoS 2 and needs nothing else: topic and payload stay here.
-    if (publish.qos === 2) this.#inward(encodeEmptyPublish(publish.packetId))
+    this.#inward(publish.bytes)
   }
 
   #answer(frame: Frame, answer: ConnectionEvents['subscribe']): void {

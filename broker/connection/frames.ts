@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Collected, createHalfReceived } from '../../listener/half-received.ts'
-import { packetType, type Qos } from './wire.ts'
+import { packetType, preparePublish, type Qos } from './wire.ts'
 
 /** One whole control packet as it came over the wire. */
 export interface Frame {
@@ -212,23 +212,27 @@ export interface PublishFrame {
   retain: boolean
   /** 0 at QoS 0. */
   packetId: number
+  /** The packet for Aedes. */
+  bytes: Buffer
 }
 
 /**
  * Reads a PUBLISH that `createFrameReader` has checked. One that is not allowed in any case must not fill memory: it is
- * read without payload, and with no more of its topic than the log shows.
+ * read without payload, and with no more of its topic than the log shows. Aedes gets no more of it either.
  */
-export function readPublish({ flags, body }: Frame, isAllowed = true): PublishFrame {
-  const qos = (flags >> 1) & 3
+export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): PublishFrame {
+  const bits = (flags >> 1) & 3
+  const qos = bits === 2 ? 2 : bits === 1 ? 1 : 0
   const topicEnd = 2 + body.readUInt16BE(0)
-  const shownEnd = isAllowed ? topicEnd : Math.min(topicEnd, 2 + shownTopicBytes)
-  return {
-    topic: body.toString('utf8', 2, shownEnd),
-    payload: isAllowed ? body.subarray(topicEnd + (qos > 0 ? 2 : 0)) : empty,
-    qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
-    retain: (flags & 1) !== 0,
-    packetId: qos > 0 ? body.readUInt16BE(topicEnd) : 0,
+  const retain = (flags & 1) !== 0
+  const packetId = qos > 0 ? body.readUInt16BE(topicEnd) : 0
+  if (!isAllowed) {
+    const topic = body.toString('utf8', 2, Math.min(topicEnd, 2 + shownTopicBytes))
+    const shortened = preparePublish(topic, empty).packet(qos, { retain }, packetId)
+    return { topic, payload: empty, qos, retain, packetId, bytes: shortened }
   }
+  const topic = body.toString('utf8', 2, topicEnd)
+  return { topic, payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)), qos, retain, packetId, bytes }
 }
 
 const shownTopicBytes = 200

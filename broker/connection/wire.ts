@@ -59,7 +59,7 @@ export function preparePublish(topic: string, payload: Buffer): Publish {
       }
       const { bytes, idAt } = encoding
       if (qos === 0) return bytes
-      // What goes to two subscribers differs in two bytes: thousands of copies would keep the garbage collector busy.
+      // The packets of two subscribers differ in two bytes: thousands of copies would keep the garbage collector busy.
       bytes[idAt] = packetId >> 8
       bytes[idAt + 1] = packetId & 0xff
       return bytes
@@ -97,15 +97,6 @@ export function encodeLength(length: number): Buffer {
     bytes.push(rest > 0 ? low | 128 : low)
   } while (rest > 0)
   return Buffer.from(bytes)
-}
-
-/** A PUBLISH of QoS 2 with a topic of one letter and nothing in it, to be acknowledged. */
-export function encodeEmptyPublish(packetId: number): Buffer {
-  return Buffer.of((packetType.publish << 4) | 4, 5, 0, 1, 0x2d, packetId >> 8, packetId & 0xff)
-}
-
-export function encodePuback(packetId: number): Buffer {
-  return Buffer.of(packetType.puback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
 /** PUBREL; its reserved flags are 0010 [MQTT-3.6.1-1]. */

@@ -2,9 +2,13 @@ import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import t from 'tap'
 import { takePubacksAhead } from '../../../broker/connection/socket.ts'
-import { encodePuback } from '../../../broker/connection/wire.ts'
+import { packetType } from '../../../broker/connection/wire.ts'
 
 const pingreq = Buffer.of(0xc0, 0)
+
+function encodePuback(packetId: number): Buffer {
+  return Buffer.of(packetType.puback << 4, 2, packetId >> 8, packetId & 0xff)
+}
 
 /** A socket, what has been taken before its stream, and what has come through it. */
 async function open(isAtEase: () => boolean = () => true) {

@@ -114,6 +114,19 @@ t.test('topics and filters that no one should send', async (t) => {
   }
 })
 
+t.test('a topic of hundreds of levels is dropped and reported, and the connection stays', async (t) => {
+  const hub = await startTestHub(t)
+  const watcher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const { client } = await connect(t, hub, await hub.publisher([institution]))
+  for (const qos of [1, 2] as const) {
+    await client.publishAsync(`inbox${'/x'.repeat(300)}`, '{}', { qos })
+    t.match((await watcher.received.until(() => true)).json, {
+      outcome: 'invalid',
+      errors: [{ errorCode: 'topic.invalid' }],
+    })
+  }
+})
+
 t.test('fewer topic levels, by configuration', async (t) => {
   const hub = await startTestHub(t, { HUB_MAX_TOPIC_LEVELS: '4' })
   const watcher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
