@@ -15,7 +15,7 @@ type Question = { command: string; args?: Record<string, unknown>; everyMs: numb
 const openingMs = 3_000
 
 /** The questions of every console, and those of each view while somebody looks at it. */
-const ofEach: Question[] = [{ command: 'status', everyMs: 3_000 }]
+const ofEach: Question[] = [{ command: 'status', everyMs: 5_000 }]
 const views: ((livestream: string) => Question[])[] = [
   // The overview.
   () => [

@@ -10,7 +10,7 @@ export const formerState = signal<Status | undefined>(undefined)
 /** Why the last question had no answer. */
 export const stateProblem = signal<string | undefined>(undefined)
 
-const everyMs = 3_000
+const everyMs = 5_000
 const againMs = 2_000
 
 /** Asks the node for its status as long as the console is open and visible. */
