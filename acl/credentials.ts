@@ -136,7 +136,7 @@ export async function createCredentials(parts: CredentialsParts) {
     /** Revokes the temporary ones of a user whose log-in is void. Their connections are closed at once. */
     endOfUser: (userId: string): Promise<void> => revocations.revokeOver(collection.ofUser(userId)),
 
-    /** Revokes credentials that ended while no node was running. The node has to know all users. */
+    /** Revokes credentials that ended while no node was running. Call it when all users are loaded. */
     dropOver: (): Promise<void> => revocations.revokeOver(collection.values()),
 
     /** Calls the listener with every credential that ends, so that its connections are closed. */

@@ -80,7 +80,7 @@ export function createRevocations(parts: {
 /** Timers by username. They never keep the process alive, and long ones are taken in steps. */
 function createTimers(parts: { clock: () => number; due: (username: string) => void }) {
   const { clock, due } = parts
-  // setTimeout overflows at 2^31 ms. With shorter steps a wall clock may also be set meanwhile.
+  // setTimeout overflows at 2^31 ms. Each step compares with the clock anew, so that a clock that is set is noticed.
   const longestStepMs = 60 * 60 * 1000
   const timers = new Map<string, NodeJS.Timeout>()
   let closed = false

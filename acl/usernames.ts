@@ -7,8 +7,8 @@ export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 /**
  * Makes `pub-{label}-{issued}`, with the time in UTC to the second; if that name is taken, with the next free second
  * (design.md §5). A name is never given out again, because logs name it, also after it was revoked. Many names at once
- * get seconds ahead of the clock. These names are stored until their second has passed: a node that starts before that
- * would give them out again.
+ * get seconds ahead of the clock. These names are stored until their second has passed: otherwise a node that starts
+ * before that would give them out again.
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'

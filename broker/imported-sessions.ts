@@ -87,7 +87,7 @@ export function createImportedSessions(parts: {
     return filterContains(radioTree, filter) ? 0 : journal.head()
   }
 
-  /** Filters in their order, as in a SUBSCRIBE. */
+  /** Which filters are granted and which denied, in their order, as in a SUBSCRIBE: each granted one counts. */
   function granting(clientId: string, principal: Principal, filters: ForeignSession['filters']) {
     const subscriptions: Parameters<FilterRules['denialOf']>[0]['subscriptions'] = new Map()
     const denials: Denial[] = []

@@ -18,6 +18,6 @@ export function readJson(content: Uint8Array): { value: unknown } | { problems: 
   const fault = jsonFault(text)
   if (fault !== undefined) return { problems: [fault] }
   if (!/^\s*\{/.test(text)) return { problems: ['expected an object'] }
-  // JSON that readers could understand differently.
+  // It parses, but two readers could understand it differently: a key stands twice, for example.
   return { problems: parsed.errors.map(({ path, message }) => `at ${path}: ${message}`) }
 }

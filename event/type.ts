@@ -50,7 +50,7 @@ export const Type: Builders = builders({
   Unsafe: (schema: object) => ({ ...schema }),
 })
 
-/** `test/event/type.test.ts` holds that they make what TypeBox makes; their types are taken from there. */
+/** `test/event/type.test.ts` holds that they make what TypeBox makes; their types are those of TypeBox. */
 function builders(made: Record<keyof Builders, unknown>): Builders
 function builders(made: unknown): unknown {
   return made

@@ -2,7 +2,7 @@
 export interface EventStages {
   id: string
   event: string
-  /** Position of its first message: an event that was sent twice has two. */
+  /** Position of its first message. An event that was sent twice has a record at each of its positions. */
   position: number
   /** When it was received, milliseconds since the epoch. */
   at: number

@@ -78,7 +78,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     else if ('del' in change) marks.remove(change.del.slice(prefix.length))
   })
 
-  /** Begins with an event. `newId` makes its id if no equal event came before. */
+  /** Starts the `Repetition` of an event. `newId` makes its id, unless an equal event came before. */
   return (fingerprint: string, newId: () => string): Repetition => {
     const earlier = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.id
     const id = earlier ?? newId()

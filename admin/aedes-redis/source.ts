@@ -135,8 +135,8 @@ const pageOfRetained = `
   return page`
 
 /**
- * The commands that the package sends, each with a bound. The package would remove a message that it does not find from
- * the list of its session: here `lrem` does nothing. `window`: the one message of a list that it sees.
+ * The commands that the package sends, each with a bound. Where the package does not find a message, it removes the
+ * key of the message from the list of the session: here `lrem` does nothing. `window`: the one message of a list that it sees.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {

@@ -41,7 +41,7 @@ export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Pro
   return dataDir
 }
 
-/** Sets the variables that the rules of a node check but that say nothing about its store: here they may be missing. */
+/** The configuration, as far as it concerns the store. The two variables say nothing about it, but rules ask for them. */
 function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   const loaded = loadConfig({ ...env, HUB_PUBLIC_URL: 'https://localhost', HUB_REDIS_REPLICAS: '' }, cwd)
   if ('problems' in loaded) throw new Error(loaded.problems.join('; '))

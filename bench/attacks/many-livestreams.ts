@@ -5,7 +5,7 @@ import { floodEvents } from './floods/events.ts'
 /** The most livestreams that an event may name, and a number that is refused. */
 const counts = [200, 205]
 
-/** Events that each go to hundreds of livestreams; every other names too many. */
+/** Events that each go to hundreds of livestreams; every second event names too many. */
 export const manyLivestreams: Attack = floodEvents(({ livestreams }) =>
   counts.map((count) => {
     const [first] = livestreams

@@ -5,8 +5,8 @@ import { packetType, preparePublish } from '../../broker/connection/wire.ts'
 import { answer } from '../answer.ts'
 
 /*
- * The limit of this platform: it encodes a publish once, without a look into it, and writes the same bytes to every TLS
- * socket. Only QoS 0, no matching, no access control, nothing stored.
+ * The most that this platform can do: a program that encodes a publish once, without a look into it, and writes the same
+ * bytes to every TLS socket. Only QoS 0, no matching, no access control, nothing stored.
  */
 
 /** The number of bytes that the hub adds to an event: its id, and that of its livestream. */

@@ -25,7 +25,10 @@ export interface ResetToken {
 const hourMs = 3600 * 1000
 /** Most ended log-ins that are remembered of one user. With one more, all log-ins of the user end. */
 const mostEndedLogins = 100
-/** One token of each channel may be outstanding, so that a request for a mail does not void an operator's token. */
+/**
+ * How long a token to choose a password is valid, milliseconds. Each channel has its own, so that a request for a mail does
+ * not void an operator's token.
+ */
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
 
 /** The users of the HTTPS API, in the store and in memory (design.md §9). */

@@ -39,7 +39,10 @@ export function createAcknowledging(parts: {
     }
   }
 
-  /** The received state is stored before PUBREL: after it the client may forget the message [MQTT-4.3.3-1]. */
+  /**
+   * That the client has the message is stored before PUBREL. After PUBREL the client forgets the packet identifier, and
+   * would take the same PUBLISH for a new one [MQTT-4.3.3-1].
+   */
   async function release(session: Session, owed: Owed, packetId: number): Promise<void> {
     const { connection } = session
     if (!connection) return

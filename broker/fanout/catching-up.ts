@@ -40,7 +40,7 @@ export function createCatchingUp(parts: {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // No await from here to the end of the run: the next message is either delivered live or read.
+        // Nothing is awaited between this check and the return: the next message is either read or delivered live.
         session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
         if (session.isLive) return
         const isGoing =

@@ -19,13 +19,13 @@ interface Batch {
   /** The whole commit. */
   readonly changes: readonly Change[]
   readonly now: number
-  /** When they are accepted, as the journal has it. */
+  /** Time of acceptance: `now`, but not before that of the newest message (`journal.timeOf`). */
   readonly at: number
   /** To be called when the commit is underway: see `Store`. */
   readonly underway: (first: number) => void
   /** Its events went out before they were stored. */
   isEarly: boolean
-  /** How to take back what new subscribers get. */
+  /** For each retained value that was shown early, a call that shows the stored one again. */
   takeBacks: (() => Promise<void>)[]
 }
 
@@ -33,8 +33,8 @@ export type Distribution = ReturnType<typeof createDistribution>
 
 /**
  * Brings accepted messages to all connected subscribers that may have them, without waiting for any of them. The
- * messages of one commit are a batch: `prepare` makes it, the caller commits its `changes`, `deliver` sends it. Others
- * read it later from the journal.
+ * messages of one commit are a batch: `prepare` makes it, the caller commits its `changes`, `deliver` sends it.
+ * Sessions that do not keep up read the messages later from the journal.
  */
 export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,

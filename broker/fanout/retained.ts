@@ -180,7 +180,7 @@ function createGotLive(retained: RetainedMessages) {
   const drops = new WeakMap<MqttConnection, number>()
 
   return {
-    /** Filters are about to be granted: the client gets values live that go out from now on. */
+    /** The moment before filters are granted, and the losses so far: values that go out later reach the client live. */
     granting: (session: Session): Grant => ({
       granted: retained.moment(),
       lost: lostOf(session, session.connection),

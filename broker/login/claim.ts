@@ -109,8 +109,8 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential may have this session, which counts as one more unless it is its own already. A session of
-   * another credential also counts: two with the same permissions could otherwise pass sessions on without a bound.
+   * Whether the credential has room for this session. A session that it has already needs no room. One of another
+   * credential does: two with the same permissions could otherwise hand sessions to each other without a bound.
    * `foreseen`: number of other sessions that are about to be made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {

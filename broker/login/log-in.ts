@@ -131,8 +131,8 @@ export function createLogIn(parts: {
 }
 
 /**
- * Whether a temporary credential may use this client id. Anybody may get one from a public page, and a connected client
- * keeps its id. So it must not take the ids that publishers and listeners chose.
+ * Whether a temporary credential may use this client id. Anybody may get one from a public page, and no client
+ * with other permissions gets the id of a connected one. So it must not take the ids of publishers and listeners.
  */
 function isPageId(clientId: string): boolean {
   return clientId === '' || clientId.startsWith('page-')

@@ -4,7 +4,7 @@ import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
 import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-records.ts'
 
-/** Attempts an item remembers. */
+/** An item remembers so many of its newest attempts. */
 const maxAttempts = 20
 
 /** The ways of an item after an attempt. Called under the lock of the queue. The same commit stores `alongside`. */

@@ -28,8 +28,8 @@ export function createBeginning(parts: {
     const placed = line.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // These wait already, and get their place in the journal's order: between them may belong a message that a node
-    // accepted before it heard of the queue.
+    // Items of these messages that wait already. They move to the places of their positions: a message that a node
+    // accepted before it heard of the queue may belong between them.
     const unplaced = line.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = line.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))

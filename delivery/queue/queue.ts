@@ -151,7 +151,7 @@ export function bySequence(a: Numbered, b: Numbered): number {
 
 export function waitingIn({ line, aside }: Queue, now: number): Waiting {
   const [head, second] = line
-  // By the time: so every node takes the same item, and an item that was tried in vain comes last.
+  // The one whose time comes first: so every node takes the same item, and an item that was tried in vain comes last.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
   return {

@@ -3,7 +3,7 @@ import { radioTopic } from '../../event/topic.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
-/** Finds the events since a time that the journal has for the webhooks of a livestream, in order: the newest `most`. */
+/** Finds the events that the journal has for the webhooks of a livestream since a time: the newest `most`, in order. */
 export function createEarlierEvents(
   journal: {
     latestOf(
