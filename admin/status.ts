@@ -129,8 +129,8 @@ export function registerGauges(
 type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
- * Says what is wrong with the store, within the given time. The store is asked at most every few seconds, however many
- * load balancers ask.
+ * Finds the problem of the store, if it has one, within the given time. The store is asked at most every few seconds,
+ * however many load balancers ask.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
   // Monotonic: a wall clock that is set back would keep an old answer alive.

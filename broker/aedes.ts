@@ -28,8 +28,8 @@ interface Decisions {
 }
 
 /**
- * The only door to Aedes, which speaks the protocol: it answers CONNECT, PUBLISH, PUBREL and PINGREQ, ends connections, and says
- * when a will is to be published. Our decisions sit in its hooks. What goes past it, and why, is in docs/decisions.md.
+ * The only door to Aedes, which speaks the protocol: it answers CONNECT, PUBLISH and PUBREL, ends connections, and says when a will
+ * is to be published. Our decisions sit in its hooks. What goes past it, and why, is in docs/decisions.md.
  */
 export async function openAedes(parts: {
   clients: Clients

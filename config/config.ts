@@ -236,7 +236,7 @@ function check(value: unknown, validate: ValidateFunction<Layer>, label: (place:
   if (validate(value)) return { layer: value, problems: [] }
   // A Set, because a value of the wrong type is not in the list either: one line is enough.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
-  // Passed on although wrong, so that the rules between settings can check what was meant.
+  // A wrong layer is passed on, so that the rules between settings report their problems in the same run.
   return { layer: value as Layer, problems }
 }
 

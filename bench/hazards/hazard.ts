@@ -3,7 +3,7 @@ import type { AedesSettings, Subject } from './subject.ts'
 
 /** Something that must not happen to the clients of a broker. */
 export interface Hazard {
-  /** Says what is counted, and how. */
+  /** The thing that is counted, and the way to count it. */
   about: string
   /** It needs a fault of the store, which the bench makes in Redis: the embedded store has none. */
   onRedis?: boolean

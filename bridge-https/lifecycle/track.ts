@@ -46,7 +46,7 @@ export function checkTrack(text: string): string | undefined {
 }
 
 /**
- * Checks an announcement. Returns its values, or says in words what is wrong. Pure, so that the CLI judges by the same
+ * Checks an announcement. Returns its values, or an error in words. Pure, so that the CLI judges by the same
  * rules.
  */
 export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {

@@ -26,7 +26,7 @@ export interface UserRequest {
 const usualPermissions: readonly Permission[] = ['publish', 'subscribe']
 
 /**
- * Checks a request for a user. Returns its fields, or says in words what is wrong. Pure, so that the CLI judges by the
+ * Checks a request for a user. Returns its fields, or an error in words. Pure, so that the CLI judges by the
  * same rules.
  */
 export function checkUserRequest(

@@ -48,7 +48,7 @@ export async function createUsers(parts: {
 
   return {
     /**
-     * Makes a user without a password, and the token to choose one, or says what is wrong. Calls `first` with the user
+     * Makes a user without a password, and the token to choose one, or an error in words. Calls `first` with the user
      * before storing it. If `first` rejects, no user is made.
      */
     async add(

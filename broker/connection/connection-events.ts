@@ -22,7 +22,7 @@ export interface ConnectionEvents {
   hold(end: () => void): Held
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
   acknowledged(type: number, packetId: number): void
-  /** A PUBLISH. The connection hands it to Aedes next, which then asks what is decided about it. */
+  /** A PUBLISH. The connection hands it to Aedes next, and Aedes asks for the decision. */
   publish(publish: ArrivedPublish): void
   /** Never rejects; resolves when it is answered. */
   subscribe(request: FiltersFrame): Promise<void>

@@ -23,7 +23,7 @@ import {
 import { InnerStream } from './inner-stream.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { Outgoing, takePubacksAhead } from './socket.ts'
-import { encodeConnackRefusal, packetType, type Qos } from './wire.ts'
+import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 
 /** Reading pauses while more bytes than this are received and not answered. Each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
@@ -32,11 +32,8 @@ const packetCostBytes = 256
 const packetsPerTurn = 128
 
 /**
- * The connection Aedes sees instead of the socket.
- *
- * Inwards it lets through only whole, well-formed packets. It handles keep alive, and the acknowledgements of
- * messages that distribution delivered, itself. Outwards it collects writes in a bounded buffer. It cuts off a
- * peer that stops reading, so that no caller waits for it.
+ * The connection Aedes sees instead of the socket. Inwards it lets through only whole, well-formed packets. It handles
+ * keep alive, PINGREQ, and acknowledgements of deliveries itself. Outwards it writes into a bounded buffer, and cuts off a peer that stops reading.
  */
 export class MqttConnection extends InnerStream {
   readonly remoteAddress: string
@@ -276,6 +273,9 @@ export class MqttConnection extends InnerStream {
         return
       case packetType.publish:
         this.#takePublish(frame)
+        return
+      case packetType.pingreq: // Aedes would answer behind PUBLISHes that wait for the store [MQTT-3.12.4-1]
+        this.send(pingresp)
         return
       case packetType.subscribe:
         this.#takeRequest(frame, this.#events.subscribe)

@@ -12,6 +12,7 @@ export const packetType = {
   unsubscribe: 10,
   unsuback: 11,
   pingreq: 12,
+  pingresp: 13,
   disconnect: 14,
 } as const
 
@@ -98,6 +99,8 @@ export function encodeLength(length: number): Buffer {
   } while (rest > 0)
   return Buffer.from(bytes)
 }
+
+export const pingresp = Buffer.of(packetType.pingresp << 4, 0)
 
 /** PUBREL; its reserved flags are 0010 [MQTT-3.6.1-1]. */
 export function encodePubrel(packetId: number): Buffer {

@@ -210,6 +210,20 @@ t.test('a store that is closed refuses and crashes nothing', async (t) => {
   await watching.settled()
 })
 
+t.test('PINGREQ is answered while publishes wait for the store', async (t) => {
+  const broker = await openBroker(t)
+  const accept: (() => void)[] = []
+  broker.receiveWith(() => new Promise((accepted) => accept.push(() => accepted(true))))
+  const client = await peer(t, broker, 'five publishes')
+  for (let packetId = 1; packetId <= 5; packetId++) client.send(publish('a', 1, packetId))
+  while (accept.length < 5) await nextTurn()
+  client.send({ cmd: 'pingreq' })
+  await client.next('pingresp')
+  t.notOk(client.packets.some(({ cmd }) => cmd === 'puback'))
+  for (const acceptOne of accept) acceptOne()
+  await client.next('puback', 4)
+})
+
 t.test('a publish that ends in an unexpected error closes the connection in its turn', async (t) => {
   const broker = await openBroker(t)
   let finishFirst = (_isAccepted: boolean) => {}
