@@ -70,6 +70,8 @@ interface Session {
   raced: Set<number>
   /** It came back after a crash, when it came back last. */
   isAfterCrash: boolean
+  /** The hub may have found its window full, and not half of it free since. */
+  isBehind: boolean
   /** How many messages it has lost. After a crash nobody knows how many at least. */
   dropped: { min: number; max: number }
 }
@@ -418,8 +420,16 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   /** The client holds back so many acknowledgements that nothing more need come. */
-  function isFull({ listener }: Session): boolean {
-    return listener.held >= bounds.inFlightWindow
+  function isFull(session: Session): boolean {
+    const { inFlightWindow } = bounds
+    const { held } = session.listener
+    const underway = session.copies.filter(
+      ({ standing }) => standing.is === 'acknowledged' && !standing.isKnown,
+    )
+    // The window was full when an event came: from then on the hub waits until half of it is free.
+    if (held + underway.length >= inFlightWindow) session.isBehind = true
+    if (held <= inFlightWindow / 2) session.isBehind = false
+    return session.isBehind
   }
 
   async function checkDropped(session: Session, isWaiting: boolean): Promise<void> {
@@ -538,7 +548,7 @@ function emptySession(name: string, listener: Listener): Session {
     ...{ name, listener, exists: false, isConnected: false, isStored: true, node: 0 },
     ...{ filters: new Map(), connection: 0, cameAt: 0, leftAt: 0, copies: [], brought: new Map() },
     ...{ released: new Set(), inFlight: new Map(), order: [], raced: new Set() },
-    ...{ isAfterCrash: false, dropped: { min: 0, max: 0 } },
+    ...{ isAfterCrash: false, isBehind: false, dropped: { min: 0, max: 0 } },
   }
 }
 
