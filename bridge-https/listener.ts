@@ -25,7 +25,7 @@ import { send, serveRoutes } from './api.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
 import { createRequestLog } from './request-log.ts'
-import { createRequestTurns } from './request-turns.ts'
+import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
 import type { Tokens } from './users/tokens.ts'
 import { createWebSocketDoor } from './websocket.ts'
@@ -122,12 +122,12 @@ export async function listenHttps(parts: {
     },
   })
   const server: Server = app.server
-  const turns = createRequestTurns(server)
+  const roundRobin = createRoundRobin(server)
   // With more turns per handshake, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
-  takeOtherRequests(server, { turns, guard, door, answerRaw })
+  takeOtherRequests(server, { roundRobin, guard, door, answerRaw })
 
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: policy },
@@ -180,13 +180,13 @@ export async function listenHttps(parts: {
 function takeOtherRequests(
   server: Server,
   parts: {
-    turns: ReturnType<typeof createRequestTurns>
+    roundRobin: ReturnType<typeof createRoundRobin>
     guard: ReturnType<typeof guardServer>
     door: ReturnType<typeof createWebSocketDoor>
     answerRaw: RawAnswer
   },
 ): void {
-  const { turns, guard, door, answerRaw } = parts
+  const { roundRobin, guard, door, answerRaw } = parts
   // Node itself would answer `Expect` with anything but 100-continue, without our envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
@@ -194,7 +194,7 @@ function takeOtherRequests(
     answerRaw(socket, 404, { request, remoteAddress: guard.addressOf(socket) })
   })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
-    const bytes = Buffer.concat([head, turns.leave(socket)])
+    const bytes = Buffer.concat([head, roundRobin.leave(socket)])
     door.upgrade(request, socket, bytes, guard.addressOf(socket), () => guard.release(socket))
   })
 }

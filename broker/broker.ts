@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { createPacing } from '../listener/pacing.ts'
 import { createPublishRate } from '../listener/publish-rate.ts'
-import { createTurns } from '../listener/turns.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import { createSequences } from '../store/nodes/sequences.ts'
@@ -58,7 +58,7 @@ export interface BrokerLimits extends ConnectionLimits {
   maxSessionsPerCredential: number
 }
 
-/** Small packets of all connections that are taken in a turn: one costs some hundred microseconds. Of large ones, one. */
+/** Small packets of all connections that are taken in a turn of the event loop: one costs some hundred microseconds. Of large ones, one. */
 const smallPerTurn = 64
 /** Aedes' heartbeat tells other brokers of its cluster that it lives. There are none here. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
@@ -92,13 +92,13 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const { hubTime, known, here, sessions, returning, claims, grants, rules } = opened
   const { mayReceive, publishes, isValid } = access
   const retainedSending = createRetainedSending({ journal, retained, mayReceive, live: fanout, log, metrics })
-  const turns = { small: createTurns(smallPerTurn), large: createTurns(1) }
-  const subscribing = createSubscribing({ grants, reading, retainedSending, rules, turns, log, metrics })
+  const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
+  const subscribing = createSubscribing({ grants, reading, retainedSending, rules, pacing, log, metrics })
   const rate = createPublishRate(limits.publishRate, store)
   const running = createRunningWork()
   const incoming = createIncoming({ store, here, window: limits.incomingWindow, log, metrics })
   const publishing = createPublishing({
-    ...{ inbox: parts.inbox, incoming, publishes, turns, rate, running, clock },
+    ...{ inbox: parts.inbox, incoming, publishes, pacing, rate, running, clock },
   })
   const { accept } = publishing
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log })

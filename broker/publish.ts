@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mayPublish, type PublishDecision } from '../acl/access.ts'
 import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
+import type { Pacing } from '../listener/pacing.ts'
 import { costOf, type createPublishRate } from '../listener/publish-rate.ts'
-import type { Turns } from '../listener/turns.ts'
 import type { createRunningWork } from '../store/running-work.ts'
 import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -35,7 +35,7 @@ export interface Received {
   alongside: readonly Change[]
 }
 
-/** The inbox that client publishes go to. The caller settles a decision in the turn in which it was made. */
+/** The inbox that client publishes go to. The caller settles a decision in the turn of the event loop in which it was made. */
 export interface Inbox<Decision extends { livestreams: number }> {
   /** Decides by the topic and the payload. */
   decide(received: Received): Decision
@@ -47,21 +47,21 @@ export interface Inbox<Decision extends { livestreams: number }> {
 const largeBytes = 16 * 1024
 
 /**
- * The way of a PUBLISH: its frame waits for its turn and for the publish rate; the inbox decides by its topic and payload; an
+ * The way of a PUBLISH: its frame is paced, and waits for the publish rate; the inbox decides by its topic and payload; an
  * accepted event is appended to the journal, fanned out and reported; the client gets its acknowledgement.
  */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
   inbox: Inbox<Decision>
   incoming: Incoming
   publishes: Access['publishes']
-  /** Turns of packets, small ones and large ones. */
-  turns: Record<'small' | 'large', Turns>
+  /** Paces packets, small ones and large ones. */
+  pacing: Record<'small' | 'large', Pacing>
   rate: ReturnType<typeof createPublishRate>
   /** Work that must end before the store is closed. */
   running: ReturnType<typeof createRunningWork>
   clock: () => number
 }) {
-  const { inbox, incoming, publishes, turns, rate, running, clock } = parts
+  const { inbox, incoming, publishes, pacing, rate, running, clock } = parts
 
   return {
     /** The events of a connection that are about PUBLISH. */
@@ -86,13 +86,13 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
 
   /** Whether a frame that has arrived may go on now. If not, `resume` is called when it may. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
-    const turn = bytes <= largeBytes ? turns.small : turns.large
-    // Asked in its turn: by then the event before it has been charged.
+    const pace = bytes <= largeBytes ? pacing.small : pacing.large
+    // Asked when the packet may go on: by then the event before it has been charged.
     const pay = () => rate.enter(username, () => resume('rate'))
-    return turn.enter(() => pay() && resume('turn'), { asker: username, isOver }) && pay()
+    return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }
 
-  /** Decides about a PUBLISH at once, in the order of arrival. Resolves in its turn, when it may be acknowledged. */
+  /** Decides about a PUBLISH at once, in the order of arrival. Resolves when it may be acknowledged, in the same order. */
   function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
     const { session, connection } = client
     if (!session) {
@@ -148,7 +148,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     accepted: Promise<boolean>,
     before: Promise<boolean>,
   ): Promise<boolean> {
-    // Awaited below, in its turn; until then it must not count as unhandled.
+    // Awaited below, when those before it have ended; until then it must not count as unhandled.
     const failure = accepted.then(
       (isAccepted) => (isAccepted ? undefined : 'publish not stored'),
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
@@ -157,7 +157,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     const reason = await failure
     connection.finished(publish)
     if (reason === undefined) return true
-    // The acknowledgements before it leave at the end of this turn.
+    // The acknowledgements before it leave at the end of this turn of the event loop.
     await nextTurn()
     connection.cut('error', reason)
     return false

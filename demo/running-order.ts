@@ -9,7 +9,7 @@ type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => vo
 const specialEvery = 4
 
 /**
- * The events of all stations, one at a time. The stations take turns with `playing` and `next`. In between come a traffic
+ * The events of all stations, one at a time. The stations alternate with `playing` and `next`. In between come a traffic
  * announcement, radiotext and two events that must be refused.
  */
 export function createRunningOrder(stations: readonly [Station, Station, ...Station[]], publish: Publish) {

@@ -74,7 +74,7 @@ export function createRemoving(parts: {
       const counted: { position: number; bytes: number }[] = []
       const beginnings = new Map<string, Held>()
       for (const stream of streams) {
-        // Other work gets a turn: there may be thousands of streams.
+        // Other work goes on: there may be thousands of streams.
         await nextTurn()
         const { freed, ...before } = await freedOf(stream)
         const entries = await readIndex(store, stream, {

@@ -1,4 +1,4 @@
-/** A queue in which askers take turns: an asker with many items gets its turn as often as one with a single item. */
+/** A queue that serves askers alternately: one with many items is served as often as one with a single item. */
 export function createFairQueue<T>() {
   const queues = new Map<string, T[]>()
   let size = 0
@@ -14,7 +14,7 @@ export function createFairQueue<T>() {
       size++
     },
 
-    /** Takes out the first item of the asker whose turn it is. */
+    /** Takes out the first item of the asker that is served next. */
     next(): T | undefined {
       const [first] = queues
       if (!first) return undefined

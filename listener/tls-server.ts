@@ -8,9 +8,9 @@ import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
+import { createPacing } from './pacing.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
-import { createTurns } from './turns.ts'
 
 /** Time for the ClientHello, and from then on for the handshake, milliseconds. */
 const handshakeTimeout = 10_000
@@ -48,7 +48,7 @@ export function guardServer(
     bounds: ConnectionBounds
     /**
      * One handshake begins every `turnsPerHandshake` turns of the event loop, and takes one to two milliseconds. Node
-     * accepts one connection per turn. With more than 1, clients wait here, where addresses take turns, and not in the
+     * accepts one connection per turn. With more than 1, clients wait here, where addresses alternate, and not in the
      * queue of the system.
      */
     turnsPerHandshake: number
@@ -122,7 +122,7 @@ export function guardServer(
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })
     try {
-      // Before its ClientHello a handshake costs nothing. Then it waits for a turn, because a burst of them may come in
+      // Before its ClientHello a handshake costs nothing. Then it is paced, because a burst of them may come in
       // one.
       await clientHelloArrived(socket, handshakeTimeout)
     } catch (error) {
@@ -159,16 +159,16 @@ export function guardServer(
   }
 }
 
-/** Begins few handshakes in a turn of the event loop. The askers take turns. */
+/** Begins few handshakes in a turn of the event loop. The askers alternate. */
 function createHandshakes(server: Server, turnsPerHandshake: number) {
   const shakeHands = takeListeners<[Socket]>(server, 'connection')
-  const turns = createTurns(1, turnsPerHandshake)
+  const pacing = createPacing(1, turnsPerHandshake)
   const begin = (socket: Socket) => {
     if (!socket.destroyed) shakeHands?.(socket)
   }
   return (socket: Socket, asker: string): void => {
     const isOver = () => socket.destroyed
-    if (turns.enter(() => begin(socket), { asker, isOver })) begin(socket)
+    if (pacing.enter(() => begin(socket), { asker, isOver })) begin(socket)
   }
 }
 

@@ -18,7 +18,8 @@ export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
  * The one pipeline behind every door. It has two steps: `decide` is pure but for the feed and the clock, `settle` carries
- * the decision out: append, fan out, report. A caller settles in the turn in which it decided.
+ * the decision out: append, fan out, report. A caller settles in the turn of the event loop in which it
+ * decided.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
   feed: () => Feed | undefined

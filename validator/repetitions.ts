@@ -99,7 +99,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return [
           ...forgotten.map(({ key }) => ({ del: prefix + key })),
           ...own.map(({ mark }) => markChange(mark)),
-          // Whether the first is stored is known only when this one's turn comes.
+          // Whether the first is stored is known only when this commit is tried.
           ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },

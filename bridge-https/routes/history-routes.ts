@@ -10,8 +10,8 @@ import { jsonText, refuse } from '../answer.ts'
 import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
 import { ErrorWithItems, PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
+import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
-import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
 /** The parts behind the routes. */
 export interface HistoryParts {
@@ -34,7 +34,7 @@ const query = {
 
 /** Routes to past events (design.md §9): those of a livestream, and those that the institution of the user published. */
 export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
-  const inTurn = createUserTurns(rate)
+  const inTurn = createOneAtATime(rate)
   return [
     {
       method: 'GET',

@@ -4,8 +4,8 @@ import { Type } from '../../event/type.ts'
 import { type Answer, jsonText, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
+import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute } from './route.ts'
-import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
 /** The commands of operators. */
 export interface OperateParts {
@@ -26,7 +26,7 @@ export function operateRoutes({
   perform,
   rate,
 }: OperateParts & { rate: EventRate }): GuardedRoute[] {
-  const inTurn = createUserTurns(rate)
+  const inTurn = createOneAtATime(rate)
   return Object.entries(operations).map(([name, { summary, effect, args, atOnce }]) => ({
     method: 'POST',
     path: `/operate/${name}`,

@@ -14,9 +14,9 @@ import type { KnownUser } from '../users/users.ts'
 import { websocketPath } from '../websocket.ts'
 import { type AuthParts, judge, throttled, wrongPassword } from './auth-routes.ts'
 import type { EventRate } from './event-routes.ts'
+import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
-import { createUserTurns, tooManyQuestions } from './user-turns.ts'
 
 const path = '/auth/session'
 /** `__Secure-`: browsers take it over TLS only. */
@@ -50,7 +50,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
  */
 export function sessionRoutes(parts: SessionParts): Route[] {
   const { logIn, tokens, counted, rate } = parts
-  const inTurn = createUserTurns(rate)
+  const inTurn = createOneAtATime(rate)
   const base = { tag: 'Pages', path } as const
 
   return [
@@ -115,7 +115,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
 
 /** Makes the credential with which a page reads events. */
 function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: SessionParts): Route {
-  const inTurn = createUserTurns(rate)
+  const inTurn = createOneAtATime(rate)
   return {
     method: 'POST',
     path: '/auth/mqtt',

@@ -16,15 +16,15 @@ interface Waiting {
 /** Ranks of clients, the best known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
 /** So many passwords of the best known rank, then one of a lower rank: a new colleague gets in as well. */
-const turnsInARow = 3
+const servedInARow = 3
 
 /**
  * Decides whose password is hashed next. Each rank has its own places, so strangers take none of the others'. Within a
- * rank, addresses take turns. If a rank is full, the address with the most waiting gives way to one with few.
+ * rank, addresses are served alternately. If a rank is full, the address with the most waiting gives way to one with few.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())
-  let turns = 0
+  let served = 0
 
   return {
     /** False if there is no place: then nothing is queued. */
@@ -42,9 +42,9 @@ export function createHashingQueue(placesPerRank: number) {
     /** Takes out the next one that waits. */
     next(): Waiting | undefined {
       const [best, ...others] = queues.filter((queue) => queue.size() > 0)
-      turns = others.length > 0 ? turns + 1 : 0
-      const isTurnOfOther = turns > 0 && turns % (turnsInARow + 1) === 0
-      const queue = isTurnOfOther ? others[(turns / (turnsInARow + 1)) % others.length] : best
+      served = others.length > 0 ? served + 1 : 0
+      const isForOther = served > 0 && served % (servedInARow + 1) === 0
+      const queue = isForOther ? others[(served / (servedInARow + 1)) % others.length] : best
       return queue?.next()
     },
   }

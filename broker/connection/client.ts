@@ -7,7 +7,7 @@ export interface Client {
   readonly connection: MqttConnection
   aedes: { close(done: () => void): void } | undefined
   session: Session | undefined
-  /** Ends the client's turn to log in; harmless when called again. */
+  /** Ends the client's log-in; harmless when called again. */
   logInDone: () => void
   /** Takes its will out of the bound on stored wills; harmless when called again. */
   willGone: () => void

@@ -41,7 +41,7 @@ export interface ConnectionEvents {
 }
 
 /** Lets a waiting packet go on. Returns whether the connection is still open. */
-export type Resume = (waitedFor: 'turn' | 'rate') => boolean
+export type Resume = (waitedFor: 'pacing' | 'rate') => boolean
 
 export type CutReason =
   | 'protocol'

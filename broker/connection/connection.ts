@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
-import { countPerTurn } from '../../listener/turns.ts'
+import { countPerTurn } from '../../listener/pacing.ts'
 import type { InFlight } from '../session/in-flight.ts'
 import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
 import type {
@@ -28,7 +28,7 @@ import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 /** Reading pauses while more bytes than this are received and not answered. Each packet counts as a few more. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
-/** Packets of one connection that are taken in one turn: thousands of the smallest fit into one read. */
+/** Packets of one connection that are taken in one turn of the event loop: thousands of the smallest fit into one read. */
 const packetsPerTurn = 128
 
 /**
@@ -62,7 +62,7 @@ export class MqttConnection extends InnerStream {
   /** Bytes received and not yet answered. */
   #unfinishedBytes = 0
   #stopped = false
-  /** The packet that waits for its turn, or for the publish rate: nothing behind it is read (design.md §8). */
+  /** The packet that is paced, or waits for the publish rate: nothing behind it is read (design.md §8). */
   #waiting: { take: () => void; free: () => void } | undefined
   #peerEnded = false
 
@@ -237,7 +237,7 @@ export class MqttConnection extends InnerStream {
     return false
   }
 
-  /** False: the PUBACK waits its turn. An earlier packet is held back or half received, or the client logs in or out. */
+  /** False: the PUBACK must wait. An earlier packet is held back or half received, or the client logs in or out. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.farewell || isBehind) return false
@@ -316,10 +316,10 @@ export class MqttConnection extends InnerStream {
     this.#waiting = undefined
   }
 
-  #takeWaiting(waitedFor: 'turn' | 'rate'): boolean {
+  #takeWaiting(waitedFor: 'pacing' | 'rate'): boolean {
     if (this.#state !== 'open') return false
     this.#lastHeard = performance.now()
-    // The wait for the publish rate is the publisher's own, and does not count. The wait for a turn is the hub's.
+    // The wait for the publish rate is the publisher's own, and does not count. The wait of a paced packet is the hub's.
     if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
     const take = this.#waiting?.take
     this.#stopWaiting()

@@ -186,7 +186,7 @@ function createDeliveries(parts: DeliveryParts) {
   const sending = new Map<string, number[]>()
 
   return {
-    /** To clients that are connected and subscribed when its turn comes. */
+    /** To clients that are connected and subscribed at the moment of sending. */
     live(
       message: Pick<Message, 'topic' | 'payload' | 'qos'>,
       publish: Publish = prepared(message),

@@ -14,13 +14,13 @@ import { sendRetained } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 
-/** Values that are looked up together; then other work gets a turn. */
+/** Values that are looked up together; then other work goes on. */
 const burst = 50
 const { inFlightWindow } = defaultBounds
 
 /**
  * Sends the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of the client. A value is looked up
- * when its turn comes, so that no older value follows a live message. A value that the client got live since it
+ * at the moment of sending, so that no older value follows a live message. A value that the client got live since it
  * subscribed does not come again. Values for a persistent session above QoS 0 are owed to it, and come in the order of
  * the journal.
  */

@@ -43,7 +43,7 @@ export function createConnectionEnd(parts: {
   return {
     end,
 
-    /** Settles the log-in turn, the session and the will of a connection that has ended, for whatever reason. */
+    /** Settles the log-in, the session and the will of a connection that has ended, for whatever reason. */
     async closed(connection: MqttConnection): Promise<void> {
       const client = clients.of(connection)
       if (!client || !clients.open.delete(client)) return

@@ -1,5 +1,5 @@
 import type { Journal } from '../../journal/journal.ts'
-import type { Turns } from '../../listener/turns.ts'
+import type { Pacing } from '../../listener/pacing.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Client } from '../connection/client.ts'
@@ -30,12 +30,12 @@ export function createSubscribing(parts: {
   reading: Reading
   retainedSending: RetainedSending
   rules: FilterRules
-  /** Turns of packets, small ones and large ones. */
-  turns: Record<'small' | 'large', Turns>
+  /** Paces packets, small ones and large ones. */
+  pacing: Record<'small' | 'large', Pacing>
   log: Log
   metrics: Metrics
 }) {
-  const { grants, reading, retainedSending, rules, turns, log, metrics } = parts
+  const { grants, reading, retainedSending, rules, pacing, log, metrics } = parts
 
   return {
     /** The events of a connection that are about SUBSCRIBE and UNSUBSCRIBE. */
@@ -45,8 +45,8 @@ export function createSubscribing(parts: {
       return {
         requesting(filters, resume) {
           const asker = connection.principal?.username ?? ''
-          const turn = filters <= manyFilters ? turns.small : turns.large
-          return turn.enter(() => void resume('turn'), { asker, isOver })
+          const pace = filters <= manyFilters ? pacing.small : pacing.large
+          return pace.enter(() => void resume('pacing'), { asker, isOver })
         },
         subscribe: async (request) => {
           if (client.session) await subscribe(client.session, request)

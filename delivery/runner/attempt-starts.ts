@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createTurns } from '../../listener/turns.ts'
+import { createPacing } from '../../listener/pacing.ts'
 import { once } from '../../store/once.ts'
 import type { Places } from '../queue/limits.ts'
 import type { Outcome, Target } from '../target.ts'
@@ -14,7 +14,7 @@ export function createAttemptStarts(places: Places, clock: () => number, stoppin
   const healthy = createConcurrency(places.healthy)
   const failing = createConcurrency(places.failing)
   const slowStart = createSlowStart(clock)
-  const starts = createTurns(startsPerTurn)
+  const starts = createPacing(startsPerTurn)
 
   return {
     /** Resolves when an attempt may start. The function gives its place back, once however often it is called. */

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { createPublishing } from '../../broker/publish.ts'
+import { createPacing } from '../../listener/pacing.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
-import { createTurns } from '../../listener/turns.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
 import { createRunningWork } from '../../store/running-work.ts'
 import {
@@ -260,7 +260,7 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     incoming: {} as never,
     publishes: () => true,
     inbox: { decide: () => ({ livestreams: 0 }), settle: async () => ({ outcome: 'published' }) },
-    turns: { small: createTurns(1), large: createTurns(1) },
+    pacing: { small: createPacing(1), large: createPacing(1) },
     rate: createPublishRate(0),
     running: createRunningWork(),
   })

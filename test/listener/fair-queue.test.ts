@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createFairQueue } from '../../listener/fair-queue.ts'
 
-t.test('askers take turns, and each asker has its own in order', async (t) => {
+t.test('askers are served alternately, and each asker has its own in order', async (t) => {
   const queue = createFairQueue<string>()
   for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'b2']) queue.add(item.slice(0, 1), item)
   t.equal(queue.size(), 6)

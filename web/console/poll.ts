@@ -44,11 +44,11 @@ export function useAsked<Name extends OperationName>(
 }
 
 /**
- * Runs `turn` now, and again after each of its runs. A run resolves with a function that shows its outcome and returns
+ * Runs `ask` now, and again after each of its runs. A run resolves with a function that shows its outcome and returns
  * the milliseconds until the next run; 0: none. Returns how to end it.
  */
 export function repeat(
-  turn: () => Promise<() => number>,
+  ask: () => Promise<() => number>,
   handle: { current: () => void } = { current: () => {} },
 ): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -72,7 +72,7 @@ export function repeat(
     isWanted = isRunning
     if (isRunning) return
     isRunning = true
-    const show = await turn()
+    const show = await ask()
     isRunning = false
     if (isOver) return
     const dueMs = show()

@@ -27,7 +27,7 @@ function openQueue(places: number) {
   }
 }
 
-t.test('addresses take turns, however much one of them asks for', async (t) => {
+t.test('addresses are served alternately, however much one of them asks for', async (t) => {
   const queue = openQueue(10)
   for (const name of ['a1', 'a2', 'a3']) queue.add(name, 'strange', 'a')
   queue.add('b1', 'strange', 'b')

@@ -1,20 +1,20 @@
 import { createFairQueue } from './fair-queue.ts'
 
-/** A call that waits for a turn. */
+/** A call that is paced. */
 interface About {
-  /** Who asks. Askers take turns among each other. Without it all calls have the same asker. */
+  /** Who asks. Askers are served alternately. Without it all calls have the same asker. */
   asker?: string
-  /** Whether there is nothing left to do: then no turn is taken. */
+  /** Whether there is nothing left to do: then the call is left out, and costs none of the pace. */
   isOver?: () => boolean
 }
 
-export type Turns = ReturnType<typeof createTurns>
+export type Pacing = ReturnType<typeof createPacing>
 
 /**
- * Lets `perTurn` calls through in one turn of the event loop, and the others in later turns. Askers take turns, and the
- * calls of one asker keep their order. So a burst of calls that cost a millisecond each holds up nothing else.
+ * Lets `perTurn` calls through in one turn of the event loop, and the others in later turns. Askers are served alternately, and
+ * the calls of one asker keep their order. So a burst of calls that cost a millisecond each holds up nothing else.
  */
-export function createTurns(perTurn: number, everyTurns = 1) {
+export function createPacing(perTurn: number, everyTurns = 1) {
   const fitsTurn = countPerTurn(perTurn, everyTurns)
   const waiting = createFairQueue<About & { resume: () => void }>()
 

@@ -3,7 +3,7 @@ import { type Answer, refuseUntil } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
 
-/** The refusal of `createUserTurns`, for the description. */
+/** The refusal of `createOneAtATime`, for the description. */
 export const tooManyQuestions = {
   description: 'Too much at once; the header Retry-After says when to go on',
   schema: PlainError,
@@ -13,7 +13,7 @@ export const tooManyQuestions = {
  * Lets a user ask one question at a time, over all its connections, and charges reading like publishing: questions must
  * not hold up publishers. `about`: questions about different things do not wait for each other.
  */
-export function createUserTurns(rate: EventRate) {
+export function createOneAtATime(rate: EventRate) {
   const last = new Map<string, Promise<unknown>>()
 
   return (

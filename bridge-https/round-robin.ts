@@ -5,7 +5,7 @@ import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
-/** Longest row of steps before other work gets its turn, milliseconds. */
+/** Longest row of steps before other work goes on, milliseconds. */
 const maxRowMs = 5
 
 interface Exchange {
@@ -31,11 +31,11 @@ interface Connection {
 }
 
 /**
- * Lets the connections of a server take turns. Each connection has one request handled at a time. The bytes behind it are
+ * Serves the connections of a server alternately. Each connection has one request handled at a time. The bytes behind it are
  * parsed only when its answer is written and the network has taken it. A connection is not read while it has unparsed
  * bytes. So everything that a client sends ahead waits in the network, however much it is.
  */
-export function createRequestTurns(server: Server) {
+export function createRoundRobin(server: Server) {
   const connections = new WeakMap<object, Connection>()
   /** Connections that may take a step. */
   let queue: Connection[] = []

@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createTurns } from '../../listener/turns.ts'
+import { createPacing } from '../../listener/pacing.ts'
 
 t.test('so many are let through in one turn, the others follow in the order of the calls', async (t) => {
-  const turns = createTurns(2)
+  const pacing = createPacing(2)
   const through: number[] = []
   const byTurn: number[][] = []
   for (let number = 1; number <= 7; number++) {
-    if (turns.enter(() => through.push(number))) through.push(number)
+    if (pacing.enter(() => through.push(number))) through.push(number)
   }
   t.strictSame(through, [1, 2], 'at once')
   while (through.length < 7) {
@@ -23,37 +23,37 @@ t.test('so many are let through in one turn, the others follow in the order of t
 })
 
 t.test('a later one does not overtake those that wait', async (t) => {
-  const turns = createTurns(1)
+  const pacing = createPacing(1)
   const through: string[] = []
-  turns.enter(() => undefined)
-  t.notOk(turns.enter(() => through.push('waiting')))
-  t.notOk(turns.enter(() => through.push('later')))
+  pacing.enter(() => undefined)
+  t.notOk(pacing.enter(() => through.push('waiting')))
+  t.notOk(pacing.enter(() => through.push('later')))
   while (through.length < 2) await nextTurn()
   t.strictSame(through, ['waiting', 'later'])
   await nextTurn()
   t.ok(
-    turns.enter(() => undefined),
+    pacing.enter(() => undefined),
     'at once again',
   )
 })
 
-t.test('askers take turns: one that waits with many holds up no other', async (t) => {
-  const turns = createTurns(1)
+t.test('askers are served alternately: one that waits with many holds up no other', async (t) => {
+  const pacing = createPacing(1)
   const through: string[] = []
-  turns.enter(() => undefined)
+  pacing.enter(() => undefined)
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) {
-    turns.enter(() => through.push(name), { asker: name.slice(0, 1) })
+    pacing.enter(() => through.push(name), { asker: name.slice(0, 1) })
   }
   while (through.length < 7) await nextTurn()
   t.strictSame(through, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
 })
 
 t.test('what is over takes no turn', async (t) => {
-  const turns = createTurns(1)
+  const pacing = createPacing(1)
   const through: number[] = []
-  turns.enter(() => undefined)
+  pacing.enter(() => undefined)
   for (let number = 1; number <= 100; number++) {
-    turns.enter(() => through.push(number), { isOver: () => number % 50 !== 0 })
+    pacing.enter(() => through.push(number), { isOver: () => number % 50 !== 0 })
   }
   let waited = 0
   while (through.length < 2) {
