@@ -16,7 +16,7 @@ export interface PageLogin {
   userId: string
   /** Counts the passwords of the user. */
   generation: number
-  /** Undefined: begun under the release before. */
+  /** Undefined: the log-in began under an earlier release, which gave it no id. */
   loginId?: string | undefined
 }
 

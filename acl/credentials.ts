@@ -26,7 +26,7 @@ interface CredentialsParts {
   store: Store
   /** Wall clock, milliseconds since the epoch. */
   clock: () => number
-  /** Whether a page may still read by this log-in. Asked at each use of a temporary credential. */
+  /** Whether a page with this log-in may still read. The hub asks at each use of a temporary credential. */
   isCurrent: (login: PageLogin) => boolean
   /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution?: (institutionId: string) => boolean

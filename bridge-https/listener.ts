@@ -114,7 +114,7 @@ export async function listenHttps(parts: {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // Names that cannot be decoded are names of nothing. Hooks are not called here.
+    // A path that cannot be decoded names nothing: 404. Fastify calls no hooks for it, so it is logged here.
     frameworkErrors(_error, request, reply) {
       const { id: reqId, method, url } = request
       send(reply.header('x-request-id', reqId), refuse(404))
@@ -187,7 +187,7 @@ function takeOtherRequests(
   },
 ): void {
   const { roundRobin, guard, door, answerRaw } = parts
-  // Node itself would answer `Expect` with anything but 100-continue, without our envelope.
+  // If `Expect` is anything but 100-continue, Node would answer by itself, without our envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())

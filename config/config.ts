@@ -149,7 +149,7 @@ export type Config = Readonly<
     tlsCert?: string
     tlsKey?: string
     tlsCa?: string
-    /** Unset, and no `redis` that says where: the embedded store. */
+    /** The URL of Redis. The hub uses the embedded store if this is unset and `redis` names no server either. */
     redisUrl?: string
     redis?: Readonly<RedisConfig>
     pushCa?: string

@@ -89,7 +89,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
   const contacts = createContacts({ ...nodes, subscriptions, isOwn, send: tellContact, log })
 
   const runner = createRunner({
-    ...{ queues, leases, attempts, onGone, places: sockets.places, clock, log, metrics },
+    ...{ queues, leases, attempts, onGone, slots: sockets.slots, clock, log, metrics },
     targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
     noted: (queue, outcome, isAside) => (isWebhook(queue) ? standings.noted(queue, outcome, isAside) : []),
     random: Math.random,

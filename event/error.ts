@@ -137,7 +137,7 @@ export function createErrorList() {
 
 /** Errors that are listed one by one. Building one costs as much as deciding. */
 export const maxErrors = 100
-/** Bytes of them as JSON: more than a hundred ordinary ones have. */
+/** Most bytes of the errors of one event, as JSON. A hundred ordinary errors take less. */
 const maxErrorBytes = 64 * 1024
 /** A deep place has sixty names. */
 const maxPath = 300

@@ -126,8 +126,8 @@ function pickKind(
 }
 
 /**
- * Counts livestreams by external id: each has only one, so this never counts too many. Where several share one, the
- * validator counts again, when it knows which livestreams they are.
+ * Counts livestreams by external id. A livestream has one external id, so the count is never too high. Several
+ * livestreams may share one, so it may be too low: the validator counts again when it knows the livestreams.
  */
 function checkNumberOfServices(services: unknown, errors: ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return

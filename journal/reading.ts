@@ -45,7 +45,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       return found.slice(0, count).reverse()
     },
 
-    /** The messages at these positions, undefined where no longer kept: the first of them, as many as make a page. */
+    /** Reads the messages at the first of these positions, as many as make a page. Undefined: no longer kept. */
     async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
       const found: (Entry | undefined)[] = []
       let bytes = 0

@@ -74,7 +74,7 @@ export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | E
 /** The first byte of a TLS record (RFC 8446 §5.1). */
 const recordType = { least: 20, handshake: 22, most: 24 }
 const headerBytes = 5
-/** TLS 1.0 to 1.3 are 3.1 to 3.4, and call themselves so in their records. */
+/** Records of TLS 1.0 to 1.3 all name 3 as the major version (RFC 8446 §5.1). */
 const majorVersion = 3
 
 /** A ClientHello in the form of SSL 2.0. RFC 6176 forbids it, OpenSSL takes it. */

@@ -32,7 +32,7 @@ export async function openEmbeddedStore(
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
   const reclaim = createReclaiming(db)
-  /** Event times of the entries that have been asked about, as they are stored. */
+  /** The stored event times of those entries that commits have asked about. */
   const times: EventTimes = new Map()
   /** The last number that is stored, and the last that was taken. */
   let storedNumber = await readCounter(db)

@@ -51,8 +51,9 @@ interface Handle {
 }
 
 /**
- * The places of the types of the damaged blocks. None if this is no whole table: LevelDB says that by itself.
- * Blocks with keys of only one of the prefixes `leftOut` are not read.
+ * Finds the damaged blocks of a table, and returns for each the offset of its type byte. Returns none for a file that
+ * is not a complete table: LevelDB itself reports that. Does not read a block whose keys all begin with the same prefix
+ * of `leftOut`.
  */
 async function damagedBlocks(path: string, leftOut: readonly string[] = []): Promise<number[]> {
   const file = await open(path)

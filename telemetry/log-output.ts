@@ -49,7 +49,7 @@ export function createLogOutput(onLost: (lines: number) => void, send: Send = se
   }
 }
 
-/** Writes to a pipe as fast as it is read. Anything else has no reader that could hold the node up. */
+/** Writes to a pipe only as fast as its reader reads. A file has no reader that could hold the node up. */
 function sender(descriptor: number): Send {
   const target = fstatSync(descriptor)
   return target.isFIFO() || target.isSocket() ? sendToPipe() : (text) => sendToFile(descriptor, text)

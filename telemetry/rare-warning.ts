@@ -34,7 +34,7 @@ export function createRareWarning(
     leftOut = 0
   }
 
-  /** Makes room for another subject; false while all of them had their line within the interval. */
+  /** Makes room for another subject. Returns false if every subject had a line within the interval. */
   function forgetOldest(): boolean {
     for (const [subject, { at, left }] of lastOf) {
       if (now() - at < intervalMs) return false

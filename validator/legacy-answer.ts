@@ -13,7 +13,7 @@ export type LegacyResult =
       statuses: { published: number; blocked: number; failed: number }
       /** Why services were blocked, or got a topic instead of the event. */
       errors: ErrorItem[]
-      /** As stored: with its id, services completed with id and topic. Nothing has an id in a dry run. */
+      /** The event as stored: the hub added its id, and the id and topic of each service. A dry run adds no id. */
       event: Record<string, unknown>
     }
   | { outcome: 'invalid'; errors: ErrorItem[] }

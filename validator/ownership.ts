@@ -67,7 +67,7 @@ function checkOwner(
   const errors: ErrorItem[] = []
   const isOwn = livestream.institution.id === institutionId
   if (!isOwn) {
-    // It tells neither the owner nor the publisher.
+    // The text reveals neither the owner of the livestream nor its publisher.
     const detail = `${livestream.id} is not one of ${institutionId}`
     errors.push(errorItem('service.institution.mismatch', path, detail))
   }

@@ -40,13 +40,14 @@ export interface Repetition {
   once(scope: string, make: () => Work): readonly Change[]
   /** The changes by which the event is recognised later. */
   marks(): readonly Change[]
-  /** `first`: the first number that the commit took. */
+  /** To be called when the commit is stored. `first`: the first number that it took in the journal. */
   stored(first: number): void
+  /** To be called when the commit failed. */
   failed(): void
 }
 
-/** A mark that is being stored, with the work that it stands for. */
-interface Claim {
+/** A mark that is being stored, and the call that shows its work when it is. */
+interface Pending {
   mark: Mark
   show: Work['show']
 }
@@ -59,13 +60,13 @@ interface Claim {
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
   /** Marks that are being stored, by their keys. */
-  const claims = new Map<string, Mark>()
+  const pending = new Map<string, Mark>()
   /** By fingerprint, or fingerprint and scope. */
   const marks = createMarks({
     limit: maxRemembered,
     isOld: (mark) => !isRecent(mark),
-    // A claimed mark is about to be stored with a new time.
-    isBusy: ({ key }) => claims.has(key),
+    // A pending mark is about to be stored with a new time.
+    isBusy: ({ key }) => pending.has(key),
   })
   /** Marks that were to be forgotten with a commit that failed. */
   let left: Mark[] = []
@@ -80,20 +81,20 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
   /** Starts the `Repetition` of an event. `newId` makes its id, unless an equal event came before. */
   return (fingerprint: string, newId: () => string): Repetition => {
-    const earlier = remembered(fingerprint)?.id ?? claims.get(fingerprint)?.id
+    const earlier = remembered(fingerprint)?.id ?? pending.get(fingerprint)?.id
     const id = earlier ?? newId()
     const at = clock()
-    const own: Claim[] = []
+    const own: Pending[] = []
     const awaited: Mark[] = []
     let forgotten: readonly Mark[] = []
-    claim(fingerprint, () => ({ changes: [], show() {} }))
+    mark(fingerprint, () => ({ changes: [], show() {} }))
 
     return {
       id,
       isRepeated: earlier !== undefined,
       isRepeatedWhole: earlier !== undefined && !isKnown(`${fingerprint}/${inPart}`, id),
-      inPart: () => void claim(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
-      once: (scope, make) => claim(`${fingerprint}/${scope}`, make),
+      inPart: () => void mark(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
+      once: (scope, make) => mark(`${fingerprint}/${scope}`, make),
       marks() {
         forgotten = forget(own.length * forgottenAtOnce, fingerprint)
         return [
@@ -105,39 +106,39 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
       },
       stored(first) {
         for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
-        for (const claim of own) {
-          release(claim)
-          marks.add(claim.mark)
-          claim.show(first)
+        for (const each of own) {
+          release(each)
+          marks.add(each.mark)
+          each.show(first)
         }
       },
       failed() {
         left.push(...forgotten)
-        for (const claim of own) release(claim)
+        for (const each of own) release(each)
       },
     }
 
-    function claim(key: string, make: () => Work): readonly Change[] {
+    function mark(key: string, make: () => Work): readonly Change[] {
       if (remembered(key)?.id === id) return []
-      const first = claims.get(key)
+      const first = pending.get(key)
       if (first?.id === id) {
         awaited.push(first)
         return []
       }
       const { changes, show } = make()
-      const claim = { mark: { key, at, id }, show }
-      claims.set(key, claim.mark)
-      own.push(claim)
+      const made = { key, at, id }
+      pending.set(key, made)
+      own.push({ mark: made, show })
       return changes
     }
   }
 
   function isKnown(key: string, id: string): boolean {
-    return remembered(key)?.id === id || claims.get(key)?.id === id
+    return remembered(key)?.id === id || pending.get(key)?.id === id
   }
 
-  function release(claim: Claim): void {
-    if (claims.get(claim.mark.key) === claim.mark) claims.delete(claim.mark.key)
+  function release({ mark }: Pending): void {
+    if (pending.get(mark.key) === mark) pending.delete(mark.key)
   }
 
   /** Stores a mark, unless another node has marked the event since. */
@@ -161,7 +162,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
     // Leaves out those that have been seen once more.
-    const again = left.filter((mark) => marks.has(mark) && !claims.has(mark.key))
+    const again = left.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     left = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
   }

@@ -11,7 +11,7 @@ import { type Attack, createAssault, type Target } from './attack.ts'
 
 /** Within the 20 s that a webhook has, so that it does not count as broken. */
 const acknowledgeAfterMs = 15_000
-/** Enough to fill the places of a node: 512 in all, 16 for an endpoint. */
+/** Enough to fill the slots of a node: 512 in all, 16 for an endpoint. */
 const endpoints = 40
 const webhooksEach = 16
 const publishEveryMs = 1_000

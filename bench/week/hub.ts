@@ -6,7 +6,7 @@ import { loadConfig } from '../../config/config.ts'
 import { createAttempts } from '../../delivery/attempts.ts'
 import { createPlanner } from '../../delivery/planner.ts'
 import { formerWork } from '../../delivery/queue/former-work.ts'
-import { places, workLimits } from '../../delivery/queue/limits.ts'
+import { slots, workLimits } from '../../delivery/queue/limits.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
 import { createLeases } from '../../delivery/runner/leases.ts'
 import { createRunner } from '../../delivery/runner/runner.ts'
@@ -78,7 +78,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   })
   const standings = await createStandings({ store, clock, isKnown: () => true })
   const runner = createRunner({
-    ...{ queues, leases, clock, log, metrics, places },
+    ...{ queues, leases, clock, log, metrics, slots },
     attempts: createAttempts(store),
     targetOf: push.targetOf,
     noted: standings.noted,

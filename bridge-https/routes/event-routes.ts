@@ -14,7 +14,7 @@ const eventNames: readonly string[] = eventKinds
   .filter((kind) => kind.class === 'track')
   .map(({ name }) => name)
 
-/** When to try again without a feed: it takes an operator, or the next refresh. */
+/** How long a publisher is asked to wait while the hub has no feed. Only the next refresh or an operator brings one. */
 const feedRetrySeconds = 60
 
 /** How often a user may publish. */

@@ -34,7 +34,7 @@ const query = {
 
 /** Routes to past events (design.md §9): those of a livestream, and those that the institution of the user published. */
 export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
-  const inTurn = createOneAtATime(rate)
+  const oneAtATime = createOneAtATime(rate)
   return [
     {
       method: 'GET',
@@ -61,7 +61,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
           return refuse(404, undefined, 'Livestream not found')
         const limit = given.limit === undefined ? defaultLimit : Number(given.limit)
         const before = given.before === undefined ? undefined : Number(given.before)
-        return inTurn(user, async () => {
+        return oneAtATime(user, async () => {
           const { messages, next } = await history.messages(livestreamId, { limit, before })
           const bytes = messages.reduce((sum, { payload }) => sum + payload.length, 0)
           return { answer: jsonText(pageOf(messages, next)), bytes }
@@ -89,7 +89,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
       },
       async handle({ params }, user) {
         const { eventName: id = '' } = params
-        return inTurn(user, async () => {
+        return oneAtATime(user, async () => {
           const { institutionId } = user
           const { found, isWhole } = isInstitutionUrn(institutionId)
             ? await history.find.ofInstitution(id, institutionId)

@@ -26,7 +26,7 @@ export function operateRoutes({
   perform,
   rate,
 }: OperateParts & { rate: EventRate }): GuardedRoute[] {
-  const inTurn = createOneAtATime(rate)
+  const oneAtATime = createOneAtATime(rate)
   return Object.entries(operations).map(([name, { summary, effect, args, atOnce }]) => ({
     method: 'POST',
     path: `/operate/${name}`,
@@ -44,7 +44,7 @@ export function operateRoutes({
       429: tooManyQuestions,
     },
     handle: ({ body }, { userId, email }) =>
-      inTurn({ userId, about: name }, async () => {
+      oneAtATime({ userId, about: name }, async () => {
         const answer = answerOf(await perform(name, { ...atOnce, ...(isRecord(body) && body) }, email))
         return { answer, bytes: String(answer.body).length }
       }),

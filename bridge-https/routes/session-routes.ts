@@ -50,7 +50,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
  */
 export function sessionRoutes(parts: SessionParts): Route[] {
   const { logIn, tokens, counted, rate } = parts
-  const inTurn = createOneAtATime(rate)
+  const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Pages', path } as const
 
   return [
@@ -91,7 +91,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
         const user = await tokens.userOfRefresh(cookieOf(header) ?? '')
         if (!user) return withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
-        return inTurn(user, async () => ({ answer: await session(tokens, user), bytes: 0 }))
+        return oneAtATime(user, async () => ({ answer: await session(tokens, user), bytes: 0 }))
       },
     },
     {
@@ -115,7 +115,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
 
 /** Makes the credential with which a page reads events. */
 function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: SessionParts): Route {
-  const inTurn = createOneAtATime(rate)
+  const oneAtATime = createOneAtATime(rate)
   return {
     method: 'POST',
     path: '/auth/mqtt',
@@ -138,7 +138,7 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
     async handle({ body }, user) {
       const { filters } = body as MqttCredentialBody
       if (!isStranger(user)) {
-        return inTurn(user, async () => {
+        return oneAtATime(user, async () => {
           const answer = answerWith(await temporary.forUser(user, filters ?? everything))
           return { answer, bytes: 0 }
         })

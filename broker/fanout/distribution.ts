@@ -25,7 +25,7 @@ interface Batch {
   readonly underway: (first: number) => void
   /** Its events went out before they were stored. */
   isEarly: boolean
-  /** For each retained value that was shown early, a call that shows the stored one again. */
+  /** One call for each retained value that subscribers saw before it was stored. It shows the stored value again. */
   takeBacks: (() => Promise<void>)[]
 }
 

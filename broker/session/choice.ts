@@ -37,7 +37,7 @@ export function choose(
     if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
   const owed = place.owed.map((each) =>
-    // A SUBSCRIBE has brought it, but the session would get it anyway.
+    // A SUBSCRIBE asked for this retained message. The session would get it without that, too.
     each.retain && chosen.has(each.position) ? { ...each, isChosen: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))

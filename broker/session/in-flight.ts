@@ -8,7 +8,7 @@ export interface Owed {
   readonly retain: boolean
   /** It may have been sent before. */
   readonly dup: boolean
-  /** The client was owed it already when a SUBSCRIBE brought it as well: it is not dropped first. */
+  /** The session was to get it already when a SUBSCRIBE asked for it as well. Others are dropped before it. */
   readonly isChosen?: boolean
   /** QoS 2: it lies in the store by itself (`outgoing-qos2.ts`). */
   stored?: boolean

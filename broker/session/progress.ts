@@ -99,7 +99,7 @@ export async function openProgress(parts: {
       values.set(run, ended)
     },
 
-    /** The runs that are over and have left a value. */
+    /** Runs of nodes that have ended, and whose value is still stored. */
     ended: (): string[] => [...values.keys()].filter((run) => !nodes.isLiving(run)),
 
     /** Nothing refers to a run any more. */

@@ -123,7 +123,7 @@ export function createSession(of: {
   }
 }
 
-/** The client may receive through this connection, the one that logged in here. */
+/** Gives a session its connection, which has logged in on this node. From now on the client may receive through it. */
 export function attach(session: Session, connection: MqttConnection): void {
   session.connection = connection
   session.outgoing = connection.outgoing

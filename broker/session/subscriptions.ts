@@ -69,7 +69,7 @@ export function createRoutes() {
   }
 }
 
-/** Most nodes have either children or holders: an empty map would cost more than the rest of a node. */
+/** A node gets a map only when it needs it: an empty map is larger than the rest of a node. */
 interface Node<Holder> {
   children: Map<string, Node<Holder>> | undefined
   holders: Map<Holder, Qos> | undefined

@@ -18,7 +18,7 @@ const maxBytes = 256 * 1024 * 1024
 /** Longest wait that a hub may ask for, seconds. */
 const maxRetryAfter = 3_600
 
-/** A hub, and the CA that signs its certificate where that was named. */
+/** A hub. `ca`: the CA that signs its certificate, if the user named one. */
 export interface Hub {
   url: string
   ca?: string | undefined

@@ -15,14 +15,14 @@ export const workLimits = {
 } as const
 
 /** How many deliveries may be under way at once: in total, and to one endpoint. */
-export interface Places {
+export interface Slots {
   healthy: { total: number; perEndpoint: number }
-  /** Queues that fail have places of their own, so that they take none from the others. */
+  /** Queues that fail have slots of their own, so that they take none from the others. */
   failing: { total: number; perEndpoint: number }
 }
 
-/** Of each, one owner alone gets half (`concurrency.ts`). */
-export const places: Places = {
+/** An owner that is alone gets half of each number (`concurrency.ts`). */
+export const slots: Slots = {
   healthy: { total: 512, perEndpoint: 32 },
   failing: { total: 128, perEndpoint: 8 },
 }

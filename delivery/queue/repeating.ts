@@ -69,7 +69,7 @@ export function createRepeating(parts: {
     return items.length
   }
 
-  /** The messages that do not wait already, without their payloads. */
+  /** Those of the messages that are not in the queue yet, without their payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
     const { line, aside } = inMemory.get(name)
     const waiting = [...line, ...aside]

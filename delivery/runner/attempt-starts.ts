@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createPacing } from '../../listener/pacing.ts'
 import { once } from '../../store/once.ts'
-import type { Places } from '../queue/limits.ts'
+import type { Slots } from '../queue/limits.ts'
 import type { Outcome, Target } from '../target.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createSlowStart } from './slow-start.ts'
@@ -9,17 +9,17 @@ import { createSlowStart } from './slow-start.ts'
 /** Attempts that begin in one turn of the event loop: handshakes of hundreds at once would hold up everything. */
 const startsPerTurn = 4
 
-/** Decides when an attempt may start: when its endpoint can bear it, and when it has one of the places. */
-export function createAttemptStarts(places: Places, clock: () => number, stopping: AbortSignal) {
-  const healthy = createConcurrency(places.healthy)
-  const failing = createConcurrency(places.failing)
+/** Decides when an attempt may start: when its endpoint can bear it, and when it has one of the slots. */
+export function createAttemptStarts(slots: Slots, clock: () => number, stopping: AbortSignal) {
+  const healthy = createConcurrency(slots.healthy)
+  const failing = createConcurrency(slots.failing)
   const slowStart = createSlowStart(clock)
   const starts = createPacing(startsPerTurn)
 
   return {
-    /** Resolves when an attempt may start. The function gives its place back, once however often it is called. */
+    /** Resolves when an attempt may start. The function gives its slot back, once however often it is called. */
     async enter(target: Target, isFailing: boolean): Promise<() => void> {
-      // It pauses before it takes a place: others can use the place meanwhile.
+      // The attempt pauses before it takes a slot, so that others can use the slot meanwhile.
       const pause = slowStart.waitFor(target)
       if (pause > 0) await sleep(pause, undefined, { signal: stopping })
       const leave = once(await (isFailing ? failing : healthy).enter(target.endpoint, target.owner))

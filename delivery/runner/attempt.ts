@@ -1,6 +1,6 @@
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import type { Places } from '../queue/limits.ts'
+import type { Slots } from '../queue/limits.ts'
 import type { Attempt } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
@@ -18,7 +18,7 @@ export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
   targetOf: TargetOf
   /** Attempts that may be under way at once. */
-  places: Places
+  slots: Slots
   clock: () => number
   log: Log
   metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
@@ -28,12 +28,12 @@ export function createAttempt(parts: {
   cutting: AbortSignal
 }) {
   const { queues, targetOf, clock, log, metrics, cutting } = parts
-  const starts = createAttemptStarts(parts.places, clock, parts.stopping)
+  const starts = createAttemptStarts(parts.slots, clock, parts.stopping)
 
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While the attempt waited for its place, the item may have gone, or the queue may have been closed.
+      // While the attempt waited for its slot, the item may have gone, or the queue may have been closed.
       const now = nextItem(run, queues.waiting(name), clock())
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const where = targetOf(name)
@@ -51,7 +51,7 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // The rest concerns only this node and the store: the place is free for the next attempt.
+      // The rest concerns only this node and the store: the slot is free for the next attempt.
       leave()
       // The hub cut it short: that says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined

@@ -3,13 +3,13 @@
  * bounds: a slow owner keeps no other one waiting.
  */
 export function createConcurrency(limits: { total: number; perEndpoint: number }) {
-  const whole = createPlaces(limits.total)
-  const endpoints = new Map<string, ReturnType<typeof createPlaces>>()
+  const whole = createSlots(limits.total)
+  const endpoints = new Map<string, ReturnType<typeof createSlots>>()
 
   return {
-    /** Resolves when a place is free, with the function that gives the place back: the caller must call it once. */
+    /** Resolves when a slot is free, with the function that gives the slot back: the caller must call it once. */
     async enter(endpoint: string, owner: string): Promise<() => void> {
-      const own = endpoints.get(endpoint) ?? createPlaces(limits.perEndpoint)
+      const own = endpoints.get(endpoint) ?? createSlots(limits.perEndpoint)
       endpoints.set(endpoint, own)
       await own.take(owner)
       await whole.take(owner)
@@ -23,10 +23,10 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 }
 
 /**
- * Shared places. An owner gets another place only while it holds fewer than are free. So one owner alone gets half, and
- * two get a third each. An owner without a place gets one at once. Held places are not taken back, so some must stay free.
+ * Shared slots. An owner gets another slot only while it holds fewer than are free. So one owner alone gets half, and
+ * two get a third each. An owner without a slot gets one at once. Held slots are not taken back, so some stay free.
  */
-function createPlaces(size: number) {
+function createSlots(size: number) {
   let free = size
   const held = new Map<string, number>()
   /** By owner, each in the order of arrival. The owner that was served last comes last. */
@@ -65,7 +65,7 @@ function createPlaces(size: number) {
     free--
   }
 
-  /** Gives places to waiting owners until none of them may take one. */
+  /** Gives slots to waiting owners until none of them may take one. */
   function serve(): void {
     for (;;) {
       const next = firstServed()

@@ -12,7 +12,7 @@ import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 export function createSettling(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<Attempts, 'add'>
-  /** Further changes to store with an outcome. `isAside`: an item outside the line was refused; the line goes on. */
+  /** Further changes to store with an outcome. `isAside`: an item that was set aside was refused; the queue goes on. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
   /** An endpoint wants nothing more. True: nothing more is sent there for now. */
   onGone: (queue: string) => Promise<boolean>

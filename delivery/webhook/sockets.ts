@@ -1,4 +1,4 @@
-import { type Places, places } from '../queue/limits.ts'
+import { type Slots, slots } from '../queue/limits.ts'
 
 /** Test messages at the same time: each holds a connection. */
 const tests = 64
@@ -8,7 +8,7 @@ const kept = 64
 const keptInAll = 4 * kept
 
 /** Connections that all of this may take at once. */
-export const maxSockets = places.healthy.total + places.failing.total + tests + keptInAll
+export const maxSockets = slots.healthy.total + slots.failing.total + tests + keptInAll
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
@@ -16,12 +16,12 @@ export type Sockets = ReturnType<typeof socketsWithin>
 export function socketsWithin(allowed: number) {
   const share = Math.min(1, allowed / maxSockets)
   const part = (whole: number) => Math.max(2, Math.floor(whole * share))
-  const partOf = ({ total, perEndpoint }: Places['healthy']) => ({
+  const partOf = ({ total, perEndpoint }: Slots['healthy']) => ({
     total: part(total),
     perEndpoint: Math.min(perEndpoint, part(total)),
   })
   return {
-    places: { healthy: partOf(places.healthy), failing: partOf(places.failing) },
+    slots: { healthy: partOf(slots.healthy), failing: partOf(slots.failing) },
     tests: part(tests),
     kept: part(kept),
   }

@@ -56,7 +56,7 @@ export async function createPushSubscriptions(parts: {
     /** A condition only. A commit with it applies only while the stored subscription is the one that `find` shows now. */
     unchanged: collection.unchanged,
 
-    /** Calls back with each that another node made or changed, or this one without an answer of the store. */
+    /** Calls back with each subscription that changed by another node, or by this one while the store did not answer. */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
     /** The subscriptions of an institution, oldest first: every user of it has the same rights (service.md §4.1). */

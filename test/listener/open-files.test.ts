@@ -35,12 +35,12 @@ t.test(
 
 t.test('what is sent to webhooks keeps to the connections there may be', async (t) => {
   for (const allowed of [64, 128, 500, maxSockets, Infinity]) {
-    const { places, tests, kept } = socketsWithin(allowed)
-    const most = places.healthy.total + places.failing.total + tests + 4 * kept
+    const { slots, tests, kept } = socketsWithin(allowed)
+    const most = slots.healthy.total + slots.failing.total + tests + 4 * kept
     t.ok(most <= allowed && most <= maxSockets, `${most} of ${allowed}`)
-    t.ok(places.healthy.perEndpoint >= 2 && places.failing.perEndpoint >= 2)
+    t.ok(slots.healthy.perEndpoint >= 2 && slots.failing.perEndpoint >= 2)
   }
-  t.equal(socketsWithin(maxSockets).places.healthy.total, 512)
+  t.equal(socketsWithin(maxSockets).slots.healthy.total, 512)
 })
 
 t.test('a flood of connections leaves the store the files it needs', async (t) => {

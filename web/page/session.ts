@@ -31,7 +31,7 @@ export async function resume(): Promise<void> {
   user.value ??= null
 }
 
-/** Shows the form to a stranger who may also go on without. */
+/** Shows the log-in form to a stranger, who may also go on without a log-in. */
 export function offerLogIn(): void {
   isLogInOptional.value = true
   mustLogIn.value = true

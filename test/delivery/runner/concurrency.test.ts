@@ -45,7 +45,7 @@ t.test('an endpoint that is full keeps nobody else waiting', async (t) => {
   t.same(gate.inside, ['dead 0', 'dead 1', 'healthy'])
 })
 
-t.test('places come back, however often they are used', async (t) => {
+t.test('slots come back, however often they are used', async (t) => {
   const gate = createConcurrency({ total: 2, perEndpoint: 1 })
   let most = 0
   let now = 0
@@ -82,7 +82,7 @@ t.test('one owner gets half, two a third each, and who has nothing gets a place 
   t.equal(of('healthy'), 1)
 })
 
-t.test('those who share an endpoint share its places', async (t) => {
+t.test('those who share an endpoint share its slots', async (t) => {
   const gate = watch(createConcurrency({ total: 100, perEndpoint: 4 }))
   for (let index = 0; index < 50; index++) gate.enter(`slow ${index}`, 'shared', 'slow')
   gate.enter('healthy', 'shared', 'healthy')

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createAttempts } from '../../../../delivery/attempts.ts'
-import { places } from '../../../../delivery/queue/limits.ts'
+import { slots } from '../../../../delivery/queue/limits.ts'
 import type { WorkItem } from '../../../../delivery/queue/work-item.ts'
 import { createLeases } from '../../../../delivery/runner/leases.ts'
 import { createRunner } from '../../../../delivery/runner/runner.ts'
@@ -62,7 +62,7 @@ async function startRunner(
       return true
     },
     noted: () => [],
-    places,
+    slots,
     clock: () => Date.now() - behind,
     random: () => 0,
   })
@@ -283,7 +283,7 @@ t.test('a queue that is closed while it waits for a place sends nothing', async 
     undefined,
     () => 'one owner',
   )
-  const names = Array.from({ length: places.healthy.total }, (_, index) => `slow ${index}`)
+  const names = Array.from({ length: slots.healthy.total }, (_, index) => `slow ${index}`)
   await one.append('1', ...names)
   await one.tried(names.length / 2)
   for (const name of names) one.closed.add(name)
@@ -308,9 +308,9 @@ t.test('the slow queues of one owner do not keep those of another waiting', asyn
     (queue) => queue.replace(/ .*/, ''),
   )
   await one.append('1', ...Array.from({ length: 600 }, (_, index) => `slow ${index}`))
-  await one.tried(places.healthy.total / 2)
+  await one.tried(slots.healthy.total / 2)
   await one.append('2', 'healthy')
-  await one.tried(places.healthy.total / 2 + 1)
+  await one.tried(slots.healthy.total / 2 + 1)
   t.equal(one.delivered.at(-1), '2')
 })
 

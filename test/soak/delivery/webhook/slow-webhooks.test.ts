@@ -6,14 +6,14 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
-import { places } from '../../../../delivery/queue/limits.ts'
+import { slots } from '../../../../delivery/queue/limits.ts'
 import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { pushing, startReceiver } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * Webhooks that acknowledge just before their time is over hold places for as long. Another institution does not
+ * Webhooks that acknowledge just before their time is over hold slots for as long. Another institution does not
  * notice.
  */
 const [slow = '', healthy = ''] = institutions
@@ -84,9 +84,9 @@ async function startHolding(t: Test, home: string, count: number) {
   }
 }
 
-t.test('slow webhooks of one institution leave places for another', { timeout: 120_000 }, async (t) => {
+t.test('slow webhooks of one institution leave slots for another', { timeout: 120_000 }, async (t) => {
   const one = await start(t)
-  const { total, perEndpoint } = places.healthy
+  const { total, perEndpoint } = slots.healthy
   const each = perEndpoint / 2
   const holding = await startHolding(t, one.home, total / each + 1)
   await one.slow.subscribe(holding.urls.flatMap((url) => Array.from({ length: each }, () => url)))
@@ -100,7 +100,7 @@ t.test('slow webhooks of one institution leave places for another', { timeout: 1
 
 t.test('nor do they take all that one receiver is given', { timeout: 60_000 }, async (t) => {
   const one = await start(t)
-  const { perEndpoint } = places.healthy
+  const { perEndpoint } = slots.healthy
   const held = new Set<ServerResponse>()
   one.receiver.behave(({ path }, response) => {
     if (path !== '/slow') return 201
