@@ -20,9 +20,9 @@ export interface Message {
   /** Its publisher has sent the event before, and it was published then. */
   isRepetition?: true
   /** A report that tells of errors. */
-  hasErrors?: true
+  hasErrors?: true | undefined
   /** The event that a report is about, if not all of it was published. It is kept with the message and sent to no client. */
-  refused?: Excerpt
+  refused?: Excerpt | undefined
 }
 
 /** A received event: its beginning, and the fields that lists show. */

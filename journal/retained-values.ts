@@ -36,7 +36,7 @@ export const farFutureMs = 10 * 60 * 1000
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<RetainedValue>()
   /** Values that a commit under way hides. If it fails they are shown again. */
-  const replaced = new Map<unknown, readonly RetainedValue[]>()
+  const hidden: { by: unknown; values: readonly RetainedValue[] }[] = []
   /** Values that were pushed out of memory, but not out of the store yet. */
   let pushedOut: Place[] = []
 
@@ -46,7 +46,13 @@ export function createRetainedValues(returnable: Returnable) {
     of,
     all: tree.values,
     topics: tree.topics,
-    replaced,
+    /** A commit under way hides these values. `by` stands for the commit. */
+    hide: (by: unknown, values: readonly RetainedValue[]): void => void hidden.push({ by, values }),
+    /** The commit has ended. */
+    noLongerHides(by: unknown): void {
+      const place = hidden.findIndex((each) => each.by === by)
+      if (place >= 0) hidden.splice(place, 1)
+    },
 
     keep: (value: RetainedValue): void => pushOut(tree.put(value)),
 
@@ -63,7 +69,7 @@ export function createRetainedValues(returnable: Returnable) {
     /** Whether the journal must keep the message at this position. */
     names(topic: string, position: number): boolean {
       const isNamed = (value: RetainedValue) => value.topic === topic && value.position === position
-      return [...of(topic)].some(isNamed) || [...replaced.values()].flat().some(isNamed)
+      return [...of(topic)].some(isNamed) || hidden.some(({ values }) => values.some(isNamed))
     },
 
     /** The values that were pushed out and that the store may still have. */

@@ -52,13 +52,13 @@ export async function openRetained(parts: {
       const shown = values.get(value.topic, value.slot)
       if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
       values.keep(value)
-      if (shown) values.replaced.set(position, [shown])
+      if (shown) values.hide(position, [shown])
       return () => takeBack(value)
     },
 
     /** A message that is shown already is now stored. */
     stored({ topic, retained, position }: Entry): void {
-      values.replaced.delete(position)
+      values.noLongerHides(position)
       const value = retained && values.get(topic, retained.slot)
       if (value?.position === position) values.isStored(value)
     },
@@ -125,7 +125,7 @@ export async function openRetained(parts: {
         values.isStored(before)
       }
     }
-    values.replaced.delete(value.position)
+    values.noLongerHides(value.position)
   }
 }
 
@@ -136,7 +136,7 @@ async function clear(topic: string, values: RetainedValues, store: Store): Promi
   const hide = once(() => {
     for (const value of slots) values.forget(value)
   })
-  values.replaced.set(slots, slots)
+  values.hide(slots, slots)
   const changes = slots.map((value) => ({ del: keyOf(value) }))
   try {
     await store.commit([...changes, { put: clearedKey(topic), value: '', numbered: first }], hide)
@@ -144,7 +144,7 @@ async function clear(topic: string, values: RetainedValues, store: Store): Promi
     for (const value of slots) if (!values.get(topic, value.slot)) values.keep(value)
     throw error
   } finally {
-    values.replaced.delete(slots)
+    values.noLongerHides(slots)
   }
   hide()
   return true

@@ -25,11 +25,12 @@ interface Linked extends Candidate {
  * over the reports nor over the other livestreams.
  */
 export async function openReturnable(store: Store) {
+  /** Control events and reports, by position. */
   const candidates = new Map<number, Linked>()
   const branches = createChains()
   const twigs = createChains()
-  /** Positions by topic. */
-  const latest = new Map<string, number>()
+  /** The newest of each other topic. Not by position: such a map would grow and shrink with each event. */
+  const latest = new Map<string, Linked>()
   const stored: Candidate[] = []
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
   for (const candidate of stored.sort((a, b) => a.position - b.position)) add(candidate)
@@ -58,22 +59,28 @@ export async function openReturnable(store: Store) {
     /** The newest of a topic, in the place of the one before. */
     setLatest(candidate: Candidate): void {
       const before = latest.get(candidate.topic)
-      if (before !== undefined) remove(before)
-      latest.set(candidate.topic, candidate.position)
-      add(candidate)
+      if (before) drop(before)
+      if (candidate.qos === 0) latest.delete(candidate.topic)
+      else latest.set(candidate.topic, link(candidate))
     },
 
     /** A message is not the newest of its topic any more, and has no successor. */
     removeLatest(topic: string, position: number): void {
-      if (latest.get(topic) !== position) return
+      const candidate = latest.get(topic)
+      if (candidate?.position !== position) return
       latest.delete(topic)
-      remove(position)
+      drop(candidate)
     },
 
     /** Removes what nobody gets any more as of `now`. */
     sweep(now: number): void {
       for (const [position, { expires }] of candidates)
         if (expires !== undefined && expires <= now) remove(position)
+      for (const [topic, candidate] of latest) {
+        if (candidate.expires === undefined || candidate.expires > now) continue
+        latest.delete(topic)
+        drop(candidate)
+      }
     },
   }
 
@@ -88,21 +95,29 @@ export async function openReturnable(store: Store) {
     return [...[...wide].flatMap(branches.named), ...[...narrow].flatMap(twigs.named)]
   }
 
-  function add({ position, topic, qos, expires }: Candidate): void {
-    if (qos === 0 || candidates.has(position)) return
+  function add(candidate: Candidate): void {
+    if (candidate.qos === 0 || candidates.has(candidate.position)) return
+    candidates.set(candidate.position, link(candidate))
+  }
+
+  function link({ position, topic, qos, expires }: Candidate): Linked {
     const [inBranch, inTwig] = namesOf(topic)
     const twig = twigs.get(inTwig)
     // One text for all of a topic of two levels: there are tens of thousands of reports.
     const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
-    candidates.set(position, candidate)
     branches.get(inBranch).add(candidate)
     twig.add(candidate)
+    return candidate
   }
 
   function remove(position: number): void {
     const candidate = candidates.get(position)
     if (!candidate) return
     candidates.delete(position)
+    drop(candidate)
+  }
+
+  function drop(candidate: Linked): void {
     candidate.isGone = true
     const [branch, twig] = namesOf(candidate.topic)
     branches.dropFrom(branch)

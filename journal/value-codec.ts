@@ -1,9 +1,10 @@
 /** Puts a small JSON header and the bytes that it describes into one stored value. */
 export function encodeValue(header: object, ...bytes: readonly (Buffer | undefined)[]): Buffer {
-  const json = `${JSON.stringify(header)}\n`
-  let end = Buffer.byteLength(json)
+  const json = JSON.stringify(header)
+  let end = Buffer.byteLength(json) + 1
   const record = Buffer.allocUnsafe(bytes.reduce((sum, part) => sum + (part?.length ?? 0), end))
   record.write(json)
+  newline.copy(record, end - 1)
   for (const part of bytes) end += part?.copy(record, end) ?? 0
   return record
 }

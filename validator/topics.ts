@@ -73,10 +73,11 @@ export async function createTopics(store: Store) {
       now: number,
       unlisted: ReadonlyMap<string, Unlisted> = new Map(),
     ): NewTopics {
-      const createdAt = new Date(now).toISOString()
-      const created = [...new Set(livestreamIds)]
-        .filter((id) => !topics.has(id))
-        .map((id): Topic => ({ id, createdAt, ...ownership(id, unlisted.get(id)) }))
+      const absent = new Set(livestreamIds.filter((id) => !topics.has(id)))
+      const created = [...absent].map((id): Topic => {
+        const createdAt = new Date(now).toISOString()
+        return { id, createdAt, ...ownership(id, unlisted.get(id)) }
+      })
       for (const topic of created) claim(topic)
       return { created, changes: created.map(toChange) }
     },

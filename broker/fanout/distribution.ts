@@ -182,8 +182,8 @@ interface DeliveryParts {
 /** Makes the deliveries of a message: one to live subscribers, one to persistent sessions. */
 function createDeliveries(parts: DeliveryParts) {
   const { retained, reading, routes, handedOut, mayReceive, metrics } = parts
-  /** Positions by topic, those that wait included. */
-  const sending = new Map<string, number[]>()
+  /** Messages on their way to live subscribers, those that wait included, oldest first. */
+  const sending: { topic: string; position: number }[] = []
 
   return {
     /** To clients that are connected and subscribed at the moment of sending. */
@@ -193,17 +193,15 @@ function createDeliveries(parts: DeliveryParts) {
       position: number = noPosition,
     ): Delivery {
       const { topic, payload, qos } = message
-      const all = sending.get(topic) ?? []
-      sending.set(topic, all)
-      all.push(position)
+      const own = { topic, position }
+      sending.push(own)
       function* send() {
         retained.sent(topic, position)
         const recipients = recipientsOf(message, routes, mayReceive)
         if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
         if (position !== noPosition) metrics.stages.sent(position, recipients.length)
         yield* sendToEach(recipients, publish, qos)
-        all.shift()
-        if (all.length === 0) sending.delete(topic)
+        sending.splice(sending.indexOf(own), 1)
       }
       return { bytes: payload.length, send }
     },
@@ -228,7 +226,8 @@ function createDeliveries(parts: DeliveryParts) {
     },
 
     /** Positions of messages of a topic on their way to live subscribers, oldest first. */
-    sending: (topic: string): readonly number[] => sending.get(topic) ?? [],
+    sending: (topic: string): readonly number[] =>
+      sending.filter((each) => each.topic === topic).map(({ position }) => position),
   }
 }
 
@@ -264,11 +263,13 @@ function createPermittedCheck(
   return (session) => {
     const { permission } = session
     if (permission === lastPermission) return lastAnswer
-    lastAnswer = answers?.get(permission) ?? mayReceive(session.principal, topic)
-    answers ??= new Map()
-    answers.set(permission, lastAnswer)
+    const answer = answers?.get(permission) ?? mayReceive(session.principal, topic)
+    // The first permission needs no map: for most messages there is only one.
+    if (lastPermission !== undefined) answers ??= new Map([[lastPermission, lastAnswer]])
+    answers?.set(permission, answer)
     lastPermission = permission
-    return lastAnswer
+    lastAnswer = answer
+    return answer
   }
 }
 
