@@ -58,7 +58,7 @@ export type Hub = Awaited<ReturnType<typeof startHub>>
 interface HubOptions {
   /** Where development certificates go. */
   certsDir?: string
-  /** How passwords are hashed: with much work, unless a test wants less. */
+  /** How passwords are hashed. The default takes much work, and a test may want less. */
   passwords?: Passwords
   /** Called when the node has lost track of the other nodes: it must be closed and started again. */
   onGap?: (reason: Error) => void
@@ -86,13 +86,13 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
 /** How long the last use of a credential is remembered, milliseconds. */
 const keptUsesMs = 400 * 24 * 3600 * 1000
 
-/** Where clients reach a node. Its ports are known only when they are open. */
+/** Where clients reach a node. The ports are known only when the listeners are open. */
 interface Reached {
   publicUrl: string
   mqttPort: number
 }
 
-/** Opens all parts except the listeners. Notes each part in `open` at once, so that it is closed if a later one fails. */
+/** Opens all parts except the listeners. Notes each in `open` at once, so that it is closed if a later one fails. */
 async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
   const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
@@ -250,7 +250,7 @@ async function listen(
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
-      // A browser that learned this for localhost would refuse every other server there.
+      // No HSTS on a trial node: a browser that learned it for localhost would refuse every other server there.
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
       publicUrl: () => reached.publicUrl,
@@ -300,7 +300,7 @@ async function listen(
     adminSocket: admin.path,
     /** Path of the CA that users are told to trust, PEM. Undefined if they trust it already. */
     caPath: parts.caPath,
-    /** The token of the link for the first operator; undefined: there is an operator. */
+    /** The token of the link for the first operator; undefined: there is an operator, or this is no trial node. */
     firstOperatorToken: firstOperator?.token(),
     /** One livestream of the feed, for examples. */
     livestream: feed.current()?.sample,

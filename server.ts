@@ -9,7 +9,7 @@ import { createLog } from './telemetry/log.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
 const shutdownMs = 9_500
-/** Longest pause before the next start, milliseconds. */
+/** Longest pause before the next try to start the node again, milliseconds. */
 const longestWaitMs = 5_000
 
 await main(process.argv.slice(2))
@@ -23,7 +23,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(1)
   }
   const { config } = loaded
-  // Standard error fails if its disk is full, or its reader has gone.
+  // Ignore errors of standard error, which fails if its disk is full or its reader has closed it.
   process.stderr.on('error', () => {})
   const log = createLog(config.logLevel)
   let stopping = false
@@ -35,7 +35,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
   }
-  // Before `hub ready` is logged: a reader of that line may stop the node at once.
+  // Handle signals before `hub ready` is logged: a reader of that line may stop the node at once.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stopping) return
@@ -58,7 +58,7 @@ async function main(argv: readonly string[]): Promise<void> {
 
   const { mqttPort, httpsPort, adminSocket } = hub
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // For a person who tries the hub out. A node with certificates of its own, or behind a load balancer, is not a trial.
+  // Greet a person who tries the hub out. A node with its own certificates or behind a load balancer is not a trial.
   if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
     const { caPath, livestream, firstOperatorToken } = hub
     process.stderr.write(
@@ -89,8 +89,8 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 
   /**
-   * `over` resolves when the node has to start again: with an error if its loaded state no longer agrees with that of the
-   * other nodes, with `import` if an export waits to be imported.
+   * `over` resolves when the node has to start again: with an error if its loaded state no longer agrees with that of
+   * the other nodes, with `import` if an export waits to be imported.
    */
   async function start(settings = config): Promise<{ hub: Hub; over: Promise<Error | 'import'> }> {
     let end = (_reason: Error | 'import') => {}
@@ -100,13 +100,13 @@ async function main(argv: readonly string[]): Promise<void> {
     return { hub: await startHub(settings, log, { onGap: end, onImport: () => end('import') }), over }
   }
 
-  /** Tries until it succeeds: the reason why the node lost track may last, and Redis may stay away. */
+  /** Tries until it succeeds: the reason why the node lost track may last, and Redis may be away for long. */
   async function startAgain(): ReturnType<typeof start> {
     for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
-      // There is nothing to close.
+      // No node is open here, so there is nothing to close before the exit.
       if (stopping) process.exit(0)
       try {
-        // With the ports of the first start: clients come back to them.
+        // Use the ports of the first start, because clients come back to them.
         const started = await start({ ...config, mqttPort, httpsPort })
         log.info({ mqttPort, httpsPort }, 'hub ready')
         return started
@@ -118,7 +118,7 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Answers arguments and returns the exit code. A node takes no arguments: its settings are variables. */
+/** Answers arguments and returns the exit code. A node takes no arguments: its settings are environment variables. */
 function answer(argv: readonly string[]): number {
   const strange = argv.find((argument) => !['--help', '-h', '--version'].includes(argument))
   if (strange !== undefined) {

@@ -46,8 +46,8 @@ export const radioTree = 'radio/#'
 
 /**
  * Decides a PUBLISH, and a will message in the same way (design.md §7).
- * A credential limited to classes may use the inbox without class, and the dry run: the event tells its class later,
- * and the validator compares the two (`event.class`).
+ * A credential limited to classes may also use the inbox without class, and the dry run. There the class follows from
+ * the event, and the validator checks that the credential permits it (`event.class`).
  */
 export function mayPublish(principal: Principal, topic: string): PublishDecision {
   const malformed = checkTopicName(topic)
@@ -81,7 +81,7 @@ export function publishes({ role }: Principal): boolean {
   return role === 'publisher'
 }
 
-/** Decides one filter of a SUBSCRIBE: granted only if everything it can match is permitted (design.md §8). */
+/** Decides one filter of a SUBSCRIBE: granted only if every topic that it can match is permitted (design.md §8). */
 export function maySubscribe(principal: Principal, filter: string): SubscribeDecision {
   const malformed = checkTopicFilter(filter)
   if (malformed !== undefined) return { allowed: false, rule: 'filter.form', reason: malformed }
@@ -114,7 +114,7 @@ function publisherMaySubscribe(institutions: readonly string[], filter: string):
 }
 
 function subscriberMaySubscribe(permitted: readonly string[], filter: string): SubscribeDecision {
-  // Asked even though credentials are checked when they are made: a damaged record must not open the inbox.
+  // Checked again, although credentials are checked when they are made: a damaged record must not open the inbox.
   if (!filterContains(radioTree, filter)) {
     return {
       allowed: false,
@@ -131,7 +131,7 @@ function subscriberMaySubscribe(permitted: readonly string[], filter: string): S
   return { allowed: false, rule: 'subscriber.not-permitted', reason }
 }
 
-/** Why no topic of the radio tree can match, or undefined: a subscriber that asks for one should hear of the mistake. */
+/** Why no topic of the radio tree can match this filter, or undefined. The subscriber hears of its mistake. */
 function checkReadable(filter: string): string | undefined {
   const bytes = Buffer.byteLength(filter)
   if (bytes > maxRadioTopicBytes) return `it has ${bytes} bytes, and no topic more than ${maxRadioTopicBytes}`
@@ -140,7 +140,7 @@ function checkReadable(filter: string): string | undefined {
   return checkTopicName(filter.replace(/[+#]/g, 'x'))
 }
 
-/** Exactly the topic, compared as text: a wildcard in the filter can then never widen it. */
+/** Compares the topic as text, so that a wildcard in a filter never permits more. */
 function isOwnFeedback(institutions: readonly string[], topic: string): boolean {
   return institutions.some((institution) => feedbackTopic(institution) === topic)
 }

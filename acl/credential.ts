@@ -5,13 +5,13 @@ import type { Principal } from './principal.ts'
 export interface Credential extends Permissions {
   username: string
   createdAt: string
-  /** From this instant on it is refused (rotation with `--revoke-after`, and whatever is temporary). */
+  /** Instant when the credential ends. Set by a rotation with `--revoke-after`, and in temporary credentials. */
   revokeAt?: string
-  /** Temporary: made for this user, see `acl/temporary.ts`. */
+  /** Only of a temporary credential: the user that it was made for, see `acl/temporary.ts`. */
   user?: string
 }
 
-/** The log-in by which a page got a credential: void when the user is gone, has another password, or logged out. */
+/** The log-in by which a page got a credential. Void once the user is removed, has another password, or logged out. */
 export interface PageLogin {
   userId: string
   /** Counts the passwords of the user. */
@@ -27,7 +27,7 @@ export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>> & { logi
 export interface StoredCredential extends Credential {
   salt: string
   hash: string
-  /** Of a temporary one. */
+  /** Only of a temporary credential: the log-in of its page. */
   login?: PageLogin
 }
 
@@ -35,17 +35,17 @@ export function hasEnded({ revokeAt }: Credential, now: number): boolean {
   return revokeAt !== undefined && Date.parse(revokeAt) <= now
 }
 
-/** Whether a temporary credential outlives the log-in that it was made for. */
+/** Whether this is a temporary credential whose log-in is void. */
 export function isVoid({ user, login }: StoredCredential, isCurrent: (login: PageLogin) => boolean): boolean {
   return user !== undefined && !(login && isCurrent(login))
 }
 
-/** The credential that ends at `time`, milliseconds since the epoch. */
+/** A copy of the credential that ends at `time`, milliseconds since the epoch. */
 export function endingAt(credential: StoredCredential, time: number): StoredCredential {
   return { ...credential, revokeAt: new Date(time).toISOString() }
 }
 
-/** Who logs in with a credential. */
+/** The principal that a client becomes when it logs in with a credential. */
 export function principalOf(credential: Credential): Principal {
   const { role, username, institutions, classes, filters, user } = credential
   if (role === 'publisher') return { role, username, institutions, classes }

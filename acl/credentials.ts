@@ -30,15 +30,15 @@ interface CredentialsParts {
   isCurrent: (login: PageLogin) => boolean
   /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution?: (institutionId: string) => boolean
-  /** Writes the audit entry of a scheduled revocation, before that is stored. */
+  /** Writes the audit entry of a scheduled revocation, before the revocation is stored. */
   noteDue?: (username: string) => Promise<void>
-  /** Told when a scheduled revocation could not be noted or stored; it takes effect all the same. */
+  /** Called when a scheduled revocation could not be noted or stored. The revocation takes effect all the same. */
   onStoreFailure?: (username: string, error: unknown) => void
   retryMs?: number
 }
 
 /**
- * The MQTT credentials (design.md §5): made here, kept in the store, and mirrored in memory, so that ten
+ * Makes and checks the MQTT credentials (design.md §5). They are in the store, with a copy in memory, so that ten
  * thousand clients that reconnect need not wait for the store.
  */
 export async function createCredentials(parts: CredentialsParts) {
@@ -47,7 +47,7 @@ export async function createCredentials(parts: CredentialsParts) {
   const isOver = (stored: StoredCredential) => hasEnded(stored, clock()) || isVoid(stored, isCurrent)
   const listeners = new Set<(username: string) => void>()
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
-  // A rotation must not bring back what a revocation just removed.
+  // One change at a time: a rotation must not bring back a credential that a revocation just removed.
   const inTurn = await createLock(store, 'credential')
   const revocations = createRevocations({
     ...{ collection, isOver, inTurn, clock, ended, noteDue, onStoreFailure, retryMs },
@@ -56,7 +56,7 @@ export async function createCredentials(parts: CredentialsParts) {
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
   for (const credential of collection.values()) schedule(credential)
   collection.onChanged((username, before, after) => {
-    // The names of temporary ones are random: they need not be remembered.
+    // Names of temporary credentials are random, and need not be remembered.
     if ((before ?? after)?.user === undefined) usernames.given(username)
     if (after) schedule(after)
     else ended(username)
@@ -64,8 +64,8 @@ export async function createCredentials(parts: CredentialsParts) {
 
   return {
     /**
-     * Makes a credential, or says what is wrong with the request. `first` is called with it before it is stored;
-     * when that rejects there is none.
+     * Makes a credential, or says what is wrong with the request. Calls `first` with the credential before it is
+     * stored. If `first` rejects, no credential is made.
      */
     async add(
       request: CredentialRequest,
@@ -88,7 +88,7 @@ export async function createCredentials(parts: CredentialsParts) {
       return principalOf(stored)
     },
 
-    /** Whether a credential of that name exists and is not over. */
+    /** Whether a credential of that name exists and is still accepted. */
     isValid(username: string): boolean {
       const stored = collection.get(username)
       return stored !== undefined && !isOver(stored)
@@ -121,7 +121,7 @@ export async function createCredentials(parts: CredentialsParts) {
       return inTurn((held) => issuing.replace(username, revokeAfterMs, held, first))
     },
 
-    /** Ends a credential now. False when there is none of that name. */
+    /** Ends a credential now. False: there is no credential of that name. */
     revoke(username: string): Promise<boolean> {
       return inTurn(async (held) => {
         const existed = await collection.delete(username, held)
@@ -130,10 +130,10 @@ export async function createCredentials(parts: CredentialsParts) {
       })
     },
 
-    /** The temporary ones of a user. */
+    /** The temporary credentials of a user. */
     ofUser: (userId: string): Credential[] => collection.ofUser(userId).map(shown),
 
-    /** Revokes the temporary ones of a user whose log-in is void. Their connections are closed at once. */
+    /** Revokes those temporary credentials of a user that have a void log-in, and ends their connections at once. */
     endOfUser: (userId: string): Promise<void> => revocations.revokeOver(collection.ofUser(userId)),
 
     /** Revokes credentials that ended while no node was running. Call it when all users are loaded. */
@@ -145,7 +145,7 @@ export async function createCredentials(parts: CredentialsParts) {
       return () => listeners.delete(listener)
     },
 
-    /** Stops the scheduled revocations of this process; they fire when the next one starts. */
+    /** Stops the scheduled revocations of this process. The next process makes up for them when it starts. */
     close(): void {
       revocations.close()
     },

@@ -9,7 +9,7 @@ import { temporaryUsername, type Usernames } from './usernames.ts'
 export interface IssuedCredential {
   credential: Credential
   password: string
-  /** It works, but something about it looks like a mistake. */
+  /** Why the credential looks like a mistake, although it works. */
   warning?: string
 }
 
@@ -20,14 +20,14 @@ export interface RotatedCredential extends IssuedCredential {
   revokeAt?: string
 }
 
-/** Makes credentials and stores them. Every commit has the changes of `held`, which say that the lock is held. */
+/** Makes credentials and stores them. Each commit has the changes of `held`, and so fails if the lock was lost. */
 export function createIssuing(parts: {
   collection: Pick<StoredCredentials, 'get' | 'put'>
   usernames: Usernames
   clock: () => number
   /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution: ((institutionId: string) => boolean) | undefined
-  /** Revokes a stored credential at its time, if it has one. */
+  /** Schedules the revocation of a stored credential, if it has an end. */
   schedule: (credential: Credential) => void
 }) {
   const { collection, usernames, clock, knownInstitution, schedule } = parts
@@ -46,7 +46,7 @@ export function createIssuing(parts: {
       if (old === undefined || hasEnded(old, clock()))
         return { error: `there is no credential ${JSON.stringify(username)}` }
       if (old.user !== undefined) return { error: 'it is temporary: its page takes another one by itself' }
-      // Another operator came first: two successors of one credential are one too many.
+      // Another operator has rotated the credential already: refuse a second successor.
       if (old.revokeAt !== undefined) {
         return { error: `it has been rotated already, and ends at ${old.revokeAt}: rotate its successor` }
       }

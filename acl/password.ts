@@ -13,7 +13,7 @@ export function createPassword(): Hashed & { password: string } {
   return { password, salt, hash: digest(salt, password).toString('base64url') }
 }
 
-/** An unknown username takes as long as a wrong password: the time must not tell which usernames exist. */
+/** An unknown username takes as long as a wrong password: the time must not reveal which usernames exist. */
 export function passwordMatches(password: Buffer | string, stored: Hashed = nobody): boolean {
   const expected = Buffer.from(stored.hash, 'base64url')
   const actual = digest(stored.salt, password)

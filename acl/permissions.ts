@@ -21,12 +21,12 @@ export interface Permissions {
   classes: readonly EventClass[]
 }
 
-/** Longest delay of a scheduled revocation: beyond it somebody mistyped. */
+/** Longest delay of a scheduled revocation. A longer one is taken for a typing error. */
 export const maxRevokeAfterMs = 3650 * 24 * 3600 * 1000
 
 /**
- * Checks a request for a credential: the permissions it describes, or the first thing that is wrong
- * with it in words that name the field and what is expected. Pure, so that the CLI judges a request
+ * Checks a request for a credential. Returns the permissions that the request describes, or its first
+ * error in words, which name the field and the expected value. Pure, so that the CLI judges a request
  * by the same rules before it is sent.
  */
 export function checkCredentialRequest(request: CredentialRequest): Permissions | { error: string } {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventClass } from '../event/kind.ts'
 
-/** Who is connected, and everything it may do. Nothing else about a credential decides an access. */
+/** A client that has logged in, and all its permissions. Nothing else about a credential decides an access. */
 export type Principal = Publisher | Subscriber
 
 /** Writes to the inboxes of its institutions and reads their feedback (service.md §5). */
@@ -22,14 +22,14 @@ export interface Subscriber {
   temporaryOf?: string
 }
 
-/** Whether a page holds its credential, for an hour at most: it may do less than others. */
+/** Whether the credential is that of a page, valid for an hour at most. Such a principal may do less than others. */
 export function isTemporary(principal: Principal): boolean {
   return principal.role === 'subscriber' && principal.temporaryOf !== undefined
 }
 
 /**
- * A key that is the same for two principals that may do the same. The username stays out of it: a persistent
- * session belongs to the permissions it was made with, so that a rotated credential resumes it
+ * A key that is the same for all principals with the same permissions, whatever their usernames. A persistent session
+ * belongs to the permissions that it was made with, so that the successor of a rotated credential resumes the session
  * (design.md §5 Sessions).
  */
 export function permissionKey(principal: Principal): string {

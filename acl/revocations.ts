@@ -3,42 +3,42 @@ import { untilDone } from '../store/until-done.ts'
 import type { Credential, StoredCredential } from './credential.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
 
-/** Between two attempts to note and store a revocation that is due, milliseconds. */
+/** Pause before a failed revocation is noted and stored once more, milliseconds. */
 const usualRetryMs = 10_000
 
 /** Revokes credentials when their time has come, or the log-in of their page is void. */
 export function createRevocations(parts: {
   collection: Pick<StoredCredentials, 'get' | 'delete'>
-  /** Whether a credential is refused, although it is stored. */
+  /** Whether a stored credential is refused: it has ended, or its log-in is void. */
   isOver: (credential: StoredCredential) => boolean
   /** One change of the credentials at a time. */
   inTurn: InLock
   clock: () => number
-  /** Told at once, even if the store fails afterwards: the credential is refused from now on. */
+  /** Called at once, even if the store fails afterwards: the credential is refused from now on. */
   ended: (username: string) => void
   /** Writes the audit entry, before the revocation is stored. */
   noteDue: ((username: string) => Promise<void>) | undefined
-  /** Told when the revocation could not be noted or stored. */
+  /** Called when a revocation could not be noted or stored. */
   onStoreFailure: ((username: string, error: unknown) => void) | undefined
   retryMs: number | undefined
 }) {
   const { collection, isOver, inTurn, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
-  /** Revocations that the audit log has, and the store does not yet. */
+  /** Usernames of revocations that are in the audit log, but not in the store yet. */
   const noted = new Set<string>()
   let isClosed = false
   const timers = createTimers({ clock, due: (username) => void revokeDue(username) })
 
   return {
-    /** Sets the time of a credential, if it has one. */
+    /** Schedules the revocation of a credential, if it has an end. */
     schedule({ username, revokeAt }: Credential): void {
       if (revokeAt !== undefined) timers.set(username, Date.parse(revokeAt))
     },
-    /** Revokes those that are over, without a timer. Never rejects. */
+    /** Revokes those credentials that are refused already, without a timer. Never rejects. */
     async revokeOver(credentials: Iterable<StoredCredential>): Promise<void> {
       await Promise.all([...credentials].filter(isOver).map(({ username }) => revokeDue(username)))
     },
 
-    /** Forgets the time of a credential that has ended already. */
+    /** Cancels the scheduled revocation of a credential that has ended already. */
     drop: timers.clear,
 
     close(): void {
@@ -49,7 +49,7 @@ export function createRevocations(parts: {
 
   /** Never rejects. */
   async function revokeDue(username: string): Promise<void> {
-    // A later rotation may have set another time; another node may have been first.
+    // A later rotation may have set another end, or another node may have revoked the credential.
     if (!isDue(username)) return
     ended(username)
     await untilDone(() => inTurn((held) => revoke(username, held)), {
@@ -63,7 +63,7 @@ export function createRevocations(parts: {
 
   async function revoke(username: string, held: Parameters<typeof collection.delete>[1]): Promise<void> {
     if (!isDue(username)) return
-    // The end of a temporary one was known when it began.
+    // A temporary credential needs no audit entry: its end was known when it was made.
     const isNoted = noted.has(username) || collection.get(username)?.user !== undefined
     if (!isNoted) await noteDue?.(username)
     noted.add(username)
@@ -77,10 +77,10 @@ export function createRevocations(parts: {
   }
 }
 
-/** Timers by username. They never keep the process alive, and long ones are taken in steps. */
+/** Timers by username. They never keep the process alive. A long wait is cut into steps. */
 function createTimers(parts: { clock: () => number; due: (username: string) => void }) {
   const { clock, due } = parts
-  // setTimeout overflows at 2^31 ms. Each step compares with the clock anew, so that a clock that is set is noticed.
+  // setTimeout overflows at 2^31 ms. Each step reads the clock again, so that a change of the clock is noticed.
   const longestStepMs = 60 * 60 * 1000
   const timers = new Map<string, NodeJS.Timeout>()
   let closed = false

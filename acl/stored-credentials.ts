@@ -24,7 +24,7 @@ export async function openStoredCredentials(store: Store) {
       note(credential)
     },
 
-    /** False when there is none of that name. */
+    /** False: there is no credential of that name. */
     async delete(username: string, alongside: readonly Change[]): Promise<boolean> {
       const before = collection.get(username)
       const existed = await collection.delete(username, alongside)
@@ -32,7 +32,7 @@ export async function openStoredCredentials(store: Store) {
       return existed
     },
 
-    /** The temporary ones of a user. */
+    /** The temporary credentials of a user. */
     ofUser: (userId: string): StoredCredential[] =>
       [...(ofUsers.get(userId) ?? [])].flatMap((username) => collection.get(username) ?? []),
   }

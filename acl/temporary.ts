@@ -5,7 +5,7 @@ import type { Credentials } from './credentials.ts'
 
 export type TemporaryCredentials = ReturnType<typeof createTemporaryCredentials>
 
-/** A credential for a page: it reads for an hour, and is not to be kept. */
+/** A credential with which a page reads for an hour. It is not meant to be kept. */
 export interface TemporaryCredential {
   username: string
   password: string
@@ -13,19 +13,19 @@ export interface TemporaryCredential {
   expiresAt: string
 }
 
-/** The user of a page, by the log-in that the page showed. */
+/** The user of a page, with the log-in that the page presented. */
 type PageUser = PageLogin & { email: string }
 
-/** Milliseconds that one lasts. */
+/** How long a temporary credential is valid, milliseconds. */
 export const temporaryMs = 60 * 60 * 1000
-/** Credentials of one user at once. Each page that is open has one, and two while it takes the next. */
+/** Most credentials of one user at once. Each open page has one, and two while it changes to the next. */
 const perUser = 100
-/** What a username has in place of the label that an operator gives. */
+/** Stands in usernames in place of the label that an operator gives. */
 const label = 'page'
 
 /**
- * Subscriber credentials of an hour, so that a page need not hold one that stays. They are credentials like others:
- * stored, listed, revoked, refused by every node from their end on, and as soon as the log-in of the page is void.
+ * Makes subscriber credentials that are valid for an hour, so that a page need not hold a permanent one. They are
+ * stored, listed and revoked like all others. Every node refuses them after that hour, or once the log-in is void.
  */
 export function createTemporaryCredentials(parts: {
   credentials: Pick<Credentials, 'add' | 'ofUser' | 'revoke' | 'isValid'>
@@ -38,7 +38,7 @@ export function createTemporaryCredentials(parts: {
   let shared: TemporaryCredential | undefined
 
   return {
-    /** A credential for a user. Else why not, the seconds until there is room for one more, or that the log-in is void. */
+    /** A credential for a user. Else an error, or the seconds until one more is allowed, or that the log-in is void. */
     forUser: (
       user: PageUser,
       filters: readonly string[],
@@ -51,14 +51,14 @@ export function createTemporaryCredentials(parts: {
         }
         const made = await add(user, filters)
         if ('error' in made || credentials.isValid(made.username)) return made
-        // The user was removed while the store wrote. Its other credentials were ended before this one was there.
+        // The log-in became void while the store wrote: this credential came too late to end with the user's others.
         await credentials.revoke(made.username)
         return { isVoid: true }
       }),
 
     /**
-     * The credential for strangers: all that look at a public page of this node share it, so that they do not fill the
-     * store. It has between half an hour and an hour left.
+     * The credential for strangers. All visitors of a public page of this node share it, so that they do not fill the
+     * store. It is valid for another 30 to 60 minutes.
      */
     forStrangers: (stranger: PageUser): Promise<TemporaryCredential | { error: string }> =>
       oneByOne.hold(stranger.userId, async () => {

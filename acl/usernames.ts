@@ -5,10 +5,10 @@ import type { Permissions } from './permissions.ts'
 export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 
 /**
- * Makes `pub-{label}-{issued}`, with the time in UTC to the second; if that name is taken, with the next free second
- * (design.md §5). A name is never given out again, because logs name it, also after it was revoked. Many names at once
- * get seconds ahead of the clock. These names are stored until their second has passed: otherwise a node that starts
- * before that would give them out again.
+ * Makes usernames such as `pub-{label}-{issued}`. `issued` is the time in UTC to the second, or the next free second if
+ * that name is taken (design.md §5). No name is given out twice, because logs still name a credential that was revoked.
+ * Many names at once get seconds ahead of the clock. These names are stored until their second has passed. Otherwise a
+ * node that starts before then would give them out again.
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'
@@ -48,7 +48,7 @@ const secondLength = 14
 const randomLength = 16
 const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** A name for a temporary credential. Pages get many of them: none runs ahead of the clock, and none need be remembered. */
+/** A random name for a temporary credential: pages get so many that names by time would run ahead of the clock. */
 export function temporaryUsername(label: string): string {
   const random = Array.from({ length: randomLength }, () => randomCharacters[randomInt(36)])
   return `sub-${label}-${random.join('')}`

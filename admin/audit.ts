@@ -31,13 +31,13 @@ interface Shared {
 export const auditPrefix = 'audit/'
 /** Most entries in a shared store. The file of each node has its own entries for as long as operators like. */
 const sharedEntries = 10_000
-/** After so many entries of its own, a node looks for surplus ones in the store. */
+/** Each time a node has recorded this many entries, it removes surplus entries from the store. */
 const pruneEvery = 100
 
 /**
  * The audit log: JSON lines that are only ever appended. The file is opened for every entry, so that
  * it can be rotated away from outside. Nodes that share a store also keep the newest entries there, so that
- * any of them lists what was done on all. An entry stands in the file and in the store, or in neither.
+ * each node can list the entries of all nodes. An entry stands in the file and in the store, or in neither.
  */
 export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
@@ -50,8 +50,8 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     record,
 
     /**
-     * Makes a change that calls `first` before it changes anything. Without an entry nothing is changed. A change that
-     * fails afterwards gets a second entry that says so.
+     * Makes a change. `work` must call `first` before it changes anything. If the entry cannot be written, nothing is
+     * changed. If the change fails afterwards, a second entry says so.
      */
     async change<T>(who: string, action: string, work: (first: First) => Promise<T>): Promise<T> {
       let written: { target: string; detail: unknown } | undefined
@@ -119,7 +119,7 @@ export function auditPath(dataDir: string): string {
   return join(dataDir, 'audit.log')
 }
 
-/** The only file with the entries of a node. Undefined if nodes share the store: the store has these entries as well. */
+/** Path of the file, if only this file has the entries. Undefined if nodes share the store, which has them as well. */
 export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): string | undefined {
   return store.isShared ? undefined : auditPath(dataDir)
 }
@@ -133,7 +133,7 @@ export async function readAuditLines(path: string): Promise<string[]> {
   return text.split('\n').filter((line) => parseEntry(line).length > 0)
 }
 
-/** Puts lines of another hub among those of this one, by their time. Lines that are there already are not added again. */
+/** Adds audit lines of another hub to the file, sorted by time. Does not repeat lines that the file already has. */
 export async function addAuditLines(path: string, lines: readonly string[]): Promise<void> {
   const times = new Map<string, string>()
   for (const line of [...lines, ...(await readAuditLines(path))]) {
@@ -192,7 +192,7 @@ async function endsMidLine(file: FileHandle, size: number): Promise<boolean> {
   return buffer.toString() !== '\n'
 }
 
-/** A new file survives power loss only with its directory entry. */
+/** Writes directory entries to the disk, because a new file survives power loss only with its directory entry. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path)
   try {

@@ -44,7 +44,7 @@ export interface EventCommandParts {
 type Asked = Args<'events.tail'>
 
 const defaultLimit = 50
-/** Longer numbers are ids of events. */
+/** A number with more digits is the id of an event. */
 const maxPositionDigits = 16
 
 /** Commands about what became of events (design.md §4), for the people who support broadcasters. */
@@ -154,7 +154,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       deliveries:
         id === null
           ? []
-          : // By the row of the event, because its messages may be removed already.
+          : // Found by the row of the event, because its messages may be removed already.
             await events.deliveries({
               ...{ id, event: row.event ?? '', at: Date.parse(row.at) },
               livestreamIds: row.services,
@@ -163,7 +163,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   }
 }
 
-/** Whether a message is on air. If not, the newer message that came before it and kept it from being retained. */
+/** Whether a message is on air. If not: the earlier message whose newer event time kept it off air. */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : shortly(newer) }
 }
@@ -193,7 +193,7 @@ function instant(name: string, value: string | undefined): number | undefined {
 
 /** The beginning of a refused payload: as text if it is text, else in base64. */
 function excerpt({ head, bytes }: Excerpt) {
-  // The cut may go through a character.
+  // The cut may go through a character: then up to three bytes less are text.
   const ends = head.length < bytes ? [0, 1, 2, 3] : [0]
   const end = ends.map((cut) => head.length - cut).find((length) => isUtf8(head.subarray(0, length)))
   const content =

@@ -22,7 +22,7 @@ export function createTail(onDecided: (listener: (row: EventRow) => void) => () 
     let wake = () => {}
     const leave = onDecided((row) => {
       if (!isMeant(row)) return
-      // Leaves events out until the client has read the number, so that it stands where they are missing.
+      // Leaves events out until the client has read their count, so that the count stands where they are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
       else waiting.push(row)
       wake()

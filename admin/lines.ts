@@ -8,7 +8,7 @@ export function isLines(result: unknown): result is Lines {
   return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
 }
 
-/** Sends one JSON value per line, no faster than the client reads, until the client goes or `closing` aborts. */
+/** Sends one JSON value per line, no faster than the client reads, until the client leaves or `closing` aborts. */
 export async function sendLines(response: ServerResponse, lines: Lines, closing: AbortSignal): Promise<void> {
   let isOver = false
   let goOn = () => {}
@@ -17,7 +17,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
     void lines.return?.()
     goOn()
   }
-  // One listener for all lines: with a listener for each wait, some would stay behind.
+  // One listener serves all lines, because a listener for each wait would stay behind when the wait ends early.
   response.on('drain', () => goOn())
   response.once('close', end)
   closing.addEventListener('abort', end, { once: true })

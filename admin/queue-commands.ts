@@ -14,12 +14,12 @@ export interface QueueCommandParts {
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
-    /** Tells `first` the number of messages before it changes anything. */
+    /** Calls `first` with the number of messages before it changes anything. */
     replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
     isWebhook(name: string): boolean
     /** Why nothing is sent from this queue any more, or undefined. */
     whyClosed(name: string): string | undefined
-    /** The same, or who has paused the queue. */
+    /** Why nothing is sent now: the answer of `whyClosed`, or who has paused the queue. */
     whyNotSent(name: string): string | undefined
   }
 }

@@ -2,8 +2,8 @@ const refusalName = 'Refusal'
 const failureName = 'Failure'
 
 /**
- * Thrown by a command that will not do what it was asked; the message is for the one who asked.
- * Everything else that is thrown counts as a fault of the node.
+ * Thrown by a command that will not do what it was asked. The message is for the one who asked.
+ * Every other error that a command throws counts as a fault of the node.
  */
 export function refusal(message: string): Error {
   return named(refusalName, new Error(message))
@@ -14,7 +14,7 @@ export function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === refusalName
 }
 
-/** Thrown by a command that could not do what it was asked: the message is for the one who asked, the cause for the log. */
+/** Thrown by a command that failed. The message is for the one who asked, the cause for the log. */
 export function failure(message: string, cause: unknown): Error {
   return named(failureName, new Error(message, { cause }))
 }
@@ -29,7 +29,7 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The outcome, or the refusal it stands for. */
+/** Returns the outcome, or throws the refusal that it stands for. */
 export function accepted<T extends object>(outcome: T | { error: string }): T {
   if ('error' in outcome) throw refusal(outcome.error)
   return outcome
@@ -40,7 +40,7 @@ export function unknown(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
-/** The typed name, or the only name that begins with it: from its start, or after its last dot. */
+/** Returns the typed name, or the only name that begins with it. A name counts from its start or its last dot. */
 export function theOne(what: string, typed: string, names: readonly string[]): string {
   if (names.includes(typed)) return typed
   const begun = names.filter(
@@ -52,7 +52,7 @@ export function theOne(what: string, typed: string, names: readonly string[]): s
   return name
 }
 
-/** Throws a refusal if there is no such thing, or if its node did not answer. */
+/** Throws a refusal if nothing has this name, or if its node did not carry the command out. */
 export function carriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
   if (outcome === false) throw unknown(what, name)
   if (outcome !== true) throw refusal(outcome.error)

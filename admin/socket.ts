@@ -9,7 +9,7 @@ import { type Commands, createPerform } from './operations/perform.ts'
 
 /** A request is at most this long; the largest is the dry run of an event. */
 const maxBodyBytes = 1024 * 1024
-/** `sun_path` of unix(7) without its closing null. */
+/** Longest path of a socket: `sun_path` of unix(7) without its closing null. */
 const maxPathBytes = 107
 
 /**

@@ -117,7 +117,7 @@ export function registerGauges(
       labelNames: of.labels ?? [],
       registers: [gauges],
       async collect() {
-        // A value that cannot be read is left out: an old one would say that all is well.
+        // Leaves out a value that cannot be read, because an old value would say that all is well.
         this.reset()
         this.remove({})
         await of.read((value, labels = {}) => this.set(labels, value))
@@ -133,7 +133,7 @@ type StoreCheck = ReturnType<typeof createStoreCheck>
  * however many load balancers ask.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
-  // Monotonic: a wall clock that is set back would keep an old answer alive.
+  // Uses a monotonic clock, because a wall clock that is set back would keep an old answer alive.
   const { store, state, now = () => performance.now() } = parts
   const { driver } = store
   let probe: { at: number; problem: Promise<string | undefined> } | undefined
@@ -167,5 +167,5 @@ const probeIntervalMs = 3_000
 const healthWaitMs = 2_000
 /** `hubctl` answers within two seconds. */
 const statusWaitMs = 1_000
-/** Prometheus gives up after ten seconds; the other metrics must not be lost with this one. */
+/** Prometheus gives up after ten seconds. A slow store must not cost it the other metrics. */
 const scrapeWaitMs = 2_000

@@ -63,7 +63,7 @@ export function createSubscriptionCommands(
       await audit.change(who, 'subscriptions.pause', async (first) => {
         await first(name, { institutionId, livestreamId: topicId })
         if (await subscriptions.pause(name, who)) return
-        // Another operator or its owner came first.
+        // Meanwhile another operator paused the subscription, or its owner removed it.
         refusePaused(name)
         throw unknown('subscription', name)
       })
@@ -94,7 +94,7 @@ export function createSubscriptionCommands(
     },
   }
 
-  /** The ids of the livestreams with this external id or title. Undefined: the name is neither. */
+  /** The ids of the livestreams with this external id or title. Undefined: the name is an id, or there is none. */
   function livestreamsNamed(name: unknown): string[] | undefined {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
     const found = events.livestreams(name)

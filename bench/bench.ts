@@ -15,7 +15,7 @@ import { slowReaders } from './scenarios/slow-readers.ts'
 import { week } from './scenarios/week.ts'
 import { systems } from './stage.ts'
 
-/** `npm run bench -- NAME …`; without a name all of them. */
+/** The scenarios of `npm run bench -- NAME …`. Without a name it measures all of them. */
 const scenarios: Record<string, Scenario> = {
   latency,
   fanout,
@@ -37,7 +37,7 @@ if ('problem' in asked) {
   process.stderr.write(`${asked.problem}\n${usageText()}`)
   process.exit(2)
 }
-// Tables and progress are for people.
+// Progress is for people, so it is written to stderr.
 const say = (line: string) => {
   process.stderr.write(`  ${line}\n`)
 }
@@ -59,7 +59,7 @@ if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), res
 interface Asked {
   runs: { name: string; scenario: Scenario; options: Options }[]
   peers: string[]
-  /** Parts of a scenario; none: all. */
+  /** The parts of a scenario to measure. Empty: all parts. */
   only: string[]
   json: boolean
   page: boolean

@@ -14,12 +14,12 @@ export interface Usage {
   bytes: number
 }
 
-/** Runs TypeScript. The tests run compiled files, and so do the processes that they start. */
+/** Options of Node to run TypeScript. Empty in the tests, which run compiled files, also in processes they start. */
 const loader = isCompiled ? [] : [`--import=${import.meta.resolve('tsx')}`]
-/** Options that make a program answer how much it uses and what it runs, though it knows nothing of the bench. */
+/** Options of Node with which any program answers questions of the bench: its usage, and the functions that it runs. */
 export const askable = [...loader, `--import=${pathOf('usage.ts')}`]
 
-/** Profiles of the programs named in BENCH_PROFILE (`server`, `crowd`, …) go to .prof. */
+/** Options that write a profile to .prof, if BENCH_PROFILE names the program (`server`, `crowd`, …). */
 export function profiling(program: string): string[] {
   const wanted = process.env.BENCH_PROFILE?.split(',').includes(program)
   return wanted ? ['--cpu-prof', `--cpu-prof-dir=${resolve('.prof')}`] : []
@@ -49,13 +49,13 @@ export async function startChild<Asked extends Commands>(program: string, v8Opti
   }
 }
 
-/** Where a program of the bench is. */
+/** Path of a program of the bench. */
 function pathOf(program: string): string {
   const file = isCompiled ? program.replace(/ts$/, 'js') : program
   return fileURLToPath(new URL(file, import.meta.url))
 }
 
-/** Asks a process that runs `answer`. */
+/** Returns a function that asks a process which runs `answer`. */
 export function asker<Asked extends Commands>(child: ChildProcess) {
   const open = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
   child.on('message', (message: { id: number; result?: unknown; error?: string }) => {

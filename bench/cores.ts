@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 
 /**
- * Gives the systems one half of the cores and the load the other, as if the load came from another machine. On shared
- * cores, the scheduler lets a subscriber take turns with its server on one core while another idles, and the bench would
- * measure that. Does nothing where there is one core only, or no `taskset` (util-linux).
+ * Gives the systems one half of the cores and the load the other, as if the load came from another machine. Otherwise
+ * the scheduler may put a subscriber and its server on one core while another core idles: the bench would measure that.
+ * Does nothing where there is one core only, or no `taskset` (util-linux).
  */
 export async function keepApart(systems: readonly number[], load: readonly number[]): Promise<void> {
   const cores = availableParallelism()
@@ -17,7 +17,7 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
   ])
 }
 
-/** Keeps a process on these cores, with its threads and those it will start. */
+/** Keeps a process on these cores, with the threads that it has and will start. */
 async function keepOn(cores: string, pid: number): Promise<void> {
   try {
     await promisify(execFile)('taskset', ['-a', '-c', '-p', cores, String(pid)])

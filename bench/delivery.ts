@@ -13,13 +13,13 @@ export async function joinCrowd(act: Act, of: Joining): Promise<{ kilobytes: num
   const { peer } = act
   const before = await peer.usage({ collected: true })
   const { ms } = await enterCrowd(act, of)
-  // Waits until the aftermath of the log-ins is over.
+  // Waits until the work that the log-ins left behind is done.
   await new Promise((resolve) => setTimeout(resolve, 1000))
   const after = await peer.usage({ collected: true })
   return { kilobytes: (after.bytes - before.bytes) / 1000 / of.count, ms }
 }
 
-/** The same without measuring memory, which costs the system a garbage collection. */
+/** Like `joinCrowd`, but does not measure memory, because that makes the system collect garbage. */
 export function enterCrowd({ peer, crowd }: Act, of: Joining): Promise<{ ms: number }> {
   return crowd.ask('join', { filter: 'radio/#', ...of, address: peer.address, login: peer.subscriber })
 }
@@ -30,12 +30,12 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
 }
 
 /**
- * Events in a server's life before it is measured: half an hour, at ten a second to a few subscribers. By then all
- * systems have compiled their code, for single events as well as for many at once.
+ * Events that a system handles before it is measured: as many as in half an hour at ten a second. By then all systems
+ * have compiled their code, for single events as well as for many at once.
  */
 export const warmUpEvents = 18_000
 
-/** Lets the systems live through so many events, half of them at each QoS. */
+/** Publishes this many events to a few subscribers of each system, half of them at each QoS. */
 export async function warmUp(acts: readonly Act[], events = warmUpEvents): Promise<void> {
   for (const act of acts) {
     const { crowd, publishers } = act

@@ -24,7 +24,7 @@ export function watchMemory(pid: number) {
   const look = async () => {
     const memory = await residentMemory(pid)
     if (!memory) return
-    // The kernel remembers a peak between two looks.
+    // The kernel remembers the highest value. If it has grown, the peak was between two looks.
     if (highest > 0 && memory.highest > highest) most = Math.max(most, memory.highest)
     highest = memory.highest
     first ??= memory.now
@@ -43,18 +43,18 @@ export function watchMemory(pid: number) {
 
 /** How to start a process with bounded memory. */
 export interface Bound {
-  /** Goes in front of its command. */
+  /** Words to put in front of the command of the process. */
   command: string[]
   /** Variables for its environment. */
   env: Record<string, string>
-  /** `cgroup`: the kernel ends a process that wants more. `watched`: its starter has to watch it. */
+  /** `cgroup`: the kernel ends a process that wants more. `watched`: the caller has to watch its memory. */
   by: 'cgroup' | 'watched'
 }
 
 /**
- * Bounds memory with a cgroup where systemd makes one. Elsewhere the process gets the heap that Node would choose in such
- * a cgroup, half of it, and its starter has to watch it. `ulimit -v` does not work: it counts addresses, and V8 reserves
- * gigabytes of them.
+ * Bounds memory with a cgroup where systemd makes one. Elsewhere the process gets the heap that Node would choose in
+ * such a cgroup, which is half of its memory, and the caller has to watch the memory of the process. `ulimit -v` does
+ * not work: it counts addresses, and V8 reserves gigabytes of them.
  */
 export async function boundMemory(mebibytes: number): Promise<Bound> {
   const properties = ['-p', `MemoryMax=${mebibytes * mebibyte}`, '-p', 'MemorySwapMax=0']

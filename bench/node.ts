@@ -105,7 +105,7 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
     ended: () => child.exitCode ?? child.signalCode ?? undefined,
     async stop(): Promise<void> {
       child.kill('SIGTERM')
-      // An overloaded node does not end in time either.
+      // An overloaded node may not end in time.
       const timer = setTimeout(() => child.kill('SIGKILL'), stopMs)
       await exited
       clearTimeout(timer)

@@ -10,7 +10,7 @@ export interface Row {
   system: string
   runs: number
   figures: Record<string, number>
-  /** Our figure divided by that of another system in the same run, as the median of the runs. By system and figure. */
+  /** By system and figure: the figure of the hub divided by that of the system in the same run, median of the runs. */
   ratios?: Record<string, Record<string, number>>
 }
 

@@ -33,7 +33,7 @@ export interface Scenario {
     say: (line: string) => void,
     only: readonly string[],
   ): Promise<Sample[]>
-  /** The failed requirements, one line each. With any, the command ends with 1. */
+  /** The failed requirements, one line each. If there is any, the command ends with exit code 1. */
   outside?(samples: readonly Sample[]): string[]
 }
 

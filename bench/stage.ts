@@ -9,7 +9,7 @@ import { startAedesOnRedis, startBareSockets, startPlainAedes } from './peers/ou
 import type { Peer, StartPeer } from './peers/peer.ts'
 import { startHubOnRedis } from './peers/redis.ts'
 
-/** The systems by the words of `--peers`. */
+/** The systems by their names in `--peers`. */
 export const systems = {
   hub: (ground) => startHubPeer(ground),
   redis: (ground) => startHubOnRedis(ground),
@@ -22,7 +22,7 @@ export const systems = {
 
 export type System = keyof typeof systems
 
-/** A system with the load that is put on it. */
+/** A system, and the processes that put load on it. */
 export interface Act {
   peer: Peer
   crowd: Child<typeof crowd>
@@ -32,9 +32,9 @@ export interface Act {
 type Child<Asked extends Commands> = Awaited<ReturnType<typeof startChild<Asked>>>
 
 /**
- * Starts systems side by side, each with load generators of its own, and ends them when the work is done. All run at the
- * same time and are measured in turn, so that a busy moment of the machine does not fall on one of them alone. `apart`:
- * the load generators have other cores.
+ * Starts systems side by side, each with load generators of its own, and ends them when the work is done. All run at
+ * the same time and are measured one after the other, so that a busy moment of the machine does not fall on one system
+ * alone. `apart`: the load generators have other cores than the systems.
  */
 export async function onStage<Result>(
   starters: readonly StartPeer[],
@@ -60,7 +60,7 @@ export async function onStage<Result>(
   }
 }
 
-/** A peer with load generators. Adds to `stops` how to stop these. */
+/** Starts load generators for a peer. Adds the functions that stop them to `stops`. */
 export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
   const act = {
     peer,
@@ -71,12 +71,12 @@ export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise
   return act
 }
 
-/** The systems of a scenario that are asked for. */
+/** The systems of a scenario that `--peers` asks for; all of them if it names none. */
 export function chosen(asked: readonly string[], able: readonly System[]): StartPeer[] {
   return able.filter((name) => asked.length === 0 || asked.includes(name)).map((name) => systems[name])
 }
 
-/** The acts in turn, each run beginning with another. */
+/** Plays all acts in each run, one after the other. Each run begins with another act. */
 export async function inTurn<Result>(
   acts: readonly Act[],
   runs: number,

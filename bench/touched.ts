@@ -13,9 +13,9 @@ import { startNode } from './node.ts'
  * not count.
  */
 
-/** So many events go first. The counted event then makes no topic and loads no code. */
+/** Number of events before the counted one, so that the counted event makes no topic and loads no code. */
 const eventsBefore = 3
-/** After such a pause the node is idle, milliseconds. */
+/** Pause after which the node is idle, milliseconds. */
 const idleMs = 2_000
 /** Time for the rest of the work after an event is acknowledged and delivered, milliseconds. */
 const afterwardsMs = 20
@@ -81,7 +81,7 @@ function hasRun({ ranges: [whole] }: FunctionCoverage): boolean {
   return whole !== undefined && whole.count > 0
 }
 
-/** A function without a name is called by the one around it. */
+/** Names of functions. A function without a name is listed as `(in NAME)`, with the name of the function around it. */
 function namesOf(functions: readonly FunctionCoverage[], source: string): string[] {
   return functions.map(({ functionName, ranges: [whole] }) => {
     if (functionName !== '') return functionName

@@ -8,8 +8,8 @@ import { createTokens, lifetimes } from './users/tokens.ts'
 import { createUsers } from './users/users.ts'
 
 /**
- * Opens the accounts of the HTTPS API: its users, their tokens, the keys that sign these, and the places that users
- * logged in from.
+ * Opens the accounts of the HTTPS API: its users, their tokens, the keys that sign the tokens, and the addresses that
+ * users logged in from.
  */
 export async function openAccounts(parts: {
   store: Store

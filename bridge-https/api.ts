@@ -21,7 +21,7 @@ type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseL
 /** Most bytes of half-received bodies: of requests with a token, and of those without. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
-/** Most unknown parameters that an answer names, so that it is not larger than the question. */
+/** Most unknown parameters that an answer names, so that the answer is not larger than the request. */
 const maxNamedParameters = 10
 
 /** Serves the routes with Fastify. Life cycle, log-in, body and handler follow in this order, and each may answer. */
@@ -83,7 +83,7 @@ export function serveRoutes(
         remoteAddress: addressOf(request),
         userId: users.get(request)?.userId,
       },
-      // Load balancers and Prometheus ask every few seconds.
+      // Log routes of this tag only at level debug: load balancers and Prometheus ask every few seconds.
       found?.tag === 'Operation' ? 'debug' : 'info',
     )
   })
@@ -146,7 +146,7 @@ export function serveRoutes(
   }
 }
 
-/** Whether a request opens a route, and for whom. `isCounted`: it has a valid token. */
+/** Whether a request may use a route, and as which user. `isCounted`: the request has a valid token. */
 async function opened(
   route: Route,
   { tokens, strangers }: { tokens: Tokens; strangers: Strangers },
@@ -167,7 +167,7 @@ async function opened(
   return { user, isCounted: true, refused }
 }
 
-/** The answer of a retired or switched-off route. Asked before anything else (design.md §9). */
+/** The answer of a route that is retired or switched off. This is checked before anything else (design.md §9). */
 function retired(
   { track, staysOnInBrownout }: Route,
   lifecycle: Lifecycle,
@@ -243,7 +243,7 @@ function goneMessage({ link }: TrackStatus): string {
   return link === null ? 'This part of the API is gone' : `This part of the API is gone, see ${link}`
 }
 
-/** RFC 6750 §2.1; undefined for every other kind of authorization. */
+/** The bearer token (RFC 6750 §2.1). Undefined for every other kind of authorization. */
 function bearerOf({ headers }: FastifyRequest): string | undefined {
   return /^bearer +([^\s]+) *$/i.exec(headers.authorization ?? '')?.[1]
 }

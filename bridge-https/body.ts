@@ -7,10 +7,10 @@ import { parseInstant } from '../event/timestamp.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
-/** The kinds of body that a route takes. One of them must fit; errors are about the nearest kind. */
+/** The kinds of body that a route takes. A body counts as the first kind of which it has a field, else as the first. */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 
-/** A check for bodies of these shapes. Their schemas are those of the description. */
+/** Returns a check for bodies. Its schemas are also those of the API description. */
 export function compileBody(
   schemas: BodySchemas,
 ): (payload: Buffer) => { value: unknown } | { errors: ErrorItem[] } {
@@ -42,7 +42,7 @@ function whenAsked(schema: TSchema): () => ValidateFunction {
   }
 }
 
-/** Whether a value must not be repeated in an answer, which may end up in a log. */
+/** Whether the value at a path is secret. An answer, which may end up in a log, does not repeat such a value. */
 function isSecret(path: string): boolean {
   return /password|token/i.test(path)
 }

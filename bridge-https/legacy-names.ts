@@ -11,8 +11,8 @@ export function createLegacyNames({ stage, project }: { stage: string; project: 
     subscriptionPath: (name: string) => `projects/${project}/subscriptions/${name}`,
 
     /**
-     * The livestream that a topic name stands for. Undefined for names of other stages. A name has percent signs of its
-     * own. Not every client encodes them again in a path, so both spellings are the same name.
+     * The livestream that a topic name stands for. Undefined for names of other stages. A topic name itself has percent
+     * signs. Some clients encode them once more in a path, and others do not: both spellings are accepted.
      */
     livestreamOf(name: string): string | undefined {
       if (!name.startsWith(prefix)) return undefined

@@ -33,19 +33,19 @@ import { createWebSocketDoor } from './websocket.ts'
 /** Bounds of one connection and one request, milliseconds and bytes. */
 const usualLimits = {
   headersMs: 10_000,
-  /** From the first byte to the last of the body. */
+  /** From the first byte of a request to the last byte of its body. */
   requestMs: 30_000,
   keepAliveMs: 65_000,
   /** Longest time without a byte in either direction while an answer is due: a client that does not read is cut off. */
   stalledMs: 60_000,
   headerBytes: 16 * 1024,
-  /** Time between two looks for slow requests. */
+  /** Time between two checks for slow requests. */
   checkMs: 1_000,
 }
 /** How long requests may take to finish when the hub stops, milliseconds. */
 const drainMs = 5_000
 
-/** Scripts and styles of our own only; the page of the API description needs styles in its elements. */
+/** Pages load only scripts and styles of the hub. The page of the API description also needs styles in its elements. */
 const policy = {
   'default-src': ["'none'"],
   'script-src': ["'self'"],
@@ -103,7 +103,7 @@ export async function listenHttps(parts: {
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionTimeout: limits.stalledMs,
-    // The header is bounded, and with it every part of a path: routes judge names of any length.
+    // The limit of the header also bounds every part of a path, so that routes judge names of any length.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
@@ -153,7 +153,7 @@ export async function listenHttps(parts: {
   return {
     port: typeof address === 'object' && address ? address.port : parts.port,
 
-    /** Stops accepting. Resolves when the requests that are under way are answered, or have had their time. */
+    /** Stops accepting. Resolves when the requests that are under way are answered, or `drainMs` have passed. */
     async stop(): Promise<void> {
       guard.stopWatching()
       closed ??= app.close()
@@ -176,7 +176,7 @@ export async function listenHttps(parts: {
   }
 }
 
-/** Takes the requests for which Node has events of their own. */
+/** Handles the requests for which Node emits another event than `request`. */
 function takeOtherRequests(
   server: Server,
   parts: {
@@ -187,7 +187,7 @@ function takeOtherRequests(
   },
 ): void {
   const { roundRobin, guard, door, answerRaw } = parts
-  // If `Expect` is anything but 100-continue, Node would answer by itself, without our envelope.
+  // If `Expect` is anything but 100-continue, Node would answer by itself, without the error envelope of the API.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())
@@ -205,9 +205,9 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
   return reason.startsWith('HPE_') ? 400 : undefined
 }
 
-/** The page of the API description. */
+/** Serves the page of the API description. */
 async function serveDescription(app: FastifyInstance<Server>, openapi: () => string): Promise<void> {
-  // `answerDocument` sends our own document. The plugin would make a text of its own for every request.
+  // `answerDocument` sends the document that the hub has made. The plugin would make a new text for every request.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
     routePrefix: '/docs',

@@ -3,12 +3,12 @@ import { errorItem } from '../event/error.ts'
 import { createHalfReceived, type HalfReceived, isTooFine } from '../listener/half-received.ts'
 import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answer.ts'
 
-/** A body as it came in, or why it was not taken. */
+/** A body as it arrived, or the answer that refuses it. */
 export type Payload = { bytes: Buffer } | { refused: Answer }
 
-/** A body that is too long is read to its end, up to this many bytes: a client that is writing does not read the answer. */
+/** A body that is too long is read up to this many bytes: a client that is still writing does not read the answer. */
 const drainBytes = 4 * 1024 * 1024
-/** So many pieces of a body may be small: some clients write JSON token by token. */
+/** This many pieces of a body may be small: some clients write JSON token by token. */
 const freePieces = 4096
 /** Seconds after which a client may send a refused body again. */
 const busyRetry = 5
@@ -19,8 +19,8 @@ export function createBodyRoom(limitBytes: number): HalfReceived {
 }
 
 /**
- * Reads a body of at most `maxBytes`, by the bytes that really arrive. They are copied together at once, because a piece,
- * however small, keeps the whole buffer that was read with it.
+ * Reads a body of at most `maxBytes`, and counts the bytes that really arrive. The pieces are copied together at once,
+ * because even a small piece keeps the whole buffer in memory that was read with it.
  */
 export function readPayload(
   stream: IncomingMessage,
@@ -45,15 +45,15 @@ export function readPayload(
     stream.once('end', () => {
       finish(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: body.bytes() })
     })
-    // The connection was cut: no client reads the answer, but the route waits for one.
+    // The connection was cut: no client reads the answer, but the route still waits for a payload.
     const cut = () => finish({ refused: refuse(400, [httpsError('request.length')]) })
     stream.once('error', cut)
     stream.once('close', cut)
 
     /**
      * Stops reading. The connection ends with the answer. The parser has hundreds more pieces from the same step, and a
-     * paused stream would keep them. So the stream first drops them, then pauses. The socket pauses as well, or the
-     * parser would go on and give the stream thousands more pieces.
+     * paused stream would keep them. So the stream first drops them, then pauses. The socket pauses as well. Otherwise
+     * the parser would go on and give the stream thousands more pieces.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream'
 const pieceBytes = 32 * 1024
 
 /**
- * Bytes as a stream of pieces. TLS encrypts everything it gets at once: with pieces, a client that does not read holds
- * one encrypted piece, and not the whole.
+ * Bytes as a stream of pieces. TLS encrypts all bytes of a write at once. With pieces, a client that does not read
+ * makes the node hold one encrypted piece, and not all bytes.
  */
 export function inPieces(bytes: Buffer): Readable {
   const starts = Array.from(

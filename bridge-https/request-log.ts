@@ -4,7 +4,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 /** An answered request. */
 interface Answered {
   reqId: string
-  /** Null if the request could not be read so far. */
+  /** Null: Node could not read the request as far as its method. */
   method: string | null
   url: string | null
   route: string | null
@@ -12,7 +12,7 @@ interface Answered {
   ms?: number
   remoteAddress: string
   userId?: string | undefined
-  /** Why Node refused it. */
+  /** Why Node refused the request. */
   reason?: string
 }
 
@@ -23,8 +23,8 @@ const minuteMs = 60_000
 const linesPerMinute = 600
 
 /**
- * Counts and logs every answer of the HTTPS port. Requests without a user get at most 600 lines a minute. `leftOut` is
- * the number of requests before this line that got none.
+ * Counts and logs every answer of the HTTPS port. Requests without a user get at most 600 lines a minute. `leftOut` in
+ * a line is the number of requests before it that got no line.
  */
 export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics }) {
   let minute = 0

@@ -1,6 +1,6 @@
 import { passwordLength } from './users/passwords.ts'
 
-/** The page where a person chooses a password. It has no inline script, so that the policy of all other pages fits it. */
+/** The page where a person chooses a password. It has no inline script, so that the policy of all pages fits it. */
 export const resetPage = `<!doctype html>
 <html lang="en">
   <head>
@@ -27,7 +27,7 @@ export const resetPage = `<!doctype html>
 </html>
 `
 
-/** Sends the token of the link, which stands behind \`#\`, with the password. */
+/** The script of the reset page. Sends the password with the token of the link, which stands behind `#`. */
 export const resetScript = `const form = document.querySelector('form')
 const status = document.querySelector('[role=status]')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')

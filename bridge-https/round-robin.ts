@@ -5,7 +5,7 @@ import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
-/** Longest row of steps before other work goes on, milliseconds. */
+/** Longest time for steps before other work of the node gets done, milliseconds. */
 const maxRowMs = 5
 
 interface Exchange {
@@ -31,9 +31,9 @@ interface Connection {
 }
 
 /**
- * Serves the connections of a server alternately. Each connection has one request handled at a time. The bytes behind it are
- * parsed only when its answer is written and the network has taken it. A connection is not read while it has unparsed
- * bytes. So everything that a client sends ahead waits in the network, however much it is.
+ * Serves the connections of a server alternately, and handles one request of a connection at a time. The bytes behind a
+ * request are parsed only when its answer is written and the network has taken the answer. A connection is not read
+ * while it has unparsed bytes. So all requests that a client sends ahead wait in the network, however many they are.
  */
 export function createRoundRobin(server: Server) {
   const connections = new WeakMap<object, Connection>()
@@ -52,7 +52,7 @@ export function createRoundRobin(server: Server) {
   server.on('secureConnection', enter)
 
   return {
-    /** Lets go of a connection that speaks another protocol from now on. Answers with the bytes that are not parsed. */
+    /** Releases a connection that speaks another protocol from now on. Returns its unparsed bytes. */
     leave(socket: object): Buffer {
       const connection = connections.get(socket)
       connection?.leave()
@@ -63,7 +63,7 @@ export function createRoundRobin(server: Server) {
   function enter(socket: TLSSocket): void {
     const parse = takeListeners<[Buffer]>(socket, 'data')
     if (!parse) return
-    // Node pauses and resumes for each part of a body. It must not read while there are unparsed bytes.
+    // Node resumes the socket for each part of a body, but must not read from it while there are unparsed bytes.
     const own = interceptPauses(socket, {
       pause() {
         connection.isWanted = false
@@ -91,7 +91,7 @@ export function createRoundRobin(server: Server) {
       own.pause()
       proceed(connection)
     }
-    // A client that sends nothing more may still wait for an answer.
+    // A client that sends nothing more may still wait for an answer: parse the bytes that are left.
     const last = () => parseSome(connection)
     connections.set(socket, connection)
     socket.prependListener('end', last)

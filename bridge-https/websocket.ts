@@ -15,17 +15,17 @@ export const websocketPath = '/mqtt'
 /** MQTT 3.1.1 §6: the only sub-protocol. */
 const subProtocol = 'mqtt'
 
-/** A WebSocket message of this size is always taken: it may hold several MQTT packets. */
+/** WebSocket messages up to this size are always taken, as one message may hold several MQTT packets. */
 const usualMessageBytes = 1024 * 1024
-/** The most that one read brings, bytes: a TLS record. */
+/** Most bytes of one read: a TLS record. */
 const readBytes = 16 * 1024
 /** Most frames of one message, and most reads for one frame. */
 const maxPieces = 1024
 /** Bytes that a piece costs besides its content. */
 const pieceCostBytes = 256
 /**
- * Most bytes of messages that are incomplete, or that the broker has not read: over all connections without an answer
- * yet, and over all others.
+ * Most bytes of messages that are incomplete, or that the broker has not read. `unanswered`: of all connections to
+ * which the broker has sent nothing yet. `answered`: of all others.
  */
 const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 
@@ -34,7 +34,7 @@ export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   /** Shared with MQTT over TCP. */
   bounds: ConnectionBounds
-  /** Largest MQTT packet. The broker enforces it; here it must only fit. */
+  /** Largest MQTT packet. The broker enforces this limit; here a WebSocket message must only be able to hold it. */
   maxPacketBytes: number
   /** Largest MQTT packet before log-in. */
   maxConnectBytes: number
@@ -46,9 +46,9 @@ export function createWebSocketDoor(parts: {
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    // A compressed message may be a thousand times as long as it looks.
+    // Off, because a compressed message may be a thousand times as long as it looks.
     perMessageDeflate: false,
-    // One message of a connection per turn: one read may hold tens of thousands of the smallest.
+    // One message of a connection per turn, because one read may hold tens of thousands of tiny messages.
     allowSynchronousEvents: false,
     maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
     maxFragments: maxPieces,
@@ -114,7 +114,7 @@ export function createWebSocketDoor(parts: {
       afterwards.free()
     }
     let bytes = 0
-    // Counts bytes before the WebSocket gets them. Each complete message sets the count back.
+    // Counts bytes before the WebSocket gets them. Each complete message sets the count back to 0.
     socket.prependListener('data', (chunk: Buffer) => {
       bytes += chunk.length
       const place = stream.isAnswered ? afterwards : beforeAnswer
@@ -125,7 +125,7 @@ export function createWebSocketDoor(parts: {
     })
     websocket.on('message', () => {
       bytes = 0
-      // The broker does not read while a packet waits: then the message stays here.
+      // While a packet waits, the broker does not read: then the message stays in the stream, and stays counted.
       if (stream.readableLength === 0) free()
     })
     stream.onRead = free
@@ -146,7 +146,7 @@ export function createWebSocketDoor(parts: {
   }
 }
 
-/** Why a request is no upgrade to MQTT. */
+/** The status that refuses a request because it is no upgrade to MQTT, or undefined. */
 function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
   // A request for another upgrade on an existing route gets 400: 404 would say that there is no such route.
   if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
@@ -158,7 +158,7 @@ function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | u
 /** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
-  /** The broker has answered: the CONNECT is over. */
+  /** The broker has answered, so that the limit for a CONNECT does not hold any more. */
   isAnswered = false
   /** Called when the broker reads the messages that are there. */
   onRead = () => {}

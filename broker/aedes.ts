@@ -7,33 +7,34 @@ import { connackCode } from './connection/wire.ts'
 
 /** The decisions that Aedes asks this broker for. */
 interface Decisions {
-  /** A CONNECT: the return code of its CONNACK. Rejects where the log-in could not be stored. */
+  /** Decides about a CONNECT: resolves with the return code of its CONNACK. Rejects if the log-in cannot be stored. */
   logIn(
     client: Client,
     clientId: string,
     login: { username: string | undefined; password: Buffer | undefined },
   ): Promise<number>
-  /** The CONNACK is out. */
+  /** Aedes calls this when it has sent the CONNACK. */
   ready(client: Client): void
-  /** A PUBLISH. True: it may be acknowledged. Asked in the order of arrival. */
+  /** Decides about the next PUBLISH of a client, in the order of arrival. True: Aedes may acknowledge it. */
   authorizePublish(client: Client): Promise<boolean>
-  /** The connection ended without DISCONNECT. */
+  /** Aedes calls this when a connection has ended without DISCONNECT. */
   publishWill(client: Client): Promise<unknown>
   /** Whether a QoS 2 packet identifier was received and not released. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
-  /** Releases it. If the store fails, closes the connection and rejects: Aedes would send PUBCOMP all the same. */
+  /** Releases it. If the store fails, closes the connection and rejects, because Aedes would still send PUBCOMP. */
   release(clientId: string, packetId: number): Promise<void>
   /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */
   isResumed(clientId: string): boolean
 }
 
 /**
- * The only door to Aedes, which speaks the protocol: it answers CONNECT, PUBLISH and PUBREL, ends connections, and says when a will
- * is to be published. Our decisions sit in its hooks. What goes past it, and why, is in docs/decisions.md.
+ * The only door to Aedes, which speaks the protocol: Aedes answers CONNECT, PUBLISH and PUBREL, ends connections, and
+ * says when a will is to be published. Its hooks ask for the decisions of this broker. docs/decisions.md says which
+ * packets bypass Aedes, and why.
  */
 export async function openAedes(parts: {
   clients: Clients
-  /** How often keep alive is looked at, milliseconds. */
+  /** How often Aedes sends a heartbeat to other brokers of its cluster, milliseconds. */
   heartbeatIntervalMs: number
   /** Time in which a client must log in, milliseconds. */
   connectTimeoutMs: number
@@ -46,7 +47,7 @@ export async function openAedes(parts: {
     persistence: createPersistence(decisions),
     heartbeatInterval: heartbeatIntervalMs,
     connectTimeout: connectTimeoutMs,
-    // The connection bounds what waits in either direction.
+    // Aedes sets no bounds of its own: the connection bounds the bytes that wait in either direction.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
     authenticate: (from, username, password, done) => {
@@ -63,7 +64,7 @@ export async function openAedes(parts: {
     authorizePublish: (from, packet, done) => {
       if (!from) return done(null)
       const client = clients.ofAedes(from)
-      // A will is handed over as it stood in the CONNECT: it has no packet type.
+      // A packet without a type is a will: Aedes hands it over as it stood in the CONNECT.
       if (packet.cmd === undefined) {
         decisions.publishWill(client).then(() => done(null), done)
         return
@@ -85,7 +86,7 @@ export async function openAedes(parts: {
   aedes.on('clientError', failed)
 
   return {
-    /** Takes over the connection of a client. */
+    /** Hands the connection of a client to Aedes. */
     handle(connection: MqttConnection): void {
       clients.ofAedes({ conn: connection }).aedes = aedes.handle(connection)
     },
@@ -98,11 +99,11 @@ function refusal(returnCode: number): AuthenticateError {
 }
 
 /**
- * An emitter that delivers nothing and, below, a persistence that keeps nothing: `fanout/` matches and delivers messages,
- * `journal/` and `session/` store them (docs/decisions.md).
+ * An emitter that delivers nothing and, below, a persistence that keeps nothing: `fanout/` matches and delivers
+ * messages, `journal/` and `session/` store them (docs/decisions.md).
  */
 function createInertEmitter() {
-  // At once, so that SUBACK leaves before the first message of the new subscription.
+  // Calls back at once, because this emitter keeps no listener.
   const done = (_topic: unknown, _listener: unknown, callback?: () => void) => callback?.()
   return {
     on: done,
@@ -125,10 +126,10 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     storeRetained: nothing,
     createRetainedStreamCombi: noMessages,
     createRetainedStream: noMessages,
-    // SUBSCRIBE and UNSUBSCRIBE never reach it.
+    // SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
-    // Aedes calls only a session with subscriptions present. It hands this one to the emitter, which delivers nothing.
+    // Aedes calls a session present only if it has a subscription. This one has no effect, as the emitter is inert.
     subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
@@ -137,8 +138,8 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     outgoingUpdate: nothing,
     outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    // Aedes asks about a PUBLISH after `authorizePublish`. By then the commit of the event has stored the identifier. So
-    // Aedes takes the packet for a repetition: it answers it, and does not publish it.
+    // Aedes asks about a QoS 2 PUBLISH after `authorizePublish`. By then the commit of the event has stored the
+    // identifier. So Aedes takes the packet for a repetition: it acknowledges the packet, and does not publish it.
     async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
       if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
       return packet

@@ -58,9 +58,9 @@ export interface BrokerLimits extends ConnectionLimits {
   maxSessionsPerCredential: number
 }
 
-/** Small packets of all connections that are taken in a turn of the event loop: one costs some hundred microseconds. Of large ones, one. */
+/** Small packets taken in one turn, of all connections together: each costs some hundred µs. Large packets: one. */
 const smallPerTurn = 64
-/** Aedes' heartbeat tells other brokers of its cluster that it lives. There are none here. */
+/** The heartbeat shows other brokers of an Aedes cluster that this one is alive. Here are no others, so it is rare. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /** What a broker is made of. */
@@ -69,21 +69,21 @@ interface BrokerParts<Decision extends { livestreams: number }> {
   nodes: Nodes
   calls: Calls
   access: Access
-  /** How messages reach those who are connected. */
+  /** Brings messages to connected clients. */
   fanout: FanOut
   /** Takes the messages that clients publish. */
   inbox: Inbox<Decision>
   limits: BrokerLimits
   clock: () => number
-  /** A clock that only runs on, milliseconds; by default that of the process. */
+  /** A clock that is never set back, milliseconds; by default `performance.now()`. */
   monotonic?: () => number
   log: Log
   metrics: Metrics
 }
 
 /**
- * The MQTT 3.1.1 broker. Aedes handles the packets of clients, and asks for our decisions; the rooms beside this file
- * make them, and do everything else.
+ * The MQTT 3.1.1 broker. Aedes handles the packets of clients, and asks for decisions. The files and folders beside
+ * this one make the decisions, and do everything else.
  */
 export async function createBroker<Decision extends { livestreams: number }>(parts: BrokerParts<Decision>) {
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
@@ -138,8 +138,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     hubTime,
     importedSessions: opened.imported,
     /**
-     * Ends sessions of nodes that are gone, publishes their wills and begins to sweep. Call it before the first connection,
-     * and after webhooks and plugin targets have named the messages that the journal must keep.
+     * Ends sessions of nodes that are gone, publishes their wills and begins to sweep. Call it before the first
+     * connection, and after webhooks and plugin targets have named the messages that the journal must keep.
      */
     async start(): Promise<void> {
       await sessions.endGone()
@@ -147,7 +147,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       sweeping.start()
     },
 
-    /** Takes over a connected stream. */
+    /** Begins an MQTT connection on a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
       const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
         eventsOf(clients.add(added)),
@@ -166,7 +166,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       }
     },
 
-    /** Finishes the packets that were received, closes all connections, and stores the rest. */
+    /** Finishes the packets that were received, closes all connections, and stores the sessions and the hub time. */
     async close(): Promise<void> {
       sweeping.stop()
       wills.close()
@@ -225,7 +225,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
 
   return {
     ...{ hubTime, known, here, sessions, returning, claims, grants, rules, imported },
-    /** All connections are closed. */
+    /** Call it when all connections are closed. */
     async close(): Promise<void> {
       stored.close()
       await progress.close()

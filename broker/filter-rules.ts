@@ -14,7 +14,7 @@ export interface Denial {
   reason: string
 }
 
-/** Filters of a session of a temporary credential: as many as it can permit. Thousands of strangers may have sessions. */
+/** Most filters of a temporary credential's session: it permits no more, and thousands of strangers may have one. */
 const maxOfPages = 20
 
 type Holder = Pick<Session, 'clientId' | 'principal' | 'subscriptions'>
@@ -47,7 +47,7 @@ export function createFilterRules(parts: {
     return undefined
   }
 
-  /** One line for a packet, however many filters it has. */
+  /** Counts the denials of a packet, and logs one line for all of them. */
   function report({ clientId, principal }: Holder, denials: readonly Denial[]): void {
     const [first] = denials
     if (!first) return

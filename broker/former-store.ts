@@ -7,8 +7,8 @@ import type { SessionRecord } from './session/session-record.ts'
 
 /*
  * The store of the release before, which knew no journal: `queue/{clientId}/{sequence}` is a message in the queue of a
- * session, `body/{sequence}` its payload. `retained/{topic}\n{slot}` is a retained value with its payload, or with the id
- * of a shared one, `retained-body/{id}`. `session/{clientId}` is a session without a place in the journal.
+ * session, `body/{sequence}` its payload. `retained/{topic}\n{slot}` is a retained value with its payload, or with the
+ * id of a shared one, `retained-body/{id}`. `session/{clientId}` is a session without a place in the journal.
  */
 
 export const queuePrefix = 'queue/'
@@ -28,13 +28,13 @@ export interface QueueEntry {
   time: number
   expires?: number
   retain: boolean
-  /** It was sent with this packet identifier. */
+  /** Set if the message was sent: its packet identifier. */
   packetId?: number
   /** QoS 2: acknowledged by PUBREC. */
   released: boolean
 }
 
-/** A retained value, as far as it is stored beside its payload. */
+/** The fields of a retained value that are stored beside its payload. */
 interface RetainedHeader {
   topic: string
   slot: string
@@ -43,7 +43,7 @@ interface RetainedHeader {
   qos: Qos
   /** Id of the payload, where several values share one. */
   body?: string
-  /** Rises from value to value; those of still earlier releases have none. */
+  /** A number that rises from value to value. Values of still earlier releases have none. */
   arrival?: number
 }
 
@@ -59,12 +59,12 @@ export function readQueueEntry(value: Buffer): QueueEntry {
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
   const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
-  // A retained value that a client got because it subscribed was to be kept in any case.
+  // The former hub wrote `every` for a retained value that a SUBSCRIBE brought, whatever its topic.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
   return { ...streamOf(topic), topic, payload, qos, queue }
 }
 
-/** A retained value; undefined where it is one of this release. */
+/** A retained value of the release before; undefined if it is one of this release. */
 export function readRetained(value: Buffer): { header: RetainedHeader; payload: Buffer } | undefined {
   return value[0] === openBrace ? decodeValue<RetainedHeader>(value) : undefined
 }
@@ -79,7 +79,7 @@ export function retainedMessage(header: RetainedHeader, payload: Buffer): Messag
   return { ...streamOf(topic), topic, payload, qos, retained: { slot, time, ...until }, queue }
 }
 
-/** A session; undefined where it is one of this release. */
+/** A session of the release before; undefined if it is one of this release. */
 export function readFormerRecord(value: Buffer): FormerRecord | undefined {
   const { claimedAt = 0, grantedAt: _unused, ...record } = JSON.parse(value.toString())
   // Records of still earlier releases were of persistent sessions only.

@@ -3,7 +3,7 @@ import type { Log } from '../telemetry/log.ts'
 
 export type HubTime = Awaited<ReturnType<typeof openHubTime>>
 
-/** The clocks of a node. `monotonic` tells how long something has lasted: setting the wall clock does not move it. */
+/** The clocks of a node. `monotonic` measures durations: setting the wall clock does not change it. */
 interface TimeSources {
   /** Milliseconds since the epoch. */
   clock: () => number
@@ -11,16 +11,16 @@ interface TimeSources {
   monotonic: () => number
 }
 
-/** A wall clock that is off by more than this against the monotonic clock was set, milliseconds. */
+/** If the wall clock moves by this much more or less than the monotonic clock, it was set; milliseconds. */
 const jumpMs = 60_000
 
 const prefix = 'time/'
 const key = `${prefix}hub`
 
 /**
- * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by it, so a jumping clock or a stopped
- * hub deletes none. Nodes share it through the store, and the highest value counts. In between a node adds its own
- * monotonic clock.
+ * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by hub time, so a jumping clock or a
+ * stopped hub deletes no session. Nodes share the value through the store, and the highest one counts. Between two
+ * values a node adds the time of its own monotonic clock.
  */
 export async function openHubTime(parts: { store: Store; isLeader: () => boolean; log: Log } & TimeSources) {
   const { store, isLeader, log, clock, monotonic } = parts
@@ -31,7 +31,7 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
   if (stored) {
     const { ran, wall } = readTime(stored)
     base = ran
-    // The clock may rightly be ahead: the hub was off.
+    // A clock that is ahead is no fault: the hub was off meanwhile.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
   store.onOthers(prefix, (change) => {
@@ -46,18 +46,19 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
     /** Milliseconds. */
     now,
 
-    /** The moment at which a client goes: by the wall clock, and in hub time. */
+    /** Now, as the moment at which a client has gone: by the wall clock, and in hub time. */
     gone: () => ({ disconnectedAt: clock(), offlineAt: now() }),
 
     /**
-     * Stores the hub time; one node does it for all. A crash loses the time since then: sessions never expire too soon.
+     * Stores the hub time; one node does it for all. A crash loses the time since the last call: sessions expire later,
+     * never too soon.
      */
     async save(): Promise<void> {
       if (!isLeader()) return
       await store.commit([{ put: key, value: JSON.stringify({ ran: Math.round(now()), wall: clock() }) }])
     },
 
-    /** Warns when the wall clock was set since the last time. */
+    /** Warns if the wall clock was set since the last call. */
     checkClock(): void {
       const before = checked
       checked = { wall: clock(), monotonic: monotonic() }

@@ -15,19 +15,19 @@ export type ImportedSessions = ReturnType<typeof createImportedSessions>
 /** A session of another broker. */
 export interface ForeignSession {
   clientId: string
-  /** The principal that has it here. */
+  /** The principal that gets the session on this hub. */
   principal: Principal
   filters: readonly (readonly [filter: string, qos: Qos])[]
 }
 
-/** The filters with which a session may come over, or why it may not. */
+/** The filters with which a session may be imported, or why it may not. */
 export type Admission =
   | { granted: ForeignSession['filters']; denials: Denial[] }
   | { reason: 'client-id' | 'exists' | 'too-many-sessions' | 'no-filter'; why: string; denials?: Denial[] }
 
 /**
- * Sessions of another broker, as if their clients had been away for as long as this hub keeps messages: a client that
- * comes back gets every control event that is still valid, and the newest of each other topic.
+ * Imports sessions of another broker, as if their clients had been away for as long as this hub keeps messages. A
+ * client that comes back gets every control event that is still valid, and the newest message of each other topic.
  */
 export function createImportedSessions(parts: {
   store: Store
@@ -58,7 +58,7 @@ export function createImportedSessions(parts: {
       return { reason: 'no-filter', why: `${principal.username} may have none of its filters`, denials }
     },
 
-    /** Stores a session with the filters that it was granted. False when there is one of its client id by now. */
+    /** Stores a session with the filters that it was granted. False: by now the client id has a session. */
     async bring({ clientId, principal, filters }: ForeignSession): Promise<boolean> {
       if (isTaken(clientId)) return false
       const record: SessionRecord = records.offline({
@@ -82,12 +82,12 @@ export function createImportedSessions(parts: {
     return isHere || known.get(clientId) !== undefined
   }
 
-  /** A publisher gets no earlier reports: they are about events that came another way. */
+  /** Radio filters count from the start, others from now: earlier reports are about events that came another way. */
   function startOf(filter: string): number {
     return filterContains(radioTree, filter) ? 0 : journal.head()
   }
 
-  /** Which filters are granted and which denied, in their order, as in a SUBSCRIBE: each granted one counts. */
+  /** Grants or denies each filter, in their order, as in a SUBSCRIBE: each granted one counts for the limit. */
   function granting(clientId: string, principal: Principal, filters: ForeignSession['filters']) {
     const subscriptions: Parameters<FilterRules['denialOf']>[0]['subscriptions'] = new Map()
     const denials: Denial[] = []

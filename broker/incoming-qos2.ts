@@ -8,8 +8,8 @@ import { incomingChange, incomingPrefix } from './session/session-record.ts'
 export type Incoming = ReturnType<typeof createIncoming>
 
 /**
- * QoS 2 messages that clients publish: a retransmission is recognised by its packet identifier until that is released
- * [MQTT-4.3.3-2].
+ * QoS 2 messages that clients publish. The hub recognises a retransmission by its packet identifier, until the client
+ * releases the identifier [MQTT-4.3.3-2].
  */
 export function createIncoming(parts: {
   store: Store
@@ -35,7 +35,7 @@ export function createIncoming(parts: {
     changes: (session: Session, packetId: number): readonly Change[] =>
       session.clean ? [] : [incomingChange(session, packetId)],
 
-    /** A new message is on its way into the store. */
+    /** Notes a new message that is on its way into the store. Resolves with whether it is accepted. */
     async add(session: Session, packetId: number, accepted: Promise<boolean>): Promise<boolean> {
       session.processing.set(packetId, accepted)
       try {
@@ -47,7 +47,7 @@ export function createIncoming(parts: {
       }
     },
 
-    /** Whether a packet identifier is received and not released. Waits for one that is on its way into the store. */
+    /** Whether a packet identifier is received and not released. Waits for its message if that is being stored now. */
     async isIncoming(clientId: string, packetId: number): Promise<boolean> {
       const session = here.connected.get(clientId)
       if (!session) return false

@@ -18,7 +18,7 @@ import type { Returning } from './session/returning.ts'
 import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
 import type { Sessions } from './session/sessions.ts'
 
-/** True: done. False: there is no such client or session. Or the reason why that is not known. */
+/** True: done. False: there is no such client or session. `error`: why the outcome is not known. */
 type Outcome = boolean | { error: string }
 
 interface Parts {
@@ -32,7 +32,7 @@ interface Parts {
   calls: Calls
 }
 
-/** Shows clients, sessions and retained messages to operators, and ends clients and sessions, on whichever node they are. */
+/** Shows clients, sessions and retained messages of all nodes to operators, and ends clients and sessions there. */
 export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
@@ -108,7 +108,7 @@ export function createOperating(parts: Parts) {
     return [...sessions.values()].map(figuresOf)
   }
 
-  /** Of all connected sessions, by client id. */
+  /** The figures of the connected sessions of all nodes, by client id. */
   async function allFigures(): Promise<Map<string, SessionFigures>> {
     const others = (await calls.askOthers('session-figures', null)).map(([, all]) => all as SessionFigures[])
     return new Map([figuresHere(), ...others].flat().map((figures) => [figures.clientId, figures]))
@@ -159,7 +159,7 @@ function createEnding({
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
-    // First, so that nothing more is sent to a session that is about to be forgotten.
+    // Close the connection first, so that nothing more is sent to a session that is about to be forgotten.
     sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
     return sessions.drop(clientId)
   }

@@ -39,20 +39,20 @@ export interface SessionView {
   username: string
   persistent: boolean
   connected: boolean
-  /** Where its client is connected. */
+  /** The node that its client is connected to. */
   node: string | null
   createdAt: string
   disconnectedAt: string | null
-  /** When it is forgotten unless its client comes back; null while connected. */
+  /** When the session is forgotten if its client does not come back; null while connected. */
   expiresAt: string | null
   subscriptions: string[]
-  /** Null in the list for a session that is away: its messages are counted only when it is asked for by itself. */
+  /** Null in the list for a session that is away: only `hubctl sessions show` counts its messages. */
   queued: number | null
   inFlight: number | null
   dropped: number
 }
 
-/** The figures of a session that only the node of its client knows. */
+/** The figures of a connected session. Only the node of its client knows them. */
 export interface SessionFigures {
   clientId: string
   subscriptions: string[]

@@ -35,7 +35,7 @@ export interface Received {
   alongside: readonly Change[]
 }
 
-/** The inbox that client publishes go to. The caller settles a decision in the turn of the event loop in which it was made. */
+/** Takes the messages that clients publish. The caller settles a decision in the same turn of the event loop. */
 export interface Inbox<Decision extends { livestreams: number }> {
   /** Decides by the topic and the payload. */
   decide(received: Received): Decision
@@ -43,12 +43,12 @@ export interface Inbox<Decision extends { livestreams: number }> {
   settle(decided: Decision): Promise<{ outcome: string }>
 }
 
-/** A PUBLISH of more bytes may cost tens of milliseconds: of all connections, one is decided in a turn of the event loop. */
+/** A PUBLISH of more bytes may cost tens of milliseconds, so only one of all connections is decided in a turn. */
 const largeBytes = 16 * 1024
 
 /**
- * The way of a PUBLISH: its frame is paced, and waits for the publish rate; the inbox decides by its topic and payload; an
- * accepted event is appended to the journal, fanned out and reported; the client gets its acknowledgement.
+ * The way of a PUBLISH. Its frame is paced, and waits for the publish rate. The inbox decides by its topic and payload.
+ * An accepted event is appended to the journal, fanned out and reported. Then the client gets its acknowledgement.
  */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
   inbox: Inbox<Decision>
@@ -75,7 +75,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
       }
     },
 
-    /** Aedes has the next PUBLISH of a client. True: Aedes may acknowledge it. Asked in the order of arrival. */
+    /** Aedes asks about the next PUBLISH of a client, in the order of arrival. True: Aedes may acknowledge it. */
     authorize(client: Client): Promise<boolean> {
       const publish = client.arrived.shift()
       return publish ? take(client, publish) : Promise.resolve(false)
@@ -87,12 +87,12 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   /** Whether a frame that has arrived may go on now. If not, `resume` is called when it may. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
     const pace = bytes <= largeBytes ? pacing.small : pacing.large
-    // Asked when the packet may go on: by then the event before it has been charged.
+    // Call this only when pacing lets the packet through: by then the event before it has been charged.
     const pay = () => rate.enter(username, () => resume('rate'))
     return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }
 
-  /** Decides about a PUBLISH at once, in the order of arrival. Resolves when it may be acknowledged, in the same order. */
+  /** Decides about a PUBLISH at once, in the order of arrival. Resolves in that order. True: it may be acknowledged. */
   function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
     const { session, connection } = client
     if (!session) {
@@ -132,15 +132,15 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   async function accept(received: Received): Promise<boolean> {
     const { principal, payload } = received
     const decided = inbox.decide(received)
-    // The first token was paid when the rate let it in.
+    // The event paid its first token when the publish rate let it in.
     rate.charge(principal.username, costOf(payload.length, decided.livestreams) - 1, performance.now())
     const { outcome } = await inbox.settle(decided)
     return outcome !== 'failed'
   }
 
   /**
-   * Resolves with whether a PUBLISH may be acknowledged, after those before it [MQTT-4.6.0-2]. If nothing was stored, closes
-   * the connection. Never rejects.
+   * Resolves with whether a PUBLISH may be acknowledged, once the client's earlier ones are settled [MQTT-4.6.0-2]. If
+   * nothing was stored, closes the connection. Never rejects.
    */
   async function settled(
     { connection }: Client,
@@ -148,7 +148,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     accepted: Promise<boolean>,
     before: Promise<boolean>,
   ): Promise<boolean> {
-    // Awaited below, when those before it have ended; until then it must not count as unhandled.
+    // This is awaited only after the earlier PUBLISHes: a rejection must not count as unhandled until then.
     const failure = accepted.then(
       (isAccepted) => (isAccepted ? undefined : 'publish not stored'),
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
@@ -157,7 +157,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     const reason = await failure
     connection.finished(publish)
     if (reason === undefined) return true
-    // The acknowledgements before it leave at the end of this turn of the event loop.
+    // Wait for the earlier acknowledgements: they leave at the end of this turn of the event loop.
     await nextTurn()
     connection.cut('error', reason)
     return false
@@ -165,8 +165,8 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
 }
 
 /**
- * The inbox of the hub: a topic of an institution leads to its pipeline. Everything else is dropped, counted, logged and
- * reported to the publisher's own institutions (design.md §7).
+ * The inbox of the hub: the pipeline decides about messages on the topics of institutions. Every other message is
+ * dropped, counted, logged and reported to the publisher's own institutions (design.md §7).
  */
 export function createInbox(parts: {
   pipeline: Pick<Pipeline, 'decide' | 'tryOut' | 'refuse' | 'settle'>
@@ -212,7 +212,7 @@ export function createInbox(parts: {
   }
 }
 
-/** The institutions that read of a denied publish: the one that it was for, if it is the publisher's, else all of them. */
+/** A denied publish is reported to the publisher's institution that its topic names, else to all the publisher's. */
 function readersOf(principal: Principal, topic: string): readonly string[] {
   if (principal.role !== 'publisher') return []
   const [root, institutionId = ''] = topic.split('/', 2)

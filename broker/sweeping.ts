@@ -5,7 +5,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { HubTime } from './hub-time.ts'
 import type { Sessions } from './session/sessions.ts'
 
-/** Between two looks for expired retained messages and sessions. */
+/** Time between two searches for expired retained messages and sessions, milliseconds. */
 const sweepIntervalMs = 30_000
 
 /** Removes expired messages and sessions every 30 s, from `start` on. */
@@ -31,7 +31,7 @@ export function createSweeping(parts: {
 
   function sweep(): void {
     hubTime.checkClock()
-    // Retained values go first: the journal need not keep the messages that they let go of.
+    // Expired retained values are removed first, so that the journal need not keep their messages.
     const trimmed = retained.sweep().then(() => trimming.sweep())
     Promise.all([trimmed, sessions.sweep(), hubTime.save()]).catch((error: unknown) => {
       metrics.storeFailures.inc()

@@ -22,27 +22,27 @@ import {
 import type { Owed } from './session/in-flight.ts'
 import { recordChanges, recordPrefix, toStored } from './session/session-record.ts'
 
-/** Size of one commit, about: changes, and bytes of their values. */
+/** About the size of one commit: number of changes, and bytes of their values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
 /** Converted things between two lines of the log. */
 const linesEvery = 10_000
 /** A node that converts the store commits something within this time, milliseconds. */
 const aliveMs = 5_000
 /**
- * Says which node converts the store, and how far it is. Each commit requires the mark of the last one, so one node
- * converts.
+ * Says which node converts the store, and how far it is. Each commit requires the mark that the commit before it wrote,
+ * so only one node can convert.
  */
 const markKey = 'take-over/mark'
 /** Former sequence → position. Removed at the end. */
 const takenPrefix = 'take-over/position/'
 
-/** Converts data of the release before to this one. The changes of one commit come together, in order. */
+/** Converts data of the release before to this one. Changes that must be in one commit come as one array, in order. */
 export type FormerWork = (store: Store) => AsyncIterable<readonly Change[]>
 
 /**
  * Converts a store of the release before, or an empty one, to this release, before anything else reads it. Each commit
- * removes the former entries of what it adds: after a crash the next start goes on with the rest. The number of the
- * format comes last. Resolves with whether there was anything to do.
+ * removes the former entries that it converts, so that after a crash the next start converts the rest. The last commit
+ * writes the number of the format. Resolves with whether there was anything to do.
  */
 export function createTakeOver(work: FormerWork, size = portionSize) {
   return async (store: Store, log: Log): Promise<boolean> => {
@@ -121,7 +121,7 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   let numbers = 0
 
   return {
-    /** Changes of one commit, whose numbers count from 0. */
+    /** Adds changes that must be in one commit. Their numbers count from 0. */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered
@@ -156,7 +156,7 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
   for await (const [key, body] of store.range(bodyPrefix)) {
     const sequence = Number(key.slice(bodyPrefix.length))
     const entry = entries.get(sequence)
-    // No session waits for it: it is removed with the rest.
+    // No session waits for this message: its payload is removed later, with the other former entries.
     if (!entry) continue
     const message = queuedMessage(entry, body)
     const taken: Change = { put: takenKey(sequence), value: '', numbered: { nth: 0, at: 'value' } }
@@ -168,7 +168,7 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
 
 type Retained = NonNullable<ReturnType<typeof readRetained>> & { key: string }
 
-/** Appends the payloads of retained values to the journal, in the order of their arrival. The values then point there. */
+/** Appends retained payloads to the journal, in the order of their arrival. The retained values then point there. */
 async function takeRetained(store: Store, portions: Portions, count: () => void): Promise<void> {
   const bodies = new Map<string, Buffer>()
   for await (const [key, payload] of store.range(sharedPrefix))
@@ -192,7 +192,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
       const whole = header.body === undefined ? payload : bodies.get(header.body)
       return whole ? [retainedMessage(header, whole)] : []
     })
-    // The former hub had let go of a payload that is missing: no client got the value any more.
+    // If a payload is missing, the former hub had let go of it: no client got the value any more.
     const lost = messages.length === 0 ? group.map(({ key }) => ({ del: key })) : []
     const shared = bodies.has(name) ? [{ del: sharedPrefix + name }] : []
     const kept = messages.flatMap((message, nth) => retainedChange(message, nth))
@@ -202,7 +202,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/** A retained value as `journal/retained.ts` has it. */
+/** The change that stores a retained value as `journal/retained.ts` does. */
 function retainedChange({ topic, retained }: Message, nth: number): Change[] {
   if (!retained) return []
   const put = `${retainedPrefix}${topic}\n${JSON.stringify(retained.slot)}`
@@ -239,7 +239,7 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/** The messages that a session was owed. Their packet identifiers are not kept: they follow from the positions now. */
+/** The messages that a session was owed. Packet identifiers are not kept, because now they follow from positions. */
 async function readQueue(
   store: Store,
   { clientId, clean, createdAt }: FormerRecord,
@@ -252,7 +252,7 @@ async function readQueue(
     const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
     const position = positions.get(sequence)
     const isOwn = !clean && (session === undefined || session === createdAt)
-    // A released message has arrived.
+    // The client has a released message already.
     if (!isOwn || position === undefined || released) continue
     // At QoS 2 a repetition needs its former packet identifier, which is gone: the message goes out as a new one.
     owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })

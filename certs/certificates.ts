@@ -13,21 +13,21 @@ interface KeyPair {
 }
 
 /**
- * The certificate and key in use. Replaced files are picked up without a restart (design.md §3), but only as a pair that
- * fits; until then the old pair stays. Throws an error of one line if there is no pair to start with.
+ * The certificate and key in use. Replaced files are picked up without a restart (design.md §3), but only as a pair
+ * that fits; until then the old pair stays. Throws an error of one line if there is no pair to start with.
  */
 export function createCertificates(parts: {
   certPath: string
   keyPath: string
   log: Pick<Log, 'info' | 'warn' | 'error'>
-  /** Between two looks at the files. */
+  /** Time between two looks at the files. */
   intervalMs?: number
 }) {
   const { certPath, keyPath, log, intervalMs = 1000 } = parts
   const listeners = new Set<(pair: KeyPair) => void>()
   let current = check(readPair())
   warnAboutValidity()
-  // The last wrong content, and whether the log has it.
+  // The last content that could not be used, and whether it was logged.
   let wrong: { seen: string; logged: boolean } | undefined
   let looking = false
   // Compared by content: modification times and inotify both miss a swapped symlink (mosquitto#524).

@@ -12,12 +12,12 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 
 const dayMs = 24 * 3600 * 1000
-/** Longest validity that all TLS clients accept for a server certificate is 398 days. */
+/** Some TLS clients refuse a server certificate that is valid for more than 398 days. */
 const serverDays = 397
 const caYears = 10
 /** Clients whose clocks are behind by less than this accept a certificate that was made a moment ago. */
 const clockDifferenceMs = 3600 * 1000
-/** The certificates made here are known by the name of their issuer; no other is ever overwritten. */
+/** Part of the issuer name of the certificates made here. A certificate of another issuer is never overwritten. */
 const caName = 'now-playing hub development CA'
 /** A server certificate is replaced this long before it expires. */
 const renewDays = 30
@@ -33,8 +33,8 @@ interface DevelopmentCertificates {
 /**
  * Makes a development CA and a server certificate in `dir`, or completes and renews existing ones.
  *
- * Needs no lock between processes: a key, once written, stays; each certificate can be made again from
- * its key, and the name of the CA follows from its key. Whichever process writes last, the files fit.
+ * Needs no lock between processes. A key, once written, stays. Each certificate can be made again from its key, and the
+ * name of the CA follows from its key. So the files fit together, whichever process writes last.
  */
 export async function ensureDevelopmentCertificates(
   dir: string,
@@ -47,7 +47,7 @@ export async function ensureDevelopmentCertificates(
 
   await mkdir(dir, { recursive: true })
   const server = await readServer(files)
-  // While the certificate is good, it needs no renewal, and so no CA key.
+  // A good certificate needs no renewal, so the CA key may be missing.
   if (server !== undefined && isFresh(server, names, now)) return files
 
   await Promise.all([files.cert, files.ca].map(refuseForeign))
@@ -90,8 +90,8 @@ function covers(cert: X509Certificate, name: string): boolean {
 }
 
 /**
- * Refuses to overwrite a certificate that was not made here. Operators name their own in the configuration, but may have
- * put it here.
+ * Refuses to overwrite a certificate that was not made here. Operators are to name their own in the configuration, but
+ * may have put it here.
  */
 async function refuseForeign(path: string): Promise<void> {
   const present = await readIfThere(path)
@@ -104,7 +104,7 @@ async function refuseForeign(path: string): Promise<void> {
 
 /** The key in the file, or a new one. An existing key is never replaced: it may be the only copy. */
 async function ensureKey(path: string): Promise<string> {
-  // If another process made a key in the same moment, that one wins: both go on with it.
+  // If another process makes a key at the same moment, the key that is written first stays, and both use it.
   if ((await readIfThere(path)) === undefined) await createFile(path, makeKey(), 0o600)
   const key = await readFile(path, 'utf8')
   if (!isOurKind(key))
@@ -151,7 +151,7 @@ function isOurKind(privateKey: string): boolean {
 async function makeCaCertificate(caKey: string, now: Date): Promise<string> {
   const notAfter = new Date(now)
   notAfter.setUTCFullYear(notAfter.getUTCFullYear() + caYears)
-  // Two development CAs in one trust store must not share a name: clients look issuers up by it.
+  // Two development CAs in one trust store must not share a name: clients find the issuer by its name.
   const mark = createHash('sha256')
     .update(publicKeyOf(caKey) ?? '')
     .digest('hex')
@@ -200,7 +200,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Puts the whole content in place at once; a file that is there already stays. */
+/** Creates a file with its whole content at once. A file that is there already stays. */
 async function createFile(path: string, content: string, mode: number): Promise<void> {
   const draft = await writeDraft(path, content, mode)
   try {

@@ -4,8 +4,8 @@ import { isIP } from 'node:net'
 import * as x509 from '@peculiar/x509'
 
 /*
- * Signs certificates. Only `development.ts` needs it, and only when there is one to make: x509 takes longer to load
- * than the rest of `certs/` together.
+ * Signs certificates. `development.ts` imports this file only when it has a certificate to make, because x509 takes
+ * longer to load than the rest of `certs/` together.
  */
 
 /** When a certificate is valid. */

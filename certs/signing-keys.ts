@@ -19,18 +19,18 @@ interface StoredKey extends SigningKeyView {
   publicJwk: JWK
 }
 
-/** The only algorithm of our tokens, whatever a token claims about itself (RFC 8725 §3.1). */
+/** The only algorithm of the hub's tokens, whatever the header of a token names (RFC 8725 §3.1). */
 export const algorithm = 'RS256'
 
 /**
- * The keys that sign tokens and pushes. The newest one signs; those it replaced still verify for `keepMs`,
- * until nothing they signed is valid any more. Private parts stay in the store (data directory, mode 0700).
+ * The keys that sign tokens and pushes. The newest key signs. A replaced key still verifies for `keepMs`, until no
+ * token that it signed is valid any more. Private parts stay in the store (data directory, mode 0700).
  */
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
   const inTurn = await createLock(store, 'signing-key')
-  // Nodes that start at the same time each make one, and agree on the newest as soon as they hear of each other.
+  // Nodes that start at the same time each make a key, and agree on the newest as soon as they hear of each other.
   let signing = newest() ?? (await make([]))
   collection.onChanged(() => {
     signing = newest() ?? signing
@@ -56,8 +56,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
     /**
-     * Makes a new key that signs from now on. `dropOld`: tokens of the other keys are refused at once. Calls `first` with
-     * the name of the key before storing it. If `first` rejects, no key is made.
+     * Makes a new key that signs from now on. `dropOld`: tokens of the other keys are refused at once. Calls `first`
+     * with the name of the new key before storing the key. If `first` rejects, no key is made.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inTurn(async (held) => {

@@ -14,9 +14,9 @@ interface Typed {
 
 /** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
 export interface Command extends Typed {
-  /** A summary that says more than the table of commands does. */
+  /** A summary for the help that says more than the summary of the operation. */
   summary?: string
-  /** Name of the command of the node that does it. */
+  /** The operation that the node carries out. */
   asks: OperationName
   /** The arguments to send. Checks everything that can be checked without the node, and throws a `usage` error. */
   args?(input: Input): Awaitable<Record<string, unknown>>
@@ -26,7 +26,7 @@ export interface Command extends Typed {
   line?(value: unknown, printer: Printer): string
   /** Formats a line of progress for people, if the node reports its progress before it answers. */
   progress?(value: unknown, printer: Printer): string
-  /** The command to run instead if this option, by its name in camel case, is not given. */
+  /** If `option` (a name in camel case) is not given, `does` is run instead of this command. */
   without?: { option: string; does: LocalCommand }
   /** The answer for `--json`, where it is not the whole result. */
   json?(result: unknown): unknown
@@ -45,7 +45,7 @@ export interface LocalHow {
   who: string
 }
 
-/** A command that works here, with or without a node. */
+/** A command that `hubctl` carries out itself, with or without a node. */
 export interface LocalCommand extends Typed {
   summary: string
   does(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
@@ -53,7 +53,7 @@ export interface LocalCommand extends Typed {
   print(result: unknown, printer: Printer): string
 }
 
-/** An option in commander's notation; `many` may be given several times. */
+/** An option in commander's notation. `many`: it may be given several times. */
 export interface CommandOption {
   flags: string
   summary: string

@@ -211,7 +211,7 @@ const auditColumns = [
   ['DETAIL', 'detail'],
 ] as const
 
-/** Entries of nodes that share a store name their node. */
+/** Adds a column for the node if entries name one: nodes that share a store do so. */
 function auditColumnsOf(result: unknown): readonly Column[] {
   const saysNode = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
   return saysNode ? [...auditColumns, ['NODE', 'node']] : auditColumns

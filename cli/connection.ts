@@ -30,8 +30,8 @@ export async function call(
 }
 
 /**
- * Sends a command whose answer comes line by line, and hands on each value. Resolves with the reason of the end: the node
- * ends the lines only when it refuses or closes.
+ * Sends a command whose answer comes line by line, and passes each value to `print`. Resolves with the reason why the
+ * lines ended, such as a refusal or the close of the node.
  */
 export async function readLines(
   socketPath: string,
@@ -53,7 +53,7 @@ export async function readLines(
 
 /**
  * Sends a command whose answer comes line by line, and resolves with its bytes, or the reason why there are none.
- * `close` gives the rest up.
+ * `close` ends the answer early.
  */
 export async function openLines(
   socketPath: string,
@@ -96,7 +96,7 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      // We close, not the node: on a unix socket its close can overtake the end of a large request (EPIPE).
+      // `hubctl` closes: on a unix socket a close by the node can overtake the end of a large request (EPIPE).
       connection: 'keep-alive',
     }
     const sending = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {

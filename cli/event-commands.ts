@@ -205,7 +205,7 @@ function printEvent(result: unknown, printer: Printer): string {
   return sections.filter((section) => section !== false).join('\n\n')
 }
 
-/** Says why a topic does not show the event: its time is over, or a newer event came before it. */
+/** Says why a topic does not show the event: its validity has ended, or an event with a newer time came before it. */
 function whyNotShown(topic: unknown, printer: Printer): string | false {
   const { newer, retained, validUntil } = Object(topic)
   const isOver = !retained && typeof validUntil === 'string' && Date.parse(validUntil) <= Date.now()
@@ -263,7 +263,7 @@ function lastOf(attempt: unknown): string | undefined {
   return `${localTime(valueAt(attempt, 'time'))} ${valueAt(attempt, 'reason') ?? `answered ${valueAt(attempt, 'status')}`}`
 }
 
-/** Milliseconds to the hundredth, and the kinds of events by their short names. */
+/** Rows of a table: numbers are rounded to hundredths, and the kinds of events have their short names. */
 function rounded(events: unknown): Record<string, unknown>[] {
   return listOf(events).map((event) => {
     const entries = Object.entries(Object(event)).map(([name, value]) => [

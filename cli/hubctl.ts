@@ -15,7 +15,7 @@ import { createProgram, type How, oneLine, summaryOfCommand } from './typed/prog
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
-  // Read before anything is parsed, so that a usage error is one JSON value as well.
+  // Looks for `--json` before commander parses, so that a usage error is printed as JSON as well.
   const json = wantsJson(argv)
   let code = 0
   const program = createProgram(async (command, input, how) => {
@@ -45,7 +45,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const { line } = command
     if (line) {
       const printer = createPrinter(process.stdout)
-      // The reader is gone: without this the command would go on for ever.
+      // Ends when the reader of the output is gone (`| head`). The command itself would never end.
       process.stdout.once('error', () => process.exit(0))
       const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
       const error = await door.readLines(command.asks, { args, print })
@@ -61,7 +61,7 @@ async function main(argv: readonly string[]): Promise<number> {
       const answer = await door.call(command.asks, args)
       if (process.stdout.isTTY && !json) process.stdout.write(clearScreen)
       code = json && !('error' in answer) ? showLine(command, answer) : show(command, input, answer, json)
-      // A node that restarts comes back.
+      // Keeps asking a node that does not answer or is busy: a node that restarts comes back.
       return !('error' in answer) || ['node.unreachable', 'busy'].includes(answer.error.code)
     })
     return code
@@ -79,7 +79,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
-/** Commander's words on one line. For a part of a command they say how to go on. */
+/** Commander's message on one line. If only the first words of a command were typed, says how to find the rest. */
 function describe(error: Error): string {
   if (!(error instanceof CommanderError)) return error.message
   if (error.code === 'commander.help') return 'that is not a whole command: add --help to see what comes next'
@@ -88,7 +88,7 @@ function describe(error: Error): string {
 
 type Answer = Awaited<ReturnType<typeof call>>
 
-/** How the hub is asked: through the socket of its node, or over HTTPS. */
+/** Chooses how commands reach the hub: through the admin socket of a node, or over HTTPS if a URL is given. */
 async function openDoor({ socketPath, url, caPath }: How) {
   if (url !== undefined) {
     const ca = caPath === undefined ? undefined : await readCa(caPath)
@@ -106,7 +106,7 @@ async function openDoor({ socketPath, url, caPath }: How) {
   }
 }
 
-/** Asks, and shows people the progress of the node. Over HTTPS there is only the answer. */
+/** Sends a command, and shows people the progress that the node reports. Over HTTPS there is only the answer. */
 async function callAndTell(
   { asks, progress }: Command,
   door: Awaited<ReturnType<typeof openDoor>>,
@@ -127,8 +127,8 @@ async function callAndTell(
 }
 
 /**
- * Whether a command may remove something for good. A person is asked. Scripts on the machine of the node go on, as they
- * always did; scripts elsewhere need `--yes`.
+ * Whether a command may remove something for good. Asks the person at the terminal. Without a person, a script on the
+ * machine of the node may go on; a script elsewhere needs `--yes`.
  */
 async function mayTakeAway(command: Command, args: Record<string, unknown>, how: How): Promise<boolean> {
   if (how.yes) return true
@@ -175,7 +175,7 @@ const maxSocketPathBytes = 107
 /** Cursor home, and the screen cleared (ECMA-48). */
 const clearScreen = '\u001b[H\u001b[2J'
 
-/** Refusals and usage errors: for programs on stdout, as the one JSON value; for people on stderr. */
+/** Prints a refusal or a usage error: for programs as the one JSON value on stdout, for people on stderr. */
 function fail(error: CallFailure, json: boolean): void {
   if (json) console.log(toJson({ error }))
   else console.error(createPrinter(process.stderr).failure(error.message))

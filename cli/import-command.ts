@@ -4,7 +4,7 @@ import { importOfFile } from './backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 
-/** `hubctl import`: of a file, or of the data of an Aedes broker. */
+/** `hubctl import`: imports a file of `hubctl export`, or the data of an Aedes broker. */
 export const importCommand: Command = {
   words: 'import',
   summary:

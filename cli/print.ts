@@ -15,7 +15,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
   const colours = pc.createColors(output.isTTY === true && pc.isColorSupported)
 
   return {
-    /** One row per element, or a sentence when there is none. */
+    /** A table with one row per element, or the sentence `nothing` if there is no element. */
     list(rows: unknown, columns: readonly Column[], nothing: string): string {
       const elements = Array.isArray(rows) ? rows : []
       if (elements.length === 0) return nothing
@@ -25,12 +25,12 @@ export function createPrinter(output: { isTTY?: boolean }) {
       ])
     },
 
-    /** Two columns: every value of the object with its path, nested ones included. */
+    /** A table of two columns: the path and the value of each property, also of nested objects. */
     properties(value: unknown): string {
       return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), showAt(path, leaf)]))
     },
 
-    /** Values side by side, each filled up to a width, so that lines that come one by one are aligned. */
+    /** One line of values. Each value is padded to its width, so that lines printed one by one are aligned. */
     line(values: readonly (readonly [value: unknown, width: number])[]): string {
       return values
         .map(([value, width]) => show(value).padEnd(width))
@@ -38,7 +38,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
         .trimEnd()
     },
 
-    /** A sentence: what was done, and to which target. Both may have text of others in them. */
+    /** A sentence: what was done, and to which target. Both may be texts of strangers, so `visible` escapes them. */
     sentence(done: string, target: unknown): string {
       return `${visible(done)} ${show(target)}.`
     },
@@ -48,7 +48,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
       return colours.yellow(`warning: ${visible(text)}`)
     },
 
-    /** Something that a person is asked; its lines stay lines. */
+    /** A question for a person. Its line breaks are kept. */
     question(text: string): string {
       return text.split('\n').map(visible).join('\n')
     },
@@ -75,7 +75,7 @@ export function valueAt(value: unknown, path: string): unknown {
     )
 }
 
-/** Aligned by cli-table3, with two spaces between the columns and no lines. */
+/** Aligns the rows with cli-table3: two spaces between the columns, no borders. */
 function aligned(rows: readonly (readonly string[])[]): string {
   const table = new Table({
     chars: noLines,
@@ -113,7 +113,7 @@ function show(value: unknown): string {
   return visible(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
-/** Moments by the clock of the operator. */
+/** Shows a value. Times are shown in the time zone of the operator. */
 function showAt(path: string, value: unknown): string {
   return show(isTime(path) ? localTime(value) : value)
 }
@@ -129,7 +129,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Bytes for people. */
+/** A number of bytes for people, in kB or MB. */
 export function sizeText(bytes: unknown): string {
   const size = Number(bytes)
   return size < 1e6 ? `${(size / 1e3).toFixed(1)} kB` : `${(size / 1e6).toFixed(1)} MB`

@@ -6,7 +6,7 @@ import type { Livestream } from '../validator/feed/feed.ts'
  * node's real port, paths and feed, so that they work as printed.
  */
 export function welcomeText(node: {
-  /** Where clients reach it; every address of the machine is localhost, too. */
+  /** Address where clients reach the node. Loopback addresses and "every address" are printed as `localhost`. */
   host?: string
   mqttPort: number
   httpsPort: number
@@ -16,7 +16,7 @@ export function welcomeText(node: {
   livestream: Livestream | undefined
   /** Token of the one-time link for the first operator. Absent: there is an operator. */
   firstOperatorToken?: string | undefined
-  /** It runs from the package, not from a checkout. */
+  /** Whether the node runs from the installed package, not from a checkout. */
   isInstalled?: boolean
 }): string {
   const { mqttPort, httpsPort, livestream } = node
@@ -79,7 +79,7 @@ function publisherLines(livestream: Livestream, hubctl: string, broker: string):
   ]
 }
 
-/** Publishing as before MQTT: a user with a password, its token, an event, the topics to subscribe to. */
+/** The commands for HTTPS, as before MQTT: add a user, set its password, log in, send an event, list the topics. */
 function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caPath: string): string[] {
   const { type, externalId, institution, publisher } = livestream
   const services = [{ type, externalId, publisherId: publisher.externalId }]
@@ -100,7 +100,7 @@ function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caP
   ]
 }
 
-/** Takes user name and password out of the JSON that `hubctl` printed. Node is there and reads JSON as JavaScript. */
+/** Shell lines that take user name and password out of the JSON of `hubctl`. They use Node, which is there anyway. */
 function login(variable: string): string[] {
   return [
     `${variable}_USER=$(node -p "($${variable}).username")`,
@@ -125,17 +125,17 @@ function eventArgument(services: readonly object[]): string {
   return `'${escaped(JSON.stringify(event)).replace('START', `'"$(date -u +%Y-%m-%dT%H:%M:%SZ)"'`)}'`
 }
 
-/** A path as the shell must read it; plain ones stay as they are. */
+/** Quotes a path for the shell, if it has characters that need it. */
 function quoted(path: string): string {
   return /^[\w./@:+-]+$/.test(path) ? path : `'${escaped(path)}'`
 }
 
-/** For use between single quotes. */
+/** Escapes text for use between single quotes in the shell. */
 function escaped(text: string): string {
   return text.replaceAll("'", `'\\''`)
 }
 
-/** A title of the feed stands in a comment, and must not end it. */
+/** Replaces line breaks and control characters: the title is printed in a shell comment, which they could end. */
 function printable(title: string): string {
   return title.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
 }

@@ -15,7 +15,7 @@ import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
 /** The livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
 
-/** Whether this is the path of the sample feed, of this release or of one that lay elsewhere. */
+/** Whether a path is that of the sample feed, of this release or of one that was installed elsewhere. */
 export function isSampleFeed(path: string): boolean {
   return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
 }
@@ -50,7 +50,7 @@ const defaults = {
   historyBytes: 268_435_456, // of all livestreams together
   workQueueLimit: 10_000, // messages per webhook or plugin target
   sessionExpiry: 604_800, // seconds
-  maxSessionsPerCredential: 20_000, // persistent ones
+  maxSessionsPerCredential: 20_000, // persistent sessions
   proxyProtocol: false,
   logLevel: 'info',
   plugins: [],
@@ -124,7 +124,7 @@ const settings = {
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
 }
 
-/** Settings that only the file has room for. */
+/** Settings of the file: those above, and those that no variable has room for. */
 const fileSettings = {
   ...settings,
   plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
@@ -132,7 +132,7 @@ const fileSettings = {
   redis,
 }
 
-/** One source of settings: any of them may be missing. */
+/** The settings of one source: any of them may be missing. */
 type Layer = { [K in keyof typeof fileSettings]?: Static<(typeof fileSettings)[K]> }
 
 type Merged = Layer & Required<Pick<Layer, keyof typeof defaults>>
@@ -143,9 +143,9 @@ export type Config = Readonly<
   { [K in Defaulted]: NonNullable<Layer[K]> } & {
     /** Unset: `https://localhost:<port>`, once the port is known. */
     publicUrl?: string
-    /** Unset: true on a trial node, with development certificates on stage `test`. */
+    /** Unset: true on stage `test` with development certificates, otherwise false. */
     publicPage: boolean
-    /** Unset, like `tlsKey` and `tlsCa`: the development ones. */
+    /** Unset, like `tlsKey` and `tlsCa`: the node uses development certificates. */
     tlsCert?: string
     tlsKey?: string
     tlsCa?: string
@@ -160,8 +160,8 @@ export type Config = Readonly<
 >
 
 /**
- * Reads the configuration: defaults ← the JSON file named by `HUB_CONFIG` ← environment (design.md §3). With any problem
- * there is no configuration, but one line for each problem, all at once.
+ * Reads the configuration: defaults ← the JSON file named by `HUB_CONFIG` ← environment (design.md §3). If there is any
+ * problem, returns all problems at once, a line for each, and no configuration.
  */
 export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Config } | { problems: string[] } {
   const file = readFile(env, cwd)
@@ -172,7 +172,7 @@ export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Confi
   return { config: freeze(complete(merged, cwd)) }
 }
 
-/** The trial settings of a node on stage `prod`, a sentence each. */
+/** Names the settings for trying out that a node on stage `prod` still has, a sentence each. */
 export function trialSettings({ stage, feed, tlsCert }: Config): string[] {
   if (stage !== 'prod') return []
   return [
@@ -224,7 +224,7 @@ function readEnvironment(env: NodeJS.ProcessEnv): Source {
   return check(layer, environmentLayer, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
 }
 
-/** A variable in the type of its setting. A text that cannot be read as that type stays text, and the schema refuses it. */
+/** A variable in the type of its setting. A text that does not fit the type stays text, and the schema refuses it. */
 function parseVariable(schema: object, text: string): unknown {
   const type = 'type' in schema ? schema.type : 'string'
   if (type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
@@ -234,7 +234,7 @@ function parseVariable(schema: object, text: string): unknown {
 
 function check(value: unknown, validate: ValidateFunction<Layer>, label: (place: string) => string): Source {
   if (validate(value)) return { layer: value, problems: [] }
-  // A Set, because a value of the wrong type is not in the list either: one line is enough.
+  // A Set, because a value of the wrong type also breaks the rule `enum`, and one line about it is enough.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
   // A wrong layer is passed on, so that the rules between settings report their problems in the same run.
   return { layer: value as Layer, problems }
@@ -245,7 +245,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   const place = error.instancePath.split('/').slice(1)
   if (keyword === 'additionalProperties') {
     const known = Object.keys(parentSchema?.properties ?? {}).map((key) => label(key).split(' ')[0] ?? key)
-    // Without its value, which may be a secret.
+    // Leave the value out, because it may be a secret.
     return `${label([...place, params.additionalProperty].join('.'))}: unknown, ${insteadOf(params.additionalProperty, known)}`
   }
   if (keyword === 'required') {

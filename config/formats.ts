@@ -17,7 +17,7 @@ function hasProtocol(value: string, protocol: string): boolean {
   return URL.canParse(value) && value.startsWith(`${protocol}//`)
 }
 
-/** The platform's fetch takes no user and password in a URL. */
+/** Refuses user and password: the platform's `fetch` takes none in a URL. */
 function isFeedUrl(value: string): boolean {
   if (!hasProtocol(value, 'https:')) return false
   const { username, password, hostname } = new URL(value)

@@ -2,8 +2,8 @@ import { parseJson } from '../event/json.ts'
 import { jsonFault } from '../event/json-fault.ts'
 
 /**
- * Reads the content of a JSON file. A problem names its place and never quotes the file: any word of it may be a
- * password.
+ * Reads the content of a JSON file. A problem says where the fault is, and never quotes the file: any word in the file
+ * may be a password.
  */
 export function readJson(content: Uint8Array): { value: unknown } | { problems: string[] } {
   const parsed = parseJson(content)
@@ -18,6 +18,6 @@ export function readJson(content: Uint8Array): { value: unknown } | { problems: 
   const fault = jsonFault(text)
   if (fault !== undefined) return { problems: [fault] }
   if (!/^\s*\{/.test(text)) return { problems: ['expected an object'] }
-  // It parses, but two readers could understand it differently: a key stands twice, for example.
+  // The text parses, but two readers could understand it differently, for example because a key stands twice.
   return { problems: parsed.errors.map(({ path, message }) => `at ${path}: ${message}`) }
 }

@@ -1,8 +1,8 @@
 const masked = '***'
 
 /**
- * A setting as it may be shown: passwords, tokens and the credentials in URLs are masked. What counts
- * as secret depends on the name; values inside of objects and lists are masked by their own names.
+ * A setting as it may be shown: passwords, tokens and the credentials in URLs are masked. The name decides whether a
+ * value is secret: the name of the setting, or of the field inside an object. Items of a list have the list's name.
  */
 export function mask(name: string, value: unknown): unknown {
   if (secretName.test(name)) return masked
@@ -14,12 +14,12 @@ export function mask(name: string, value: unknown): unknown {
   return value
 }
 
-// Not every `key`: `tlsKey` is the path of one.
+// Only the whole name `key` is secret, not every name with `key`: `tlsKey` is the path of a key.
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
 /**
- * Works on broken URLs too, because refused ones are shown. It rather masks a letter too many than shows a password: the
- * names of parameters stay, their values go.
+ * Works on broken URLs too, because a problem shows the URL that was refused. It masks a letter too many rather than
+ * show a password. Names of parameters stay, their values are masked.
  */
 function maskUrl(text: string): string {
   return text
@@ -29,7 +29,7 @@ function maskUrl(text: string): string {
     .replace(/(:\/\/.*?#).+/s, `$1${masked}`)
 }
 
-/** A value as a problem names it. */
+/** A value as the text of a problem shows it. */
 export function show(name: string, value: unknown): string {
   const shown = JSON.stringify(mask(name, value))
   return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown

@@ -17,14 +17,14 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return ranked[0]?.one
 }
 
-/** `HUB_MQTT_PORT` and `mqttPort` have the same words. Beyond the length of any setting the rest does not matter. */
+/** The words of a name: `HUB_MQTT_PORT` and `mqttPort` have the same. Reads 64 letters, as no setting is longer. */
 function wordsOf(name: string): string[] {
   const short = name.slice(0, 64).replace(/^HUB_/i, '')
   const words = short.replace(/([a-z])([A-Z])/g, '$1_$2').split(/[_-]/)
   return words.filter(Boolean).map((word) => word.toLowerCase())
 }
 
-/** Letters to add, remove or replace (Levenshtein). */
+/** How many letters to add, remove or replace (Levenshtein). */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [index, letter] of [...a].entries()) {

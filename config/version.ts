@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The release, from the package: one folder up, or in `dist/` two. */
+/** The release, from `package.json`: one folder up, or two in `dist/`. */
 export const version = readVersion()
 
 function readVersion(): string {

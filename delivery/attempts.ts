@@ -7,17 +7,17 @@ export const keptAttempts = 50
 
 export type Attempts = ReturnType<typeof createAttempts>
 
-/** The last attempts of each queue, which show why it does not go on. Stored together with their outcome. */
+/** Keeps the last attempts of each queue, which show why the queue does not go on. Stored with their outcome. */
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
-  // Another node has made an attempt: the attempts of the queue are read again when they are asked for.
+  // Another node has made an attempt, so read the attempts of the queue again when they are needed.
   store.onOthers('attempt/', (change) => {
     if ('tell' in change) return
     logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
   })
 
   return {
-    /** The changes that store an attempt. It is shown at once, stored or not: it was made in any case. */
+    /** The changes that store an attempt. `list` shows it at once, stored or not: it was made in any case. */
     async add(queue: string, attempt: Attempt): Promise<Change[]> {
       const log = await logOf(queue)
       const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)

@@ -23,7 +23,7 @@ export async function createClients(parts: {
   const ca = pushCa === undefined ? {} : { ca: await readCa(pushCa) }
   const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
-  // The operator chooses these URLs, and may run the services behind them in the same house.
+  // Private addresses are allowed, because the operator chooses these URLs and may run the services in-house.
   const targets = createWebhooks({ ...client, allowPrivate: true })
 
   return {

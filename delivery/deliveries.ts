@@ -35,9 +35,9 @@ export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
 /** The end of pushing to webhooks (service.md §9). */
 interface PushTrack {
-  /** When it ended; undefined before its end. */
+  /** When pushing ended; undefined before. */
   retiredAt(): string | undefined
-  /** Calls back when it ends. */
+  /** Calls back when pushing ends. */
   onRetired(listener: () => void): void
 }
 
@@ -52,7 +52,7 @@ export interface DeliveriesParts {
   tokenFor: (audience: string, account: string) => Promise<string>
   /** Whether pushing to webhooks has ended. */
   track: PushTrack
-  /** Tells the contact of a subscription that it is disabled; undefined without a mail server. */
+  /** Informs the contact of a disabled subscription. Undefined without a mail server. */
   tellContact: TellContact | undefined
   /** The release of the hub: receivers see it. */
   version: string
@@ -131,7 +131,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Sends a test message to a webhook. */
     test: tests.test,
 
-    /** Takes an item of plugin work that was pushed to the hub; false: there is no target for it. */
+    /** Takes an item of plugin work that was pushed to the hub. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
     /** Every queue as operators see it. */
@@ -167,12 +167,12 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook; with the commit every node hears that its queue is to be tried. True when it was disabled. */
+  /** Enables a webhook. The commit also makes every node try its queue again. True if the webhook was disabled. */
   function enable(name: string): Promise<boolean> {
     return subscriptions.enable(name, () => [...standings.begun(name), retryChange(name)])
   }
 
-  /** Believes a webhook after an hour, and a plugin target at once: its driver knows what it says. */
+  /** Believes that a webhook is gone after an hour of 410s, and a plugin target at once: its driver knows. */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {

@@ -12,13 +12,13 @@ export interface EventDelivery {
   /** Whom to write to about a webhook. */
   contact: string | null
   /**
-   * `settled`: it does not wait, it is no dead letter, and no attempt that delivered it is kept any more. It was
-   * delivered, unless its queue has dropped messages.
+   * `settled`: the event does not wait, is no dead letter, and no attempt that delivered it is kept any more. It was
+   * delivered, or the queue dropped it to keep within its limits.
    */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
-  /** Why nothing is sent to a webhook that it waits for. */
+  /** Why the event is held back while it waits for a webhook; null: nothing holds it back. */
   held: 'paused' | 'disabled' | null
-  /** The event that is first in the line where this one waits; null: this one is the first, or waits in no line. */
+  /** The first event of the queue, if this one waits behind it; null: this one is first, set aside or does not wait. */
   behind: string | null
   /** Newest first. */
   attempts: Attempt[]
@@ -27,7 +27,7 @@ export interface EventDelivery {
 /** The parts of an accepted event by which its deliveries are found. */
 export interface AcceptedEvent {
   id: string
-  /** Full name of its kind. */
+  /** Full name of the kind of event. */
   event: string
   /** Milliseconds since the epoch. */
   at: number
@@ -63,8 +63,8 @@ export function createEventDeliveries(parts: {
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // Without being owed, a delivery is listed only with a trace of this very event: a webhook may have got it by a
-    // replay, and a target gets some events only.
+    // A delivery that is not owed is listed only if the queue has a trace of the event. For a webhook may have got the
+    // event by a replay, and a target gets only some events.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

@@ -6,8 +6,8 @@ import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /**
- * Plans to which webhooks and plugin targets an accepted event goes. It is asked for every event. Where no webhook and
- * no target wants the event, it looks only whether its livestreams have subscriptions, and whether it has `plugins`.
+ * Plans to which webhooks and plugin targets an accepted event is sent. Every event passes here. If no webhook and no
+ * target wants it, the planner checks only whether its livestreams have subscriptions, and whether it has `plugins`.
  */
 export function createPlanner(parts: {
   subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>
@@ -48,7 +48,7 @@ export function createPlanner(parts: {
     if (!anyEnablesItself && !('plugins' in event)) return []
     return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
       scope: queueOf(type),
-      // The message of its first livestream: all have the same payload.
+      // Takes the payload of the message for the first livestream: the messages for the others have the same.
       content: { nth: 0 },
       items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
     }))

@@ -12,13 +12,13 @@ export function createPushedWork(parts: {
 }) {
   const { store, repetitions, queues, plugins } = parts
 
-  /** False: there is no target for it. */
+  /** False: there is no target for the item. */
   return async (messageId: string, item: PluginItem): Promise<boolean> => {
     const { action, event, plugin, institutionId } = item
     const queue = plugins.queueOfAction(action)
     if (queue === undefined) return false
     const payload = Buffer.from(JSON.stringify(event))
-    // Equal if the same message comes for the same target again.
+    // The same fingerprint results if the same message comes for the same target again.
     const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
     await decideAgain(async () => {
       const repetition = repetitions(fingerprint, () => messageId)

@@ -57,7 +57,7 @@ export function createQueueList(parts: {
     })
   }
 
-  /** Why nothing is sent from a queue, whatever its runner says. First the reasons that only operators can end. */
+  /** The state of a queue from which nothing is sent; else undefined. States that only operators can end come first. */
   function restingState(name: string, target: string | null) {
     const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}
     if (push.whyClosed(name) !== undefined) return 'closed' as const
@@ -68,7 +68,7 @@ export function createQueueList(parts: {
   }
 }
 
-/** Every node that shares the store says the same: no other node is asked. */
+/** Adds up all queues. Every node that shares the store has the same totals, so no other node is asked. */
 export function queueTotals(
   queues: Pick<WorkQueues, 'names' | 'lengthOf'>,
   subscriptions: Pick<PushSubscriptions, 'list'>,

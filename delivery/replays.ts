@@ -3,7 +3,7 @@ import type { WorkQueues } from './queue/work-queues.ts'
 import type { Push } from './webhook/push.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
-/** Sends dead letters once more, or events that the journal has. A disabled webhook is enabled by that. */
+/** Sends dead letters, or events of the journal, once more. This enables a disabled webhook. */
 export function createReplays(parts: {
   find: (queue: string) => PushSubscription | undefined
   enable: (queue: string) => Promise<boolean>
@@ -16,7 +16,7 @@ export function createReplays(parts: {
   const { find, enable, queues, earlierOf, push, retry } = parts
 
   return {
-    /** Sends dead letters of a queue, all or one. Returns how many. */
+    /** Sends the dead letters of a queue again: all, or the one of `messageId`. Returns how many. */
     async replay(queue: string, messageId?: string): Promise<number> {
       if (push.whyNotSent(queue) !== undefined) return 0
       await enable(queue)

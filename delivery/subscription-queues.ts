@@ -19,7 +19,7 @@ export function createSubscriptionQueues(parts: {
   const { subscriptions, queues, attempts, standings, calls, beginnings, runner } = parts
 
   return {
-    /** Adds a webhook; one with `from` begins with events accepted from then on. Undefined: there are too many. */
+    /** Adds a webhook. With `from`, it first gets the events accepted since then. Undefined: there are too many. */
     async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {
       const added = await subscriptions.add(request)
       if (added) beginnings.look(added.name)
@@ -31,7 +31,7 @@ export function createSubscriptionQueues(parts: {
       if (!subscriptions.get(institutionId, name)) return false
       const traces = async () => [...(await attempts.drop(name)), ...standings.dropped(name)]
       const removed = await subscriptions.remove(institutionId, name, await traces())
-      // A delivery that ended meanwhile may have left traces. Should this fail, the next start removes the queue.
+      // A delivery that ended meanwhile may have left traces. If this drop fails, the next start removes the queue.
       if (removed) await queues.drop(name, await traces())
       return removed
     },
@@ -39,7 +39,7 @@ export function createSubscriptionQueues(parts: {
     /** Sends nothing more to a webhook, on any node; a delivery under way may end. True when it was not paused. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // A node that answers has heard of the pause. A node that does not answer hears of it later: it is stored.
+      // A node that answers has heard of the pause. A node that does not answer hears of it later from the store.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },

@@ -2,7 +2,7 @@ import type { WorkItem } from './queue/work-item.ts'
 
 /** Where the items of a queue go. */
 export interface Target {
-  /** Queues with the same endpoint share its connections and its failures: bounds are counted by it. */
+  /** Queues with the same endpoint share the deliveries to it that may run at once. */
   endpoint: string
   /** The owner of the queue: owners share the deliveries that may run at once. */
   owner: string
@@ -16,7 +16,7 @@ interface Closed {
   closed: string
 }
 
-/** Undefined: the items of the queue wait. `gone`: it was removed, its items go. */
+/** The target of a queue. Undefined: its items wait. `gone`: the queue was removed, so its items are removed too. */
 export type TargetOf = (queue: string) => Target | Closed | 'gone' | undefined
 
 export function isClosed(target: ReturnType<TargetOf>): target is Closed {
@@ -28,7 +28,7 @@ export interface Outcome {
   /** `refused`: the answer blames the message. `gone`: the endpoint wants no more messages. */
   result: 'acknowledged' | 'refused' | 'failed' | 'gone'
   status: number | null
-  /** Null when it was acknowledged. */
+  /** Null when the message was acknowledged. */
   reason: string | null
   /** The endpoint asked to be left alone for so long. */
   retryAfterMs?: number

@@ -5,7 +5,7 @@ import type { Push } from './webhook/push.ts'
 import type { Standings } from './webhook/standing.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
-/** Sends test messages to webhooks, past their queues. One that is acknowledged enables its webhook again. */
+/** Sends test messages to webhooks, past their queues. An acknowledged test enables its webhook again. */
 export function createTestMessages(parts: {
   store: Pick<Store, 'commit'>
   find: (name: string) => PushSubscription | undefined
@@ -31,7 +31,7 @@ export function createTestMessages(parts: {
       if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
       const { institutionId } = subscription
       const ofInstitution = [...testing.values()].filter((institution) => institution === institutionId)
-      // An institution gets no more tests than are free: its slow webhooks leave room for the others.
+      // An institution gets another test only if it has fewer than are free, so that others get some as well.
       if (ofInstitution.length >= most - testing.size) return undefined
       testing.set(name, institutionId)
       try {

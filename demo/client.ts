@@ -24,7 +24,7 @@ export async function connect(
     ...login,
     clientId,
     protocolVersion: 4,
-    // A lost connection is a finding, not something to heal in silence.
+    // Does not reconnect: a lost connection must be reported.
     reconnectPeriod: 0,
   })
   // Nagle's algorithm would hold back the second of two quick events for up to 40 ms.

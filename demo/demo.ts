@@ -14,7 +14,7 @@ import { type Subscriber, startSubscriber } from './subscribers.ts'
 const settleMs = 5_000
 
 interface Options {
-  /** Ends by itself after so many seconds; otherwise on Ctrl-C. */
+  /** Seconds after which the demonstration ends. Absent: Ctrl-C ends it. */
   seconds?: number
   /** Events per second. */
   rate: number
@@ -34,7 +34,7 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-/** Runs the demonstration from the empty directory to the sums. Returns the exit code. */
+/** Runs the demonstration, from starting the node to printing the summary. Returns the exit code. */
 async function demonstrate(options: Options, stop: Stop): Promise<number> {
   const stations = readStations()
   const [{ livestreams }] = stations
@@ -61,10 +61,10 @@ async function demonstrate(options: Options, stop: Stop): Promise<number> {
     }
     const fault = stop.fault()
     const problems = [...(fault === undefined ? [] : [fault]), ...ledger.problems()]
-    // A node that does not deliver may not answer either.
+    // Asks the node for its budget only if nothing is missing: a node that does not deliver may not answer either.
     summarise(screen, ledger, problems, problems.length === 0 ? await node.budget() : undefined)
     stop.finished()
-    // A client would wait for ever for missing acknowledgements.
+    // Does not close the clients: they would wait for ever for missing acknowledgements.
     if (problems.length > 0) return 1
     await Promise.all([...listening, ...broadcasters.values()].map((client) => client.close()))
     return 0
@@ -117,7 +117,7 @@ async function repeat(act: () => void, { seconds, rate }: Options, signal: Abort
   for (let count = 1; !signal.aborted; count++) {
     const due = begun + (count * 1000) / rate
     if (due > end) return
-    // Rejects when it is stopped: then there is nothing left to do.
+    // `sleep` rejects when `signal` aborts it. The loop then ends.
     await sleep(Math.max(due - performance.now(), 0), undefined, { signal }).catch(() => {})
     if (!signal.aborted) act()
   }

@@ -12,13 +12,13 @@ interface Entry {
   sentAt: number
   acknowledged: boolean
   outcome: string | undefined
-  /** Deliveries still to come, as `subscriber topic`. */
+  /** Deliveries still to come, as `subscriber on topic`. */
   awaited: Set<string>
 }
 
 /**
- * The books of the demonstration: published events, reports of the hub, arrivals, and how long they took. Times are those
- * of `performance.now()`.
+ * Records published events, reports of the hub, arrivals, and how long arrivals took. Times are those of
+ * `performance.now()`.
  */
 export function createLedger() {
   const open = new Map<string, Entry>()
@@ -84,7 +84,7 @@ export function createLedger() {
       })
     },
 
-    /** Everything that is not as it should be, in sentences. */
+    /** Everything that went wrong or is missing, one text each. */
     problems(): string[] {
       return [...problems, ...[...open.values()].flatMap(describe)]
     },
@@ -106,7 +106,7 @@ function describe({ what, acknowledged, outcome, awaited }: Entry): string[] {
   ]
 }
 
-/** The key by which the demonstration recognises an event: its `id` is given by the hub. */
+/** The key by which the demonstration recognises an event. The `id` cannot be the key, because the hub gives it. */
 export function keyOf(event: unknown, time: unknown, livestreamId: unknown): string {
   return `${event} ${typeof time === 'string' ? parseInstant(time) : time} ${livestreamId}`
 }

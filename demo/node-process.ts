@@ -6,13 +6,13 @@ import { createLog } from '../telemetry/log.ts'
 import type { NodeMessage } from './node.ts'
 
 /*
- * A node in a process of its own, so that times are honest: it shares no event loop with the clients.
- * It ends, and removes its directory, when the process that started it goes, in whatever way.
+ * A node in a process of its own, so that measured times are honest: the node shares no event loop with the clients.
+ * When the process that started it ends, in whatever way, this process removes the directory of the node and ends.
  */
 
 const [, , home = ''] = process.argv
 const gone = new Promise<void>((resolve) => process.once('disconnect', () => resolve()))
-// The terminal sends these to everyone in the foreground; the demonstration decides when it is over.
+// The terminal sends these signals to this process, too. They are ignored: the demonstration stops the node.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }

@@ -14,7 +14,7 @@ export interface Login {
   password: string
 }
 
-/** The message of the node's process when it is ready, or cannot start. */
+/** The message that the process of the node sends when the node is ready, or cannot start. */
 export type NodeMessage =
   | { mqttPort: number; httpsPort: number; adminSocket: string; caPath: string }
   | { problem: string }
@@ -22,12 +22,12 @@ export type NodeMessage =
 const program = fileURLToPath(new URL('./node-process.ts', import.meta.url))
 const stopTimeoutMs = 10_000
 
-/** Starts a node on a free port, in a directory that goes with it. */
+/** Starts a node on free ports, in a new directory that is removed when the node stops. */
 export async function startNode() {
   const home = await mkdtemp(join(tmpdir(), 'hub-demo-'))
   const child = fork(program, [home], {
     execArgv: [`--import=${import.meta.resolve('tsx')}`],
-    // Its own configuration is part of the demonstration: the reader's HUB_ variables stay out.
+    // The demonstration has its own configuration, so the `HUB_` variables of the user are left out.
     env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HUB_'))),
     stdio: ['ignore', 2, 2, 'ipc'],
   })
@@ -63,7 +63,7 @@ export async function startNode() {
       })
       return made.resetUrl
     },
-    /** The node's own measure: from PUBLISH received to written to the last subscriber. */
+    /** Times measured by the node: from receiving a PUBLISH until it is written to the last subscriber. */
     async budget(): Promise<{ count: number; p50: number; p99: number }> {
       const status = await ask<{ budget: { count: number; p50: number; p99: number } }>('status', {})
       return status.budget

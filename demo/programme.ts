@@ -11,7 +11,7 @@ export interface Element {
   length: number
 }
 
-/** A programme on the air: one livestream, or several that carry the same one. */
+/** A programme on air, and the livestreams that carry it. */
 export interface Station {
   livestreams: readonly [Livestream, ...Livestream[]]
   playlist: readonly [Element, ...Element[]]
@@ -82,7 +82,7 @@ export function readLivestreams(): Livestream[] {
   return [...readFeed().all()]
 }
 
-/** The stations of the demonstration, found in the sample feed. */
+/** The stations of the demonstration, with their livestreams of the sample feed. */
 export function readStations(): [Station, Station, ...Station[]] {
   const feed = readFeed()
   const titles = livestreamsByTitle()

@@ -5,7 +5,7 @@ import type { Station } from './programme.ts'
 /** Publishes an event as the broadcaster of a station. */
 type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => void
 
-/** One in so many events is something else than a track. */
+/** One event in this many is a special one, not a track. */
 const specialEvery = 4
 
 /**
@@ -19,7 +19,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
   const specials = [
     () => publish(first, trafficAnnouncement(first, true, now()), 'published'),
     () => publish(second, radiotext(second, 'Gipfelklang – Studio: 0800 555 0123', now()), 'published'),
-    // A foreign livestream in the station's own inbox.
+    // Blocked: the second station publishes for a livestream of the first.
     () => publish(second, playing(first, second.playlist[0], 'foreign', now()), 'blocked'),
     () => publish(first, malformed(first, first.playlist[0], 'malformed', now()), 'invalid'),
     () => publish(first, trafficAnnouncement(first, false, now()), 'published'),
@@ -29,10 +29,10 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
   let shown = 0
 
   return {
-    /** The next event. */
+    /** Publishes the next event. */
     advance(): void {
       const step = steps++
-      // Every other round has no specials.
+      // After a round of specials, as many steps without specials follow.
       const turn = Math.floor(step / specialEvery) % (specials.length * 2)
       const special = step % specialEvery === specialEvery - 1 ? specials[turn] : undefined
       if (special) shown++
@@ -40,7 +40,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
       act?.()
     },
 
-    /** Completes a run that was cut short: ends the round of specials that has begun, or runs one if there was none. */
+    /** Ends a run: publishes the rest of the round of specials, or a whole round if none has been published. */
     complete(): void {
       const begun = shown % specials.length
       if (shown > 0 && begun === 0) return
@@ -49,7 +49,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
   }
 }
 
-/** One station: its elements in turn, each announced as `next` before it is `playing`. */
+/** Returns a function that publishes the next event of a station. Each element is `next` before it is `playing`. */
 function createDesk(station: Station, now: () => number, publish: Publish): () => void {
   const { playlist } = station
   const prefix = station.livestreams[0].institution.acronym.toLowerCase()
@@ -67,13 +67,13 @@ function createDesk(station: Station, now: () => number, publish: Publish): () =
     position++
     announced = false
     const following = playlist[position % playlist.length] ?? playlist[0]
-    // Here elements last moments; their times must still grow.
+    // The demonstration plays each element for moments only. Its announced start must still grow.
     nextStart = Math.max(nextStart + 1, now() + element.length * 1000)
     publish(station, next(station, following, `${prefix}-${position}`, nextStart), 'published')
   }
 }
 
-/** Milliseconds since the epoch, never the same twice: the time is part of what events are recognised by. */
+/** A clock in milliseconds since the epoch that never gives the same time twice: the time is part of an event's key. */
 function createClock(): () => number {
   let last = 0
   return () => {

@@ -6,16 +6,16 @@ import type { Arrival } from './subscribers.ts'
 
 export type Screen = ReturnType<typeof createScreen>
 
-/** Columns that every line has; the text takes what is left. */
+/** Widths of the fixed columns. Station and text share the rest of the line. */
 const widths = { time: 8, who: 3, what: 9, ms: 8 }
-/** Widths of the other two columns if the width of the output is not known. */
+/** Widths of the columns for station and text if the output is not a terminal. */
 const plainWidths = { station: 24, text: 48 }
-/** Narrowest line that is laid out; a smaller terminal wraps it. */
+/** Smallest width that lines are made for. A narrower terminal wraps them. */
 const leastWidth = 72
 
 /**
- * Shows the demonstration on `output`: coloured and cut to the width of a terminal; elsewhere plain lines
- * that lose nothing.
+ * Shows the demonstration on `output`. On a terminal, lines are coloured and cut to its width. Elsewhere they are plain
+ * and complete.
  */
 export function createScreen(
   output: { isTTY?: boolean; columns?: number; write(text: string): unknown },
@@ -37,7 +37,7 @@ export function createScreen(
   return {
     line,
 
-    /** A heading over what follows. */
+    /** An empty line and a heading. */
     heading(text: string): void {
       line('')
       line(colours.bold(text))
@@ -76,7 +76,7 @@ export function createScreen(
       for (const [label, value] of rows) line(`  ${pad(label, width)}  ${value}`)
     },
 
-    /** The last word. */
+    /** The last sentence: whether all went well. */
     verdict(text: string, good: boolean): void {
       line('')
       line((good ? colours.green : colours.red)(text))
@@ -101,7 +101,7 @@ export function createScreen(
     line(columns.join('  ').trimEnd())
   }
 
-  /** Widths of the two columns that share the rest of the line. */
+  /** Widths of the columns for station and text, which share the rest of the line. */
   function roomFor(): { station: number; text: number } {
     if (!isTerminal) return plainWidths
     const fixed = Object.values(widths).reduce((sum, width) => sum + width + 2, 2)

@@ -11,14 +11,14 @@ import { type Element, readLivestreams, readStations, type Station } from './pro
 
 /*
  * `npm run screenshots`: the pictures of the documentation, taken of a node with a believable programme.
- * `CHROMIUM` names a browser elsewhere.
+ * `CHROMIUM`: path of the browser, if it is not `/usr/bin/chromium`.
  */
 
 /** A picture: its page, and what to wait for before it is taken. */
 interface Picture {
   name: string
   path: string
-  /** It is for operators. */
+  /** The page is for operators. */
   mustLogIn?: true
   ready: (page: Page) => Promise<unknown>
 }
@@ -80,7 +80,7 @@ async function logIn(page: Page, { operator }: DemoNode): Promise<void> {
   await page.locator('form').getByRole('button').click()
 }
 
-/** Connects subscribers of every event. Returns how to end them. */
+/** Connects subscribers of every event. Returns a function that ends them. */
 async function listen(node: DemoNode): Promise<() => Promise<void>> {
   const login = await node.subscriber('picture', 'radio/#')
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
@@ -93,7 +93,7 @@ async function listen(node: DemoNode): Promise<() => Promise<void>> {
   }
 }
 
-/** The answer to `trend` of a node that has run for an hour: this one was started a moment ago. */
+/** An invented answer to `trend`, as of a node that has run for an hour. The real node was started a moment ago. */
 function anHour() {
   const samples = Array.from({ length: 360 }, (_, index) => {
     const wave = Math.sin(index / 60) + Math.sin(index / 7) / 4 + Math.sin(index * 12.9) / 3
@@ -112,10 +112,10 @@ function anHour() {
   return { node: 'hub', everySeconds: 10, samples }
 }
 
-/** Something on each livestream of the sample feed: titles under way, some with a next one, a text, an announcement. */
+/** Publishes events for each livestream of the sample feed: most play a title, some have a next one or a radiotext. */
 async function broadcast(node: DemoNode): Promise<void> {
   const elements = readStations().flatMap(({ playlist }) => playlist)
-  // Titles with letters that every browser has, and long enough to be in the middle of.
+  // Titles in Latin letters, which every browser can show, and long enough that they are not over at once.
   const titles = elements.filter(({ title, length }) => isLatin(title) && length > 60)
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
   const clients = new Map<string, Awaited<ReturnType<typeof connect>>>()
@@ -165,7 +165,7 @@ function nth(elements: readonly Element[], index: number): Element {
   return element
 }
 
-/** Trusts the certificate of this node, and no other. */
+/** The option that makes the browser accept the certificate of this node only. */
 async function trusting({ caPath }: DemoNode): Promise<string> {
   const certificate = new X509Certificate(await readFile(join(dirname(caPath), 'server.pem')))
   const key = certificate.publicKey.export({ type: 'spki', format: 'der' })

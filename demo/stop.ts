@@ -1,14 +1,14 @@
 export type Stop = ReturnType<typeof createStop>
 
-/** One Ctrl-C may arrive twice, from the terminal and from the tool that started this process. */
+/** Milliseconds. A second signal within this time is the same Ctrl-C, sent by the terminal and by the starting tool. */
 const echoMs = 500
 
-/** Longest time for everyone to connect, milliseconds. */
+/** Longest time for all clients to connect, milliseconds. */
 const connectMs = 15_000
 
 /**
- * Ends the demonstration when a person wants it (Ctrl-C, the terminal or the reader of a pipe went away), or when
- * something broke. A second Ctrl-C ends it at once.
+ * Ends the demonstration on Ctrl-C, when the terminal or the reader of its output is gone, or when something broke. A
+ * second Ctrl-C ends it at once.
  */
 export function createStop() {
   const controller = new AbortController()
@@ -28,17 +28,17 @@ export function createStop() {
 
   return {
     signal: controller.signal,
-    /** Why it cannot go on, if something broke. */
+    /** The reason why the demonstration cannot go on, if something broke. */
     fault: () => fault,
 
-    /** Something broke: the first reason counts. */
+    /** Ends the demonstration because something broke. The first reason is kept. */
     because(reason: string): void {
       if (done) return
       fault ??= reason
       controller.abort()
     },
 
-    /** The result of connecting; rejects when something broke meanwhile, or it takes too long. */
+    /** The result of `work`, which connects all clients. Rejects if something breaks before, or after `connectMs`. */
     unlessBroken<T>(work: Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         work.then(resolve, reject)
@@ -53,7 +53,7 @@ export function createStop() {
       })
     },
 
-    /** From now on connections and processes may end. */
+    /** From now on, the end of a connection or a process is no fault. */
     finished(): void {
       done = true
     },

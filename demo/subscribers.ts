@@ -3,7 +3,7 @@ import { type Broker, connect } from './client.ts'
 import { keyOf, type Ledger } from './ledger.ts'
 import type { Login } from './node.ts'
 
-/** A client that listens. */
+/** A subscriber of the demonstration: the name on the screen, and its topic filter. */
 export interface Subscriber {
   name: string
   filter: string
@@ -14,7 +14,7 @@ export interface Arrival {
   subscriber: string
   topic: string
   event: Record<string, unknown>
-  /** From the publish call to here; undefined for a repetition. */
+  /** Milliseconds from the publish call to the arrival; undefined for a repetition. */
   ms: number | undefined
 }
 

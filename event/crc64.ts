@@ -1,7 +1,7 @@
 /**
  * CRC-64/ECMA-182 of the UTF-8 bytes of `text`, as 16 lower-case hexadecimal digits.
  *
- * The field derives Core IDs from external ids with it (design.md §5).
+ * In practice, Core IDs are derived from external ids with this checksum (design.md §5).
  */
 export function crc64(text: string): string {
   let high = 0

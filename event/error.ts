@@ -2,7 +2,7 @@
 type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
 interface ErrorKind {
-  /** What is wrong in general; an item appends its detail. The wording may improve, the code is stable. */
+  /** What is wrong in general; an item appends its detail. The wording may change, the error code stays the same. */
   readonly sentence: string
   readonly outcome: ErrorOutcome
 }
@@ -60,15 +60,15 @@ type ErrorCode = keyof typeof errorTable | SchemaErrorCode
 
 /** One error as publishers read it, over MQTT and over HTTPS (service.md §7). */
 export interface ErrorItem {
-  /** Place in the event, like `.services.0.id`; `.` is the payload as a whole. */
+  /** Path of the faulty value in the event, like `.services.0.id`; `.` is the payload as a whole. */
   path: string
   message: string
   errorCode: string
 }
 
 /**
- * Builds the item of an error. `detail` names what is wrong with the value and what was expected;
- * values of publishers in it go through `quote` or are made harmless here.
+ * Builds the item of an error. `detail` names what is wrong with the value and what was expected. It may contain values
+ * of publishers: control characters in them are escaped by `quote` or here.
  */
 export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
   const { sentence } = kindOfError(code)
@@ -81,7 +81,7 @@ export function outcomeOf(errorCode: string): ErrorOutcome {
   return kindOfError(errorCode).outcome
 }
 
-/** A value of a publisher, fit for a message: at most 80 characters, printable, and bounded in work. */
+/** Formats a value of a publisher for a message: printable, at most 80 characters, with bounded work. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') return `"${printable(value, maxQuoted)}"`
   if (Array.isArray(value)) return `an array of ${value.length}`
@@ -89,7 +89,7 @@ export function quote(value: unknown): string {
   return printable(String(value), maxQuoted)
 }
 
-/** The path of a place in an event. Property names are made printable; they come from the publisher. A long path is cut. */
+/** Path of a value in an event. Property names come from the publisher: they are made printable. A long path is cut. */
 export function pathOf(...segments: readonly (string | number)[]): string {
   let path = '.'
   for (const [index, segment] of segments.entries()) {
@@ -102,8 +102,8 @@ export function pathOf(...segments: readonly (string | number)[]): string {
 export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
- * Errors of an event, one by one up to a number and up to a size, then a last item that counts the rest: a report must not
- * be much larger than its event.
+ * Collects the errors of an event. It lists them one by one up to `maxErrors` and `maxErrorBytes`. A last item counts
+ * the rest, so that a report is not much larger than its event.
  */
 export function createErrorList() {
   const listed: ErrorItem[] = []
@@ -114,7 +114,7 @@ export function createErrorList() {
   return {
     count: () => count,
     isFull: () => omittedCode !== undefined,
-    /** Takes a maker, because a hostile event has too many errors to build them all. */
+    /** Takes a function that builds the error, because a hostile event has too many errors to build them all. */
     add(make: () => ErrorItem): void {
       count++
       if (omittedCode !== undefined) return
@@ -123,7 +123,7 @@ export function createErrorList() {
       if (listed.length < maxErrors && bytes <= maxErrorBytes) listed.push(item)
       else omittedCode = item.errorCode
     },
-    /** Counts an error that `isFull` left no room for. */
+    /** Counts an error that the caller did not build because the list `isFull`. */
     omit(): void {
       count++
     },
@@ -135,11 +135,11 @@ export function createErrorList() {
   }
 }
 
-/** Errors that are listed one by one. Building one costs as much as deciding. */
+/** At most this many errors are listed one by one. Building one error costs as much as deciding about the event. */
 export const maxErrors = 100
 /** Most bytes of the errors of one event, as JSON. A hundred ordinary errors take less. */
 const maxErrorBytes = 64 * 1024
-/** A deep place has sixty names. */
+/** Most characters of a path: that of a deeply nested value has sixty names. */
 const maxPath = 300
 const maxQuoted = 80
 /** Room for two quoted identifiers and the words around them. */
@@ -173,7 +173,7 @@ function kindOfError(code: string): ErrorKind {
 
 /** `text` with control and invisible characters written as escapes, cut to `limit` characters. */
 function printable(text: string, limit: number): string {
-  // Cut before as well: the rest of a long text is not worth looking at.
+  // Cuts the text before escaping as well, because the rest of a long text is not worth the work.
   const escaped = text.slice(0, limit + 1).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
   })

@@ -24,7 +24,7 @@ export function createEventIds(clock: () => number = Date.now): () => string {
   }
 }
 
-/** When an event got its id, milliseconds since the epoch; undefined: it is none of this hub. */
+/** When an event got its id, milliseconds since the epoch; undefined: this hub did not make the id. */
 export function timeOfEventId(id: string): number | undefined {
   return /^[1-9][0-9]{14,39}$/.test(id) ? Number(BigInt(id) >> 48n) : undefined
 }

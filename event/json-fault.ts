@@ -1,4 +1,4 @@
-/** Tells why a text is not JSON, and where; undefined for JSON. It repeats no word of the text: any may be a password. */
+/** Says where and why a text is not JSON; undefined for JSON. The answer quotes nothing: any word may be a password. */
 export function jsonFault(text: string): string | undefined {
   const fault = firstFault(text)
   if (fault === undefined) return undefined
@@ -9,7 +9,7 @@ export function jsonFault(text: string): string | undefined {
 const token =
   /[ \t\r\n]*([{}[\],:]|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|)/y
 
-/** Where text stops being JSON, or undefined. `JSON.parse` does not tell the place of every mistake. */
+/** The index at which text stops being JSON, or undefined. `JSON.parse` does not report it for every mistake. */
 function firstFault(text: string): number | undefined {
   const open: string[] = []
   let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'next' = 'value'

@@ -23,7 +23,7 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   // RFC 8259 §8.1: a byte order mark must not be added.
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
-  // Before JSON.parse, which takes its time over a hundred thousand open brackets, or keys.
+  // Scans before JSON.parse, which is slow with a hundred thousand open brackets, or keys.
   const { errors, isComplete } = scan(text)
   if (!isComplete) return { errors }
 
@@ -44,24 +44,24 @@ function refused(detail: string): { errors: ErrorItem[] } {
   return { errors: [errorItem('payload.json', '.', detail)] }
 }
 
-/** An object or array that is open at the current place of the scan. */
+/** An object or array that is open at the current index of the scan. */
 interface Level {
-  /** Of an object: its keys so far, and whether the repetition of one was already reported. */
+  /** Of an object: its keys so far, and how often each came. Undefined: an array. */
   keys: Keys | undefined
   /** Key or index of the current value. */
   at: string | number
 }
 
 /**
- * Looks through JSON text for faults that JSON.parse hides. Its findings in text that is no JSON do not count.
- * One pass with its own stack: linear, whatever the input. It stops, incomplete, at `maxNesting`, `maxValues` and when
- * no more errors are listed.
+ * Looks through JSON text for faults that JSON.parse hides. The findings of a complete scan do not count if the text is
+ * no JSON. One pass with its own stack takes linear time, whatever the input. The scan stops early, with `isComplete`
+ * false, at `maxNesting`, at `maxValues`, and when the list of errors is full.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors = createErrorList()
   const levels: Level[] = []
   let values = 0
-  /** JSON has no more keys than values. */
+  /** JSON has no more keys than values, but text that is no JSON may have. */
   let keys = 0
   let index = 0
   while (index < text.length) {
@@ -128,10 +128,10 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 
   function checkNumber(literal: string): void {
-    // Quickly past the numbers that cannot be too large, and past true, false and null.
+    // Skips numbers that are too short to be too large, and true, false and null.
     if (literal.length < 16 && !literal.includes('e') && !literal.includes('E')) return
     const value = Number(literal)
-    // Beyond 2^53-1 every double is an integer; which one was meant is lost (service.md §8).
+    // Beyond 2^53-1, different integers become the same double, so the intended one is lost (service.md §8).
     if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
       report(`the number is out of range, expected at most ±${Number.MAX_SAFE_INTEGER}`)
     }
@@ -152,7 +152,7 @@ function createKeys() {
   let first: string | undefined
   let times: Map<string, number> | undefined
   return {
-    /** How often this key has come by now. */
+    /** Counts a key. Returns how often it has come by now. */
     note(key: string): number {
       if (first === undefined) {
         first = key
@@ -166,14 +166,14 @@ function createKeys() {
   }
 }
 
-/** The place behind the string that starts at `start`. */
+/** The index after the string that starts at `start`. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
   return end < 0 ? text.length : end + 1
 }
 
-/** Whether an odd number of backslashes stands before this place of a string. */
+/** Whether an odd number of backslashes stands before this index. */
 function isEscaped(text: string, index: number): boolean {
   let start = index
   while (text[start - 1] === '\\') start--
@@ -186,7 +186,7 @@ function spelledKey(literal: string): string {
   try {
     return JSON.parse(literal)
   } catch {
-    return literal // JSON.parse of the whole will say why
+    return literal // JSON.parse of the whole text will report the fault
   }
 }
 

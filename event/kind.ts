@@ -18,7 +18,7 @@ export interface EventKind {
   readonly class: EventClass
   /** Levels below `radio/{livestreamId}/`. */
   readonly suffix: (typeof table)[number]['suffix']
-  /** The field that orders events of this kind: last write wins by it (service.md §6.3). */
+  /** The field with the event time. Of events of this kind, the one with the latest time wins (service.md §6.3). */
   readonly timeField: 'start' | 'time'
 }
 

@@ -11,29 +11,29 @@ export interface Message {
   payload: Buffer
   /** Delivery is at most this QoS, lower where a subscription asks for less. */
   qos: 0 | 1 | 2
-  /** Set: kept for later subscribers under `topic` and `slot`, newest event time first. */
+  /** Set: kept for later subscribers under `topic` and `slot`, where the newest event time wins. */
   retained?: Retention
-  /** The rule by which a session that was away gets it. */
+  /** The rule by which a session that was away gets the message. */
   queue: QueueRule
-  /** It tells of a stored decision: no client gets it before the decision is certainly stored. */
+  /** The message reports a stored decision. No client gets the report before the decision is certainly stored. */
   isReport?: true
   /** Its publisher has sent the event before, and it was published then. */
   isRepetition?: true
-  /** A report that tells of errors. */
+  /** A report with errors. */
   hasErrors?: true | undefined
-  /** The event that a report is about, if not all of it was published. It is kept with the message and sent to no client. */
+  /** The event that a report is about, if not all of it was published. It is stored with the report, for no client. */
   refused?: Excerpt | undefined
 }
 
 /** A received event: its beginning, and the fields that lists show. */
 export interface Excerpt {
   head: Buffer
-  /** Bytes of the whole. */
+  /** Bytes of the whole event. */
   bytes: number
-  /** Of the event; null where there is none, or it could not be read. */
+  /** Title of the event; null where the event has none, or could not be read. */
   title: string | null
   artist: string | null
-  /** Services that it was not published for, while it was for others. */
+  /** Services for which the event was not published, although it was published for others. */
   refusedServices?: string[]
 }
 
@@ -46,7 +46,7 @@ interface Retention {
   expires?: number
 }
 
-/** `latest`: only the newest per topic by event time. `every`: all of them. Both until `expires`. */
+/** `latest`: a session gets only the newest per topic by event time. `every`: it gets all. Both until `expires`. */
 interface QueueRule {
   keep: 'latest' | 'every'
   /** Event time, milliseconds since the epoch; used by `latest`. */

@@ -1,14 +1,14 @@
 import type { ErrorObject } from 'ajv'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
-/** A value of the wrong type is one error, not also one that is not among those allowed. */
+/** Whether to report an error. A value of the wrong type has only its `type` error reported, no `enum` or `const`. */
 export function isOwnError({ keyword, data }: ErrorObject): boolean {
   return (keyword !== 'enum' && keyword !== 'const') || typeof data === 'string'
 }
 
 /**
- * An error of a schema as publishers read it: its place, what the value is, and what was expected instead.
- * `at` is where the checked value stands; values that `isSecret` names are not repeated.
+ * An error of a schema as publishers read it: its path, what the value is, and what was expected instead. `at` is the
+ * path of the checked value in the event. A value is not repeated if `isSecret` says so for its path.
  */
 export function schemaError(
   error: ErrorObject,
@@ -19,7 +19,7 @@ export function schemaError(
   return errorItem(`${error.keyword}.openapi.validation`, path, describe(error, isSecret(path)))
 }
 
-/** JSON pointer to path; for a missing or unknown property the path of that property (design.md §7). */
+/** Turns the JSON pointer into a path; for a missing or unknown property, the path of that property (design.md §7). */
 function placeOf({ instancePath, params }: ErrorObject, at: readonly (string | number)[]): string {
   const segments = instancePath
     .split('/')

@@ -4,8 +4,8 @@ import { Type } from './type.ts'
 import { serviceTypes, urnPattern } from './urn.ts'
 
 /*
- * The shapes of service.md §2 and design.md §7. One schema is the TypeScript type, the check at both
- * doors, and the page of the API description. Schemas name each other by `$ref` to their `$id`.
+ * The shapes of service.md §2 and design.md §7. Each schema serves three purposes: the TypeScript type, the check of
+ * events over MQTT and HTTPS, and the API description. Schemas name each other by `$ref` to their `$id`.
  */
 
 const open = { additionalProperties: true }
@@ -159,7 +159,7 @@ const id = Type.Optional(
   }),
 )
 
-/** Most livestreams of one event: it is stored for, and goes out to, each of them. */
+/** Most livestreams of one event, because a message is stored and sent out for each of them. */
 export const maxLivestreams = 200
 
 /** Most entries of `services`. The same livestream twice counts once, but each entry has to be looked at. */

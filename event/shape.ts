@@ -41,14 +41,14 @@ export interface ShapeOptions {
   door: 'mqtt' | 'https'
   /** Milliseconds since the epoch. */
   now: number
-  /** Name of the event in the URL. It then decides, and `event` may be missing (service.md §2.1). */
+  /** Name of the event in the URL. If set, it decides the kind, and `event` may be missing (service.md §2.1). */
   urlEventName?: string
 }
 
 /**
- * Checks the shape of an event: name, schema, number of livestreams, identifiers, expiry. Reports all errors at
- * once, as many as are listed one by one. An event that came without its `event` field gets it, and `services[].topic`
- * is dropped: only the hub says what became of a service.
+ * Checks the shape of an event: name, schema, number of livestreams, identifiers, expiry. Returns all errors at once,
+ * up to the bounds of an error list. An event that came without its `event` field gets it. `services[].topic` is
+ * dropped, because only the hub says what became of a service.
  */
 export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
   const errors = createErrorList()
@@ -59,7 +59,7 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const kind = pickKind(value, options.urlEventName, errors)
   if (kind === undefined) return { errors: errors.items() }
 
-  // The name was judged above; the schema must not judge it again by another measure.
+  // The name was checked above. With the right name here, the schema does not report it a second time.
   const named = value.event === kind.name ? value : { ...value, event: kind.name }
   const event: unknown = named
   const validator = validators[kind.class]
@@ -98,7 +98,7 @@ function pickKind(
     )
     return undefined
   }
-  // Only what the event itself carries counts, nothing it inherits.
+  // Only the event's own `event` field counts, not an inherited one.
   if (!Object.hasOwn(event, 'event')) {
     if (urlKind === undefined) {
       errors.add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
@@ -127,7 +127,8 @@ function pickKind(
 
 /**
  * Counts livestreams by external id. A livestream has one external id, so the count is never too high. Several
- * livestreams may share one, so it may be too low: the validator counts again when it knows the livestreams.
+ * livestreams may share an external id, so the count may be too low. The validator counts again when it knows the
+ * livestreams.
  */
 function checkNumberOfServices(services: unknown, errors: ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return
@@ -155,7 +156,7 @@ function checkExpiry(
   return undefined
 }
 
-/** `services[].topic` is the hub's word (service.md §2.3): a forged one reaches no client. */
+/** Drops `services[].topic`: only the hub sets it (service.md §2.3), and a forged one must reach no client. */
 function withoutTopics(event: HubEvent): HubEvent {
   if (!event.services.some((service) => Object.hasOwn(service, 'topic'))) return event
   const services = event.services.map((service) => {
@@ -167,7 +168,7 @@ function withoutTopics(event: HubEvent): HubEvent {
 
 /** Over MQTT the identifiers of a service are URNs, and it names its institution (design.md §7). */
 function checkIdentifiers(services: unknown, errors: ErrorList): void {
-  if (!Array.isArray(services)) return // the schema has said so
+  if (!Array.isArray(services)) return // the schema check reports this
   for (const [index, service] of services.entries()) {
     if (!isRecord(service)) continue
     if (!Object.hasOwn(service, 'institutionId')) {
@@ -199,8 +200,8 @@ function reportSchemaErrors(
   event: Record<string, unknown>,
   errors: ErrorList,
 ): void {
-  // Half a million errors of one hostile list would hold up everyone: behind the head of a list, items
-  // are looked at one by one, and thoroughly only while there is room to report.
+  // A hostile list may have half a million errors, which would hold up everyone. So after the first `maxErrors` items
+  // of a list, items are checked one by one, and thoroughly only while the error list has room.
   const head = { ...event }
   for (const field of lists.keys()) {
     const list = head[field]
@@ -240,9 +241,9 @@ const ajvOptions: Options = {
     instant: (text: string) => parseInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
-  // It would take half of the time to compile, and the code would be no faster.
+  // Optimizing would take half of the time to compile, and the code would be no faster.
   code: { optimize: false },
-  // Whether they are schemas a test checks: here it would take a tenth of the start.
+  // A test checks that the schemas are valid. To check them here would take a tenth of the start.
   ...{ validateSchema: false, meta: false },
 }
 
@@ -252,14 +253,14 @@ const thoroughAjv = new Ajv({
   ...{ allErrors: true, verbose: true, messages: false },
 })
 
-/** Valid events are the rule: they are not made to pay for complete reports. */
+/** Most events are valid, so `quick` decides first. Only for an invalid event, `thorough` collects all errors. */
 interface Checks<T = unknown> {
   quick: ValidateFunction<T>
   thorough: ValidateFunction
 }
 
 interface Validator extends Checks<HubEvent> {
-  /** The items of the fields that are lists. */
+  /** The checks of the items, for each field that is a list. */
   lists: ReadonlyMap<string, Checks>
 }
 

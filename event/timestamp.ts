@@ -2,9 +2,8 @@
  * The instant that `text` names in milliseconds since the epoch, or undefined if it names none.
  *
  * Accepts ISO 8601 calendar dates with hours and minutes at least, and an offset (service.md §2, design.md §7). A
- * fraction belongs to what stands before it: seconds, or minutes where there are no seconds. Impossible dates, leap
- * seconds and 24:00 are no instants. The result is exact to the microsecond, so that events can be ordered by it;
- * digits beyond are cut off.
+ * fraction is one of seconds, or of minutes where there are no seconds. Impossible dates, leap seconds and 24:00 are no
+ * instants. The result is exact to the microsecond, so that events can be ordered by it; further digits are cut off.
  */
 export function parseInstant(text: string): number | undefined {
   const parts = pattern.exec(text)?.groups
@@ -25,7 +24,7 @@ export function parseInstant(text: string): number | undefined {
   // A day that does not exist rolls over into the next month.
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
 
-  // Nine digits in whole numbers: Number('0.57') * 1000 is not 570 for every such fraction.
+  // Computes with nine digits as a whole number, because Number('0.57') * 100, for example, is not exactly 57.
   const billionths = Number((parts.fraction ?? '').slice(0, 9).padEnd(9, '0'))
   const microseconds = Math.floor((billionths * (parts.second === undefined ? 60 : 1)) / 1000)
   const offset = (offsetHour * 60 + offsetMinute) * (parts.sign === '-' ? -1 : 1)

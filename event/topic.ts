@@ -27,10 +27,10 @@ export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>
 /** Levels of the deepest topic of the radio tree. */
 export const radioLevels = Math.max(...eventKinds.map((kind) => radioTopic('', kind).split('/').length))
 
-/** No topic of the radio tree is longer, nor is a filter that matches one: the ids of livestreams are bounded. */
+/** Upper bound of a topic of the radio tree, and of a filter that matches one: the ids of livestreams are bounded. */
 export const maxRadioTopicBytes = 256
 
-/** What an inbox topic names: an institution, perhaps a class or a dry run. Undefined if it is no inbox topic. */
+/** Reads an inbox topic: it names an institution, perhaps a class or a dry run. Undefined if it is no inbox topic. */
 export function parseInbox(
   topic: string,
 ): { institutionId: string; cls?: EventClass; dryRun?: true } | undefined {
@@ -44,7 +44,7 @@ export function parseInbox(
 
 /** Why `topic` can never be a topic here (service.md §4.2, `topic.invalid`), or undefined if it can. */
 export function checkTopicName(topic: string): string | undefined {
-  // The cheap reasons first: the later ones must not have to read 65 kB of slashes.
+  // The cheap checks come first, so that the later ones need not read 65 kB of slashes.
   const reason = checkLength(topic)
   if (reason !== undefined) return reason
   if (/[+#]/.test(topic)) return 'a topic name has no wildcards'
@@ -91,7 +91,7 @@ export function filterMatches(filter: string, topic: string): boolean {
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // No topic is empty: where the parent level of `#` would be, the filter matches only what lies below.
+  // No topic is empty, so `#` and `/#` have no parent to match. They match the same topics with `+/#` in place of `#`.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 
@@ -100,14 +100,14 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // `a/#` matches `a` and what lies below; without a `#` at this level one of both is missed.
+    // `a/#` matches `a` and all topics below. Without a `#` at this level, `permitted` misses one or the other.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }
   return innerLevels.length === outerLevels.length
 }
 
-/** The rules that names and filters share: [MQTT-4.7.3-1], [MQTT-4.7.3-3] and our bound on levels. */
+/** The rules that names and filters share: [MQTT-4.7.3-1], [MQTT-4.7.3-3] and the bound on levels. */
 function checkLength(text: string): string | undefined {
   if (text === '') return 'it is empty'
   if (Buffer.byteLength(text, 'utf8') > 65_535) return 'it is longer than 65535 bytes'

@@ -20,8 +20,8 @@ type Builders = Pick<
 const optional = Symbol('optional')
 
 /**
- * Schemas with the types that TypeBox gives them. TypeBox itself, seven hundred files, would take a fifth of the start of
- * a node; for the few words used here it would make these objects.
+ * Builds schemas with the types that TypeBox gives them. To load TypeBox itself, seven hundred files, would take a
+ * fifth of the start of a node. For the few builders used here, it would make the same objects.
  */
 export const Type: Builders = builders({
   Array: (items: object, options?: object) => ({ type: 'array', items, ...options }),
@@ -50,7 +50,7 @@ export const Type: Builders = builders({
   Unsafe: (schema: object) => ({ ...schema }),
 })
 
-/** `test/event/type.test.ts` holds that they make what TypeBox makes; their types are those of TypeBox. */
+/** Gives the builders the types of TypeBox. `test/event/type.test.ts` checks that they make the same objects. */
 function builders(made: Record<keyof Builders, unknown>): Builders
 function builders(made: unknown): unknown {
   return made

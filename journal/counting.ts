@@ -3,9 +3,9 @@ import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entr
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
- * How many messages each stream has in the window, in the memory of the node that trims: three numbers for each stream.
- * Without them every look at a stream would read all of it. They are counted from the journal itself, so that no message is
- * counted twice or missed.
+ * Counts the messages that each stream has in the window: three numbers for each stream, in the memory of the node that
+ * trims. Without these numbers every look at a stream would read the whole stream. The messages are counted from the
+ * journal itself, so that none is counted twice or missed.
  */
 export function createCounting(store: Store) {
   const streams = new Map<string, InWindow>()
@@ -14,7 +14,7 @@ export function createCounting(store: Store) {
   let to = 0
 
   return {
-    /** The window begins here. If another node has moved its beginning since, all messages are counted anew. */
+    /** Sets where the window begins. If another node has moved it since the last call, everything is counted anew. */
     beginAt(position: number): void {
       if (position === from) return
       streams.clear()
@@ -22,7 +22,7 @@ export function createCounting(store: Store) {
       to = position
     },
 
-    /** Counts on up to a position, at most `most` messages. Returns how far it got, and the bytes of those behind `known`. */
+    /** Counts up to a position, at most `most` messages. Returns how far it got, and the bytes after `known`. */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0
       let count = 0
@@ -40,7 +40,7 @@ export function createCounting(store: Store) {
       return { upTo, bytes }
     },
 
-    /** Messages have left the window: it begins behind them. */
+    /** Subtracts messages that have left the window, which now begins at `beginsAt`. */
     left(entries: readonly Entry[], beginsAt: number): void {
       for (const entry of entries) change(entry, -1)
       from = beginsAt

@@ -3,8 +3,9 @@ import type { Change } from '../store/store.ts'
 import { decodeValue, encodeValue } from './value-codec.ts'
 
 /*
- * How messages lie in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
- * `every/{stream}/{position}` are the index of a stream: a reader that was away gets the latest of each topic, or every one.
+ * The keys in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
+ * `every/{stream}/{position}` are the index of a stream. A session that was away gets only the latest message of each
+ * topic in `latest/`, and every message in `every/`.
  */
 
 export const journalPrefix = 'journal/'
@@ -13,7 +14,7 @@ export const everyPrefix = 'every/'
 
 /** An accepted message at its place in the journal. */
 export interface Entry extends Message {
-  /** Its number in the order of acceptance, over all streams. */
+  /** Number of the message in the order of acceptance, over all streams. */
   position: number
   /** When it was accepted, milliseconds since the epoch. */
   at: number
@@ -47,10 +48,10 @@ type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
   sharedWith?: number
 }
 
-/** All fields, so that none is forgotten; JSON leaves out what is undefined. */
+/** Makes every field mandatory, so that none is forgotten. JSON leaves out the fields that are undefined. */
 type Written<Fields> = { [Name in keyof Required<Fields>]: Fields[Name] | undefined }
 
-/** The changes that append messages in this order. The commit takes as many numbers: their positions. */
+/** The changes that append messages in this order. The commit takes one number for each message: its position. */
 export function appendChanges(messages: readonly Message[], at: number): Change[] {
   const changes: Change[] = []
   let first = 0
@@ -78,7 +79,7 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
   return last
 }
 
-/** A stored message. Set `sharedWith`: its payload lies with the message that many positions earlier. */
+/** Reads a stored message. With `sharedWith`, its payload is stored with the message that many positions earlier. */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeValue<Header>(value)
   const { sharedWith, refused, ...rest } = header
@@ -101,7 +102,7 @@ function withHead({ kept: _, ...about }: NonNullable<Header['refused']>, head: B
 export function readIndexEntry(key: string, value: Buffer): IndexEntry {
   const [keep, stream = '', position] = key.split('/')
   const entry = JSON.parse(value.toString())
-  // In place: tens of thousands are read at a start, and copies took most of the time.
+  // Changes the object in place: tens of thousands are read at a start, and copying them took most of the time.
   entry.keep = keep === 'latest' ? 'latest' : 'every'
   entry.stream = decodeURIComponent(stream)
   entry.topic ??= entry.stream
@@ -113,7 +114,7 @@ export function journalKey(position: number): string {
   return journalPrefix + padded(position)
 }
 
-/** Where the index of a stream lies. */
+/** The prefix of the keys in the index of a stream. */
 export function indexPrefix({ queue, stream, topic }: Pick<Message, 'queue' | 'stream' | 'topic'>): string {
   return `${queue.keep}/${encodeURIComponent(stream ?? topic)}/`
 }
@@ -136,7 +137,7 @@ export function padded(position: number): string {
   return String(position).padStart(16, '0')
 }
 
-/** Field by field, as in `indexOf`: it is made for every message, and to copy objects took most of the time. */
+/** Copies field by field, as `indexOf` does: each message needs a header, and copying objects took most of the time. */
 function headerOf(message: Message, at: number, sharedWith: number | undefined): Written<Header> {
   const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors } = message
   const refused = sharedWith === undefined && message.refused ? withoutHead(message.refused) : undefined
@@ -159,7 +160,7 @@ function headerOf(message: Message, at: number, sharedWith: number | undefined):
 function indexOf(message: Message, at: number, bytes: number, sharedUpTo: number): Written<IndexFields> {
   const { topic, stream, qos, queue, isReport, hasErrors } = message
   return {
-    // Left out where the topic is the stream: the key names it.
+    // Left out where the topic is the stream, because the key contains the stream.
     topic: stream === undefined || stream === topic ? undefined : topic,
     qos,
     at,

@@ -6,21 +6,21 @@ import { createReading, withPayloadOf } from './reading.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
-/** Messages that are read again within moments stay in memory: this many at least, and twice as many at most. */
+/** The newest messages stay in memory, because they are soon read again: at least this many, at most twice as many. */
 const recentCount = 1_000
-/** Bytes of their payloads, in the same way. */
+/** The same for the bytes of their payloads, if this limit is reached first. */
 const recentBytes = 4 * 1024 * 1024
-/** A clock that is set back by more than this was wrong before, milliseconds. */
+/** A clock that is set back by more than this is taken to have been wrong before, milliseconds. */
 const maxBackMs = 24 * 3600 * 1000
 /**
- * All accepted messages, each once, in order. A message gets its position in the commit that accepts it. Readers keep
- * their own place; the journal knows none of them.
+ * Opens the journal: all accepted messages, each once, in order. A message gets its position in the commit that accepts
+ * it. Each reader keeps its own position; the journal does not know its readers.
  */
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
   const everyListeners = new Set<(entry: Entry) => void>()
-  /** The last position that this node knows of. It hears of no earlier one later. */
+  /** The last position that this node knows of. It hears of positions in rising order. */
   let head = await store.lastNumber()
   let floor = 1
   /** When the newest message was accepted. */
@@ -38,8 +38,9 @@ export async function openJournal(store: Store) {
 
   return {
     /**
-     * The time of something that happens now: never before the newest message was accepted. So times rise with positions,
-     * even where the clock of a node is set back. A clock that is set back by more than `maxBackMs` was wrong before.
+     * The time of something that happens now, but never before the newest message was accepted. So times rise with
+     * positions, even if the clock of a node is set back. If it is set back by more than `maxBackMs`, its earlier time
+     * counts as wrong.
      */
     timeOf(now: number): number {
       newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
@@ -48,10 +49,10 @@ export async function openJournal(store: Store) {
 
     append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
 
-    /** Messages that this node has appended are stored, from the position `first` on. */
+    /** Takes over messages that this node has just stored, from the position `first` on. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        // In place: a copy of each message would be as long in memory as the message.
+        // Changes the message in place: a copy would stay in memory as long as the message.
         const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry
@@ -70,22 +71,22 @@ export async function openJournal(store: Store) {
     /** The position of the last message that this node knows of. */
     head: (): number => head,
 
-    /** The position from which on the whole journal is kept. Below it, messages are kept by the rules of their streams. */
+    /** The whole journal is kept from this position on. Below it, messages are kept by the rules of their streams. */
     floor: (): number => floor,
     raiseFloor(position: number): void {
       floor = Math.max(floor, position)
     },
 
-    /** Messages by their positions, and index entries by stream and topic. */
+    /** Reads messages by their positions, and index entries by stream and topic. */
     ...createReading(store, recent.get),
 
-    /** Messages that are kept although no rule keeps them. */
+    /** Positions of messages that queues name. They are kept even if no rule keeps them. */
     named: createNamed(),
 
     /** The message at a position, if it was appended a moment ago. */
     recent: (position: number): Entry | undefined => recent.get(position),
 
-    /** This node has removed the message at a position. */
+    /** Drops from memory the message at a position, because this node has removed it from the store. */
     forget: recent.forget,
   }
 
@@ -102,11 +103,11 @@ async function lastAt(store: Store): Promise<number> {
   return last ? readEntry(positionIn(last[0]), last[1]).entry.at : 0
 }
 
-/** The oldest go together: to find its first entry each time, a map would pass all deleted ones. */
+/** Drops the oldest messages all at once: to find its first entry each time, a map would step over all deleted ones. */
 function createRecent() {
   let current = new Map<number, Entry>()
   let former = new Map<number, Entry>()
-  /** Of the current ones. */
+  /** Bytes of the payloads in `current`. */
   let bytes = 0
   let lastPayload: Buffer | undefined
 
@@ -118,7 +119,7 @@ function createRecent() {
     },
     keep(entry: Entry): void {
       const { payload, refused, position } = entry
-      // The messages of one event share a payload. Counted for each, it would push out the first before the last is there.
+      // The messages of one event share a payload, which counts once: else the last messages could push out the first.
       const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
       if (current.size >= recentCount || (own > 0 && bytes >= recentBytes)) {

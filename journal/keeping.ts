@@ -1,8 +1,8 @@
 import type { IndexEntry } from './entry.ts'
 
 /*
- * The rules of what the journal keeps (docs/operators.md, "What the journal keeps"). The window is the newest messages of
- * all streams. Older messages are kept if a rule of their stream asks for them. Nothing here reads or writes.
+ * The rules of what the journal keeps (docs/operators.md, "What the journal keeps"). The window is the newest messages
+ * of all streams. Older messages are kept if a rule of their stream asks for them. Nothing here reads or writes.
  */
 
 /** How much is kept, by configuration. */
@@ -11,7 +11,7 @@ export interface KeepingLimits {
   history: number
   /** Bytes of all events together that are older than the window. */
   historyBytes: number
-  /** Messages chosen for an offline session, and valid control events per livestream. Reports too, if above `minReports`. */
+  /** Messages for a returning session, and valid control events per livestream. Also reports, if above `minReports`. */
   queueLimit: number
   /** Bytes of the window: the newest messages of all streams. */
   windowBytes?: number
@@ -20,13 +20,13 @@ export interface KeepingLimits {
 const defaultWindowBytes = 64 * 1024 * 1024
 /** No rule keeps a message for longer than this, milliseconds. */
 export const maxAgeMs = 7 * 24 * 3600 * 1000
-/** The least number of reports per stream that is kept; as many again that tell of errors. */
+/** At least this many reports per stream are kept, and as many again of reports with errors. */
 export const minReports = 1_000
-/** Bytes of a report, on average. A usual report has one kilobyte, and four more if it holds a refused event. */
+/** Bytes that a report may have on average. A usual report has 1 kB, and 4 kB more if it holds a refused event. */
 const reportBytes = 8 * 1024
-/** No livestream is shortened for others below 1/256 of the history bytes. */
+/** The byte limit of a livestream never falls below 1/256 of the history bytes, however much the others have. */
 const minShares = 256
-/** Livestreams share this part of the history bytes. The rest is for events that arrive before they are shortened. */
+/** Livestreams share this part of the history bytes. The rest is for events that come before the next shortening. */
 const sharedPart = 15 / 16
 /** The window has about this many parts. Its beginning moves from one part to the next. */
 const windowParts = 64
@@ -38,7 +38,7 @@ export interface WindowPart {
   /** Last position of the part. */
   upTo: number
   bytes: number
-  /** When it began, milliseconds since the epoch. */
+  /** When the part began, milliseconds since the epoch. */
   at: number
 }
 
@@ -46,7 +46,7 @@ export interface WindowPart {
 export interface InWindow {
   events: number
   others: number
-  /** How many of `others` are reports that tell of errors. */
+  /** How many of `others` are reports with errors. */
   withErrors: number
 }
 
@@ -54,7 +54,7 @@ export interface InWindow {
 export interface Reach {
   /** Everything from this position on is kept. */
   window: number
-  /** Events before this position are no history: the history would have too many bytes. */
+  /** Events before this position no longer count as history, because the history had too many bytes. */
   historyFrom: number
   /** A livestream has no more bytes of history than this. */
   streamBytes: number
@@ -62,8 +62,9 @@ export interface Reach {
 }
 
 /**
- * The messages of a stream that no rule keeps. `newestFirst`: its index entries older than the window, and its control
- * events inside the window. `inWindow`: how many messages it has inside the window. Its newest ones usually are inside.
+ * Returns the messages of a stream that no rule keeps. `newestFirst`: the index entries of the stream that are older
+ * than the window, and its control events inside the window. `inWindow`: how many messages the stream has inside the
+ * window.
  */
 export function unkept(
   newestFirst: readonly IndexEntry[],
@@ -92,7 +93,7 @@ export function unkept(
     if (isOther) otherBytes += entry.bytes
     const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
     if (entry.hasErrors) errorBytes += entry.bytes
-    // Reports of errors count by themselves: those of published events would push them out within minutes.
+    // Reports with errors have a limit of their own. Otherwise other reports would push them out within minutes.
     const isAskedLater =
       entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked || isAskedLater)
@@ -100,14 +101,14 @@ export function unkept(
 }
 
 /**
- * How many bytes of history a livestream may have: twice the free bytes. So the livestreams with the most are shortened
- * first, and the others keep theirs. One livestream takes less than two thirds of all.
+ * How many bytes of history a livestream may have: twice the free bytes. So the livestreams with the longest history
+ * are shortened first, and the others keep theirs. A single livestream takes less than two thirds of all bytes.
  */
 export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
   return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))
 }
 
-/** Whether a message belongs to the history of a livestream: it names another stream than its topic, and is no report. */
+/** Whether a message belongs to the history of a livestream: its stream differs from its topic, and it is no report. */
 export function isHistory({
   stream,
   topic,

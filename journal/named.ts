@@ -1,4 +1,4 @@
-/** Positions that items of queues name, and how often each: the journal keeps their messages. */
+/** Counts for each position how many items of queues name it. The journal keeps the messages at these positions. */
 export function createNamed() {
   const counts = new Map<number, number>()
   return {

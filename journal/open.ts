@@ -9,7 +9,7 @@ import { openTrimming } from './trimming.ts'
 /** Opens the journal with its views: retained values, messages for returning sessions, and the history of events. */
 export async function openJournalAndViews(parts: {
   store: Store
-  /** Of all nodes that share the store, one trims the journal. */
+  /** Whether this node is the one that trims the journal, of all nodes that share the store. */
   isLeader: () => boolean
   limits: KeepingLimits
   clock: () => number

@@ -10,22 +10,22 @@ import {
   readIndexEntry,
 } from './entry.ts'
 
-/** Payloads that are read together for one reader; a single message may have more. */
+/** Bytes of payloads that are read together for one reader; a single message may have more. */
 const pageBytes = 256 * 1024
 /** Messages that are read at the same time for one reader. */
 const readAtOnce = 10
 /** Entries of an index that are read together. */
 const indexPage = 500
 
-/** Reads the journal. `recent` has the messages that were appended a moment ago. */
+/** Reads the journal. `recent` returns a message that was appended a moment ago. */
 export function createReading(store: Store, recent: (position: number) => Entry | undefined) {
   return {
     /** The message at a position, or undefined where it is no longer kept. */
     get,
 
     /**
-     * Index entries of a stream on these topics, accepted at `since` or later: the newest `count`, in order. Only of
-     * messages of which the newest per topic counts.
+     * Returns the newest `count` index entries of a stream that are on these topics and were accepted at `since` or
+     * later, in order. Reads only the index of messages of which the newest per topic counts.
      */
     async latestOf(
       stream: string,
@@ -37,7 +37,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
         const page = await store.last(prefix, indexPage, keyPart(before))
         const entries = page.map(([key, value]) => readIndexEntry(key, value))
-        // Ends only when a whole page is older: the clocks of nodes disagree, and a single older entry says nothing.
+        // Stops only when a whole page is older: the clocks of nodes differ, so a single older entry proves nothing.
         if (!entries.some(({ at }) => at >= since)) break
         found.push(...entries.filter(({ topic, at }) => at >= since && topics.includes(topic)))
         before = entries.at(-1)?.position ?? 0
@@ -45,7 +45,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       return found.slice(0, count).reverse()
     },
 
-    /** Reads the messages at the first of these positions, as many as make a page. Undefined: no longer kept. */
+    /** Reads messages at these positions, from the first on, until a page is full. Undefined: no longer kept. */
     async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
       const found: (Entry | undefined)[] = []
       let bytes = 0
@@ -59,8 +59,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     },
 
     /**
-     * Messages after a position and up to another one, in order: at most `count`, and as many as make a page. `upTo`:
-     * the position up to which these are all.
+     * Reads the messages after one position and up to another one, in order, until there are `count` or a page is full.
+     * The returned `upTo`: the result has all messages up to this position.
      */
     async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
       const entries: Entry[] = []

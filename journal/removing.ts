@@ -27,13 +27,13 @@ import type { Returnable } from './returnable.ts'
 /** Messages that are removed in one commit. */
 const portionSize = 300
 
-/** If more messages of a stream are freed at once, its index is read from the beginning. */
+/** If more messages of a stream than this are freed at once, its index is read from the beginning. */
 const maxFreed = 100
 
 /**
- * The oldest part of a stream, up to `upTo`. No rule keeps these messages. `positions` are those still stored, because
- * something names or retains them. A webhook that is down for days can hold thousands. Their index entries are not read
- * again until they are freed.
+ * The oldest part of a stream, up to `upTo`. No rule keeps these messages. `positions`: the messages that are still
+ * stored, because a queue or a retained value names them. A webhook that is down for days can hold thousands. Their
+ * index entries are not read again until nothing names them.
  */
 interface Held {
   upTo: number
@@ -48,11 +48,11 @@ interface Found {
   /** Bytes removed of messages that were older than the window at the last look. */
   removed: number
   read: number
-  /** The streams have messages of which only the newest matters. */
+  /** Some of the streams have messages of which only the newest per topic counts. */
   hasLatest: boolean
 }
 
-/** Removes the messages of streams that no rule keeps and nothing names. */
+/** Removes messages that no rule of their stream keeps, except those that a queue or a retained value names. */
 export function createRemoving(parts: {
   store: Store
   journal: Journal
@@ -63,18 +63,18 @@ export function createRemoving(parts: {
   limits: KeepingLimits
 }) {
   const { store, journal, retained, returnable, inWindow, limits } = parts
-  /** In the memory of the node that trims. Only of messages of which the newest per topic counts. */
+  /** By stream, on the node that trims. Has only messages of which the newest per topic counts. */
   const held = new Map<string, Held>()
 
   return {
-    /** Looks at streams. `before`: at the last look, messages before this position were older than the window. */
+    /** Removes unkept messages of these streams. `before`: the position at which the window began at the last look. */
     async look(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
       const counted: { position: number; bytes: number }[] = []
       const beginnings = new Map<string, Held>()
       for (const stream of streams) {
-        // Other work goes on: there may be thousands of streams.
+        // Lets other work proceed after each stream, because there may be thousands.
         await nextTurn()
         const { freed, ...before } = await freedOf(stream)
         const entries = await readIndex(store, stream, {
@@ -106,7 +106,7 @@ export function createRemoving(parts: {
     },
   }
 
-  /** The known oldest part of a stream. `freed`: its messages that nothing names any more. */
+  /** The known oldest part of a stream. `freed`: messages of this part that no queue names any more. */
   async function freedOf(stream: string): Promise<Held & { freed: IndexEntry[] }> {
     const { upTo, positions } = held.get(stream) ?? { upTo: 0, positions: [] }
     const unnamed = positions.filter((position) => !journal.named.has(position))
@@ -126,8 +126,8 @@ export function createRemoving(parts: {
   }
 
   /**
-   * Removes messages, except those that something names. Returns the positions of the removed ones. A message older than
-   * the window never gets named later.
+   * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
+   * messages. A message older than the window never gets named later.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(
@@ -135,7 +135,7 @@ export function createRemoving(parts: {
     )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
-    // The newest first: the message with a shared payload goes last of those that share it.
+    // Removes the newest first, so that the message that holds a shared payload is removed last of those that share it.
     const removed = unnamed
       .filter(({ position }) => going.has(position))
       .sort((a, b) => b.position - a.position)
@@ -180,8 +180,8 @@ async function readIndex(
 }
 
 /**
- * The payload of an event with several livestreams lies with the first of its messages. That message stays as long as any
- * of the others does: the round over all streams comes to it again.
+ * The payload of an event with several livestreams is stored with the first of its messages. That message stays as long
+ * as any of the others. The round over all streams visits it again later.
  */
 async function isPayloadNeeded(
   store: Store,

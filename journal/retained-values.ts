@@ -13,42 +13,42 @@ export interface RetainedValue {
   payload: Buffer
   /** Where in the journal its message lies. */
   position: number
-  /** The rule by which a session that was away gets it. */
+  /** The rule by which a session that was away gets the value. */
   queue: Message['queue']
-  /** Since the start of this node, the moment when it went out to those for whom nothing is stored. */
+  /** The `moment` when this node sent the value to sessions for which nothing is stored. Absent: not since start. */
   sent?: number
 }
 
-/** Where a value lies, without its payload. */
+/** Identifies a value, without its payload. */
 export type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
-/** Values side by side on one topic: a publisher that invents names without end must not fill the memory. */
+/** Most values on one topic: a publisher that invents ever new names must not fill the memory. */
 const maxSlots = 100
-/** Bytes of their payloads together; the latest always stays. */
+/** Most bytes of all payloads on one topic; the latest value always stays. */
 const maxSlotBytes = 512 * 1024
 
-/** An event time further ahead than this never keeps newer arrivals out (design.md §7), milliseconds. */
+/** An event time further ahead of the clock than this does not keep out later arrivals (design.md §7), milliseconds. */
 export const farFutureMs = 10 * 60 * 1000
 
-/** The values in memory: by topic and slot, within bounds, and for sessions that were away. */
+/** Holds the values in memory by topic and slot, within bounds, and keeps `returnable` up to date. */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<RetainedValue>()
-  /** Values that a commit under way hides. If it fails they are shown again. */
+  /** Values that a commit under way hides. If the commit fails, they are shown again. */
   const hidden: { by: unknown; values: readonly RetainedValue[] }[] = []
   /** Values that were pushed out of memory, but not out of the store yet. */
   let pushedOut: Place[] = []
 
   return {
     get: (topic: string, slot: string): RetainedValue | undefined => tree.at(topic)?.get(slot),
-    /** Those of a topic, in the order of positions. */
+    /** The values of a topic, in the order of positions. */
     of,
     all: tree.values,
     topics: tree.topics,
-    /** A commit under way hides these values. `by` stands for the commit. */
+    /** Notes that a commit under way hides these values. `by` identifies the commit. */
     hide: (by: unknown, values: readonly RetainedValue[]): void => void hidden.push({ by, values }),
-    /** The commit has ended. */
+    /** Notes that the commit has ended, stored or failed. */
     noLongerHides(by: unknown): void {
       const place = hidden.findIndex((each) => each.by === by)
       if (place >= 0) hidden.splice(place, 1)
@@ -74,7 +74,7 @@ export function createRetainedValues(returnable: Returnable) {
 
     /** The values that were pushed out and that the store may still have. */
     pushedOut: (): readonly Place[] => [...pushedOut],
-    /** The store no longer has the first `count` of them. */
+    /** Forgets the first `count` values that were pushed out: the store no longer has them. */
     cleared(count: number): void {
       pushedOut = pushedOut.slice(count)
     },
@@ -84,7 +84,7 @@ export function createRetainedValues(returnable: Returnable) {
     return tree.at(topic)?.values() ?? []
   }
 
-  /** Keeps the number and the bytes of the values of a topic within their bounds: the oldest go. */
+  /** Removes the oldest values of a topic until their number and their bytes are within bounds. */
   function pushOut(slots: Map<string, RetainedValue>): void {
     let bytes = 0
     for (const { payload } of slots.values()) bytes += payload.length
@@ -97,7 +97,7 @@ export function createRetainedValues(returnable: Returnable) {
   }
 }
 
-/** The newest of some values, in the order of their positions, that is valid. */
+/** Returns the newest value that is still valid. `values` are in the order of their positions. */
 export function newestOf(values: Iterable<RetainedValue>, now: number): RetainedValue | undefined {
   let newest: RetainedValue | undefined
   for (const value of values) {
@@ -126,7 +126,7 @@ function createTopicTree<Value extends { topic: string; slot: string; position: 
   const byTopic = new Map<string, Node<Value>>()
 
   return {
-    /** By their slots, in the order of positions. */
+    /** The values of a topic by slot, in the order of positions. */
     at: (topic: string): ReadonlyMap<string, Value> | undefined => byTopic.get(topic)?.slots,
 
     values: (): Iterable<Value> => values(root),
@@ -138,7 +138,7 @@ function createTopicTree<Value extends { topic: string; slot: string; position: 
       return topics
     },
 
-    /** Returns all values of its topic. */
+    /** Adds a value. Returns all values of its topic. */
     put(value: Value): Map<string, Value> {
       const node = byTopic.get(value.topic) ?? addNode(value.topic)
       node.slots.delete(value.slot)
@@ -197,7 +197,7 @@ function* values<Value>(node: Node<Value>): Generator<Value> {
   for (const child of node.children.values()) yield* values(child)
 }
 
-/** Adds the topics that hold a value and match a filter, from the level `depth` of the filter on. */
+/** Adds to `topics` those that hold a value and match a filter, from the level `depth` of the filter on. */
 function collect<Value>(node: Node<Value>, levels: string[], depth: number, topics: string[]): void {
   const level = levels[depth]
   if (level === '#') {
@@ -214,7 +214,7 @@ function collect<Value>(node: Node<Value>, levels: string[], depth: number, topi
   }
 }
 
-/** The node itself (`a/#` matches `a`, §4.7.1.2) and everything below; `#` alone spares `$…` [MQTT-4.7.2-1]. */
+/** The node itself (`a/#` matches `a`, §4.7.1.2) and all nodes below; `#` alone leaves out `$…` [MQTT-4.7.2-1]. */
 function* nodesBelow<Value>(node: Node<Value>, depth: number): Generator<Node<Value>> {
   yield node
   for (const [name, child] of node.children) {

@@ -17,11 +17,11 @@ export type { RetainedValue } from './retained-values.ts'
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
 /**
- * The retained messages: newest by event time per topic and slot. The store has their positions, the memory their
- * payloads as well.
+ * Opens the retained messages: the newest by event time for each topic and slot. The store keeps only their positions
+ * in the journal. The memory keeps their payloads as well.
  *
- * Several slots may live on one topic (control states by name); the one shown is the newest still valid,
- * so that a state whose time has come gives way without anybody publishing.
+ * A topic may have several slots (control states, by name). Subscribers get the newest value that is still valid. So
+ * when the newest state expires, an older one is shown again, and no publisher has to send it.
  */
 export async function openRetained(parts: {
   store: Store
@@ -37,14 +37,15 @@ export async function openRetained(parts: {
 
   return {
     /**
-     * Makes the changes that store retained messages. In their commit no other change may take a number before them.
-     * `at`: the time that the journal gives them.
+     * Returns the changes that store retained messages. `messages` must take the first numbers of the commit. `at`: the
+     * time that the journal gives the messages.
      */
     changes,
 
     /**
-     * Shows a stored message, by the rule of the store and in the order of its commits. Returns how to take it back
-     * when it could not be stored after all: what is stored is shown again, unless there is something newer.
+     * Shows a message to new subscribers, unless the shown value is newer by the rule of the store. To be called in the
+     * order of the commits. If the commit of the message fails, the returned function takes the message back: it shows
+     * the stored value again, unless something newer is shown by then.
      */
     show(message: Message, now: number, position: number): (() => Promise<void>) | undefined {
       const value = toValue(message, position)
@@ -56,17 +57,17 @@ export async function openRetained(parts: {
       return () => takeBack(value)
     },
 
-    /** A message that is shown already is now stored. */
+    /** Notes that a message that is already shown is now stored. */
     stored({ topic, retained, position }: Entry): void {
       values.noLongerHides(position)
       const value = retained && values.get(topic, retained.slot)
       if (value?.position === position) values.isStored(value)
     },
 
-    /** A number for now: of two moments of this node it tells which one was first, whatever the clock says. */
+    /** Returns a number higher than all before. It orders the moments of this node, whatever the clock says. */
     moment: nextMoment,
 
-    /** The message goes out now, to the sessions for which nothing is stored. */
+    /** Notes that this node sends the message now to the sessions for which nothing is stored. */
     sent(topic: string, position: number): void {
       const moment = nextMoment()
       for (const value of values.of(topic)) {
@@ -89,15 +90,15 @@ export async function openRetained(parts: {
     /** Removes everything retained on `topic`; false when there was nothing. */
     clear: (topic: string): Promise<boolean> => clear(topic, values, store),
 
-    /** Removes values whose time is over. */
+    /** Removes expired values, and removes from the store the values that were pushed out of memory. */
     async sweep(): Promise<void> {
       const now = clock()
       const expired = [...values.all()].filter((value) => value.expires !== undefined && value.expires <= now)
       const pushed = values.pushedOut()
-      // A name that has come back since is not taken away again.
+      // A slot that has got a new value since then keeps it.
       const absent = pushed.filter(({ topic, slot }) => !values.get(topic, slot))
       const over = [...expired, ...absent]
-      // A newer state of the same name may be on its way into the store: it stays.
+      // The order protects a newer value of the same slot that is on its way into the store.
       const changes = over.map((value) => ({
         del: keyOf(value),
         order: { time: value.time, horizon: Infinity },
@@ -132,7 +133,7 @@ export async function openRetained(parts: {
 async function clear(topic: string, values: RetainedValues, store: Store): Promise<boolean> {
   const slots = [...values.of(topic)]
   if (slots.length === 0) return false
-  // At its place among the commits: what is published after it is shown after it.
+  // `hide` is called in the order of the commits, so that a message published after the clearing stays shown.
   const hide = once(() => {
     for (const value of slots) values.forget(value)
   })
@@ -151,7 +152,7 @@ async function clear(topic: string, values: RetainedValues, store: Store): Promi
 }
 
 const prefix = 'retained/'
-/** The number of its commit. */
+/** Puts the first number of the commit before the value. */
 const first = { nth: 0, at: 'value' } as const
 
 /** Key of the position at which a topic was last cleared. */
@@ -159,12 +160,12 @@ export function clearedKey(topic: string): string {
   return `cleared/${topic}`
 }
 
-/** Key of the position of the last message from a node whose clock was behind the journal: set back, or wrong. */
+/** Key of the position of the last message that a node stored while its clock was behind the times of the journal. */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
-/** Payloads that are read at once at the start. */
+/** At the start, this many payloads are read at the same time. */
 const loadedAtOnce = 100
 
 async function load(
@@ -180,7 +181,7 @@ async function load(
   for (const value of [...values.all()].sort((a, b) => a.position - b.position)) values.isStored(value)
 }
 
-/** What another node has retained or removed. */
+/** Applies a change of the retained messages that another node has stored. */
 function take(
   change: Told,
   values: RetainedValues,
@@ -192,7 +193,7 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // A commit of this node that had no answer may be told late: event times decide, as they did in the store.
+    // A commit of this node that got no answer may be reported late. Then event times decide, as they did in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.keep(value)
@@ -220,7 +221,7 @@ function changes(messages: readonly Message[], now: number, at = now): Change[] 
 async function readStored(journal: Journal, stored: Buffer): Promise<RetainedValue | undefined> {
   const position = positionOf(stored)
   const entry = await journal.get(position)
-  // With a copy of the payload, or the whole chunk read from the store would stay in memory.
+  // Copies the payload, because otherwise the whole chunk that was read from the store would stay in memory.
   return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position)
 }
 
@@ -231,12 +232,12 @@ function toValue(message: Message, position: number): RetainedValue | undefined 
   return { topic, slot, time, expires, qos, payload, queue, position }
 }
 
-/** As stored: the position of the message, which says the rest. */
+/** Reads a stored value: the position of the message in the journal, which has all other fields. */
 function positionOf(stored: Buffer): number {
   return Number(stored.toString('latin1', 0, digits))
 }
 
-/** JSON keeps slots apart that differ only in unpaired surrogates, and from the topic. */
+/** The slot is written as JSON, so that slots that differ only in unpaired surrogates have different keys. */
 function keyOf({ topic, slot }: Pick<Place, 'topic' | 'slot'>): string {
   return `${prefix}${topic}\n${JSON.stringify(slot)}`
 }

@@ -9,27 +9,27 @@ export interface Candidate {
   position: number
   topic: string
   qos: Message['qos']
-  /** From this instant on nobody gets it any more, milliseconds since the epoch. */
+  /** From this instant on no session gets the message any more, milliseconds since the epoch. */
   expires?: number | undefined
 }
 
-/** A candidate in its chains. They drop it some time after it is gone. */
+/** A candidate in its chains. The chains drop a candidate some time after `isGone` is set. */
 interface Linked extends Candidate {
   isGone: boolean
 }
 
 /**
- * What sessions that were away may still get: of track and data topics the newest, of control events and reports all.
- * A returning session walks back from the newest and stops where it left. The topics with the same first level have a
- * chain, and so have the topics with the same first two levels. A session that listens to one livestream walks neither
- * over the reports nor over the other livestreams.
+ * The messages that sessions that were away may still get: the newest of each track or data topic, and all control
+ * events and reports. For a returning session, a chain of messages is read from the newest back to the position where
+ * the session left. All topics with the same first level share a chain, and all topics with the same first two levels
+ * share another. So for a session that listens to one livestream, neither reports nor other livestreams are read.
  */
 export async function openReturnable(store: Store) {
   /** Control events and reports, by position. */
   const candidates = new Map<number, Linked>()
   const branches = createChains()
   const twigs = createChains()
-  /** The newest of each other topic. Not by position: such a map would grow and shrink with each event. */
+  /** The newest message of each other topic, by topic. A map by position would grow and shrink with each event. */
   const latest = new Map<string, Linked>()
   const stored: Candidate[] = []
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
@@ -52,11 +52,11 @@ export async function openReturnable(store: Store) {
       return found.sort((a, b) => b.position - a.position)
     },
 
-    /** A control event or a report. */
+    /** Adds a control event or a report. */
     add,
     remove,
 
-    /** The newest of a topic, in the place of the one before. */
+    /** Replaces the newest message of a topic. A message of QoS 0 only removes the one before. */
     setLatest(candidate: Candidate): void {
       const before = latest.get(candidate.topic)
       if (before) drop(before)
@@ -64,7 +64,7 @@ export async function openReturnable(store: Store) {
       else latest.set(candidate.topic, link(candidate))
     },
 
-    /** A message is not the newest of its topic any more, and has no successor. */
+    /** Removes the newest message of a topic without a successor, if it still is the one at `position`. */
     removeLatest(topic: string, position: number): void {
       const candidate = latest.get(topic)
       if (candidate?.position !== position) return
@@ -72,7 +72,7 @@ export async function openReturnable(store: Store) {
       drop(candidate)
     },
 
-    /** Removes what nobody gets any more as of `now`. */
+    /** Removes the candidates that have expired by `now`. */
     sweep(now: number): void {
       for (const [position, { expires }] of candidates)
         if (expires !== undefined && expires <= now) remove(position)
@@ -84,7 +84,7 @@ export async function openReturnable(store: Store) {
     },
   }
 
-  /** Chains that have no message in common. */
+  /** Chains that together cover the filters and have no message in common. */
   function chainsOf(filters: Iterable<string>): Chain[] {
     const levels = [...filters].map((filter) => filter.split('/', 2))
     if (levels.some(([first]) => isOpen(first))) return [...branches.all()]
@@ -103,7 +103,7 @@ export async function openReturnable(store: Store) {
   function link({ position, topic, qos, expires }: Candidate): Linked {
     const [inBranch, inTwig] = namesOf(topic)
     const twig = twigs.get(inTwig)
-    // One text for all of a topic of two levels: there are tens of thousands of reports.
+    // All candidates of a topic of two levels share one string, because there are tens of thousands of reports.
     const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
     branches.get(inBranch).add(candidate)
     twig.add(candidate)
@@ -125,7 +125,7 @@ export async function openReturnable(store: Store) {
   }
 }
 
-/** Chains by name; there are none without messages. */
+/** Chains by name. A chain without messages is removed. */
 function createChains() {
   const chains = new Map<string, Chain>()
   return {
@@ -140,7 +140,7 @@ function createChains() {
       chains.set(name, chain)
       return chain
     },
-    /** One of its candidates is gone. */
+    /** Counts one candidate of the chain as gone. */
     dropFrom(name: string): void {
       if (chains.get(name)?.drop() === 0) chains.delete(name)
     },
@@ -150,8 +150,8 @@ function createChains() {
 type Chain = ReturnType<typeof createChain>
 
 /**
- * Candidates in the order of their positions. An array whose candidates stay in it for a while when they are gone: linked
- * to each other, they took four times the memory, and the garbage collector followed each link.
+ * Candidates in the order of their positions, in an array. Candidates that are gone stay in it for a while. A linked
+ * list took four times the memory, and the garbage collector followed each link.
  */
 function createChain(name: string) {
   let inOrder: Linked[] = []
@@ -162,12 +162,12 @@ function createChain(name: string) {
     name,
 
     add(candidate: Linked): void {
-      // What is added is nearly always the newest; at a start, everything once.
+      // A new candidate nearly always has the highest position. After a start, the array is sorted once.
       isSorted &&= (inOrder.at(-1)?.position ?? 0) < candidate.position
       inOrder.push(candidate)
     },
 
-    /** One of them is gone. Returns how many are left. */
+    /** Counts one candidate as gone. Returns how many are left. */
     drop(): number {
       gone++
       while (inOrder.at(-1)?.isGone) {
@@ -192,7 +192,7 @@ function createChain(name: string) {
   }
 }
 
-/** Whether a level of a filter is open for many: there is none, or a wildcard. */
+/** Whether a level of a filter is missing, or a wildcard. */
 function isOpen(level: string | undefined): boolean {
   return level === undefined || level === '#' || level === '+'
 }

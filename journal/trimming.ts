@@ -24,22 +24,22 @@ import type { Returnable } from './returnable.ts'
 
 export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
-/** Messages that have left the window and whose streams are looked at together. */
+/** Messages on a page: they have left the window, and their streams are looked at together. */
 const pageSize = 10_000
 /** A page ends at 1/128 of the history limit, but not below `minPageBytes`. */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
 /** Messages that are counted in one sweep. */
 const maxCounted = 200_000
-/** In one sweep: messages that have left the window, and as many that are read to shorten the history. */
+/** In one sweep, this many messages that left the window are looked at. As many are read to shorten the history. */
 const maxPassed = 100_000
-/** In one sweep: streams that are looked at again, and entries of their index. */
+/** In one sweep, the round ends after this many streams, or after this many entries of their indexes. */
 const again = { streams: 100, entries: 5_000 }
 
 const prefix = 'trimming/'
 const stateKey = `${prefix}state`
 
-/** How far the trimming has got. After a crash the state may be older; doing a part again loses nothing. */
+/** How far the trimming has got. After a crash the stored state may be older; to repeat a part loses nothing. */
 interface State {
   window: WindowPart[]
   /** The whole journal is kept from this position on. */
@@ -50,22 +50,22 @@ interface State {
   historyFrom: number
   /** Bytes of the history up to `passed`. Each round counts them anew. */
   historyBytes: number
-  /** The round over all streams: where it goes on, and the bytes of history it has counted. */
+  /** The round over all streams: the key at which it continues, and the bytes of history it has counted. */
   round: { at: string; bytes: number }
 }
 
 /**
- * Removes messages that the journal no longer keeps. One node does it, a bounded piece at a time, and stores how far it has
- * got. So it reads nothing at the start, and has three numbers for each stream in memory.
+ * Removes messages that the journal no longer keeps. One node does this in bounded pieces, and stores how far it has
+ * got. So a node reads no messages at its start. The node that trims has three numbers for each stream in memory.
  *
- * A sweep has three steps. It looks at the streams of messages that have left the window, and shortens those with the most
- * history. If there is still too much history, it removes the oldest. Then it visits some other streams, because messages
- * expire even where no new ones come. At its end it moves the window.
+ * A sweep looks at the streams of messages that have left the window, and shortens the streams with the most history.
+ * If there is still too much history, the sweep removes the oldest. Then it visits some other streams, because messages
+ * expire even in streams without new messages. At its end it moves the window.
  * The window begins at the floor. All nodes have heard of the floor before a message below it is removed.
  */
 export async function openTrimming(parts: {
   store: Store
-  /** Of all nodes that share the store, one trims the journal. */
+  /** Whether this node is the one that trims the journal, of all nodes that share the store. */
   isLeader: () => boolean
   journal: Journal
   retained: RetainedMessages
@@ -94,7 +94,7 @@ export async function openTrimming(parts: {
       await running
     },
 
-    /** Resolves when nothing is under way any more. */
+    /** Begins no further work, and resolves when a sweep under way has ended. */
     async close(): Promise<void> {
       isClosed = true
       await running?.catch(() => undefined)
@@ -106,7 +106,7 @@ export async function openTrimming(parts: {
     const head = journal.head()
     counting.beginAt(state.passed)
     const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
-    // Only once the whole window is counted, which takes some sweeps if this node has just begun to trim.
+    // Removes only when the whole window is counted, which takes some sweeps if this node has just begun to trim.
     if (upTo >= head) state = await remove(state)
     const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
     state = { ...state, window, floor: Math.max(state.floor, passed + 1) }
@@ -116,7 +116,7 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // Only up to the floor that this node has heard in commit order: so it knows all values that others retained before.
+    // Stops at the floor that this node has heard in commit order, so it knows all values that others retained before.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await lookAtPassed(state, floor)
@@ -135,7 +135,7 @@ export async function openTrimming(parts: {
 
   /** Looks at the streams of a page of messages that have left the window. */
   async function lookAtPassed(state: State, floor: number): Promise<State> {
-    // A small page, because the share of a livestream is computed only once for each page.
+    // The page is small, because the share of a livestream is computed only once for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
     const { entries, end: passed } = await readStretch(store, state.passed, floor, most)
     counting.left(entries, passed)
@@ -147,14 +147,14 @@ export async function openTrimming(parts: {
   async function shorten(state: State): Promise<State> {
     const most = state.historyBytes - limits.historyBytes
     const { entries, end, historyBytes } = await readStretch(store, state.historyFrom, state.passed, most)
-    // No history is left behind the last message.
+    // If the stretch ends at `passed`, it has taken out all history.
     const left = end === state.passed ? 0 : Math.max(0, state.historyBytes - historyBytes)
     const shortened = { ...state, historyFrom: end, historyBytes: left }
     const { removed } = await look(streamsOf(entries), shortened, state.passed)
     return { ...shortened, historyBytes: Math.max(0, shortened.historyBytes - removed) }
   }
 
-  /** Looks at the next streams, whatever has happened there. At the end of the round its count of bytes is the right one. */
+  /** Looks at the next streams, even without new messages there. The end of the round corrects `historyBytes`. */
   async function goRound(state: State): Promise<State> {
     let { historyBytes } = state
     let { at, bytes } = state.round
@@ -166,7 +166,7 @@ export async function openTrimming(parts: {
       const next = await streamAfter(store, at)
       if (!next) return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
       const { kept, removed, read, hasLatest } = await look([next.stream], state, state.passed)
-      // A stream with both kinds of messages comes twice, and counts once.
+      // A stream with both kinds of messages has two indexes. It is visited twice and counts once.
       if (next.isLatest || !hasLatest) bytes += kept
       historyBytes = Math.max(0, historyBytes - removed)
       entries += read
@@ -175,7 +175,7 @@ export async function openTrimming(parts: {
     return { ...state, historyBytes, round: { at, bytes } }
   }
 
-  /** Removes messages of these streams up to `passed`. `before`: older ones had left the window at the last look already. */
+  /** Removes messages of these streams up to `passed`. `before`: where the window began at the last look. */
   function look(streams: Iterable<string>, state: State, before: number) {
     return removing.look(streams, reachOf(state, limits, clock()), before)
   }
@@ -186,8 +186,8 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 }
 
 /**
- * The messages from a position up to before another one, without payload: at most a page, or `most` bytes of history.
- * `end`: these are all messages before this position.
+ * Reads the messages from one position up to just before another one, without payloads. Stops when a page is full, or
+ * after `most` bytes of history. The returned `end`: the result has all messages before this position.
  */
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []
@@ -204,7 +204,7 @@ async function readStretch(store: Store, from: number, end: number, most: number
   return { entries, historyBytes, end }
 }
 
-/** The stream whose index comes next after a key: first those of `every/`, then those of `latest/`. */
+/** The stream whose index comes next after a key. The indexes of `every/` come first, then those of `latest/`. */
 async function streamAfter(
   store: Store,
   at: string,
@@ -214,7 +214,7 @@ async function streamAfter(
     const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
     for await (const [key] of store.range(indexed, { from, most: 1 })) {
       const name = key.slice(indexed.length, key.lastIndexOf('/'))
-      // The first key after all keys that begin with its name and a slash.
+      // `behind` sorts after all keys that begin with the name and a slash: `0` follows `/`.
       return {
         stream: decodeURIComponent(name),
         isLatest: indexed === latestPrefix,
@@ -225,7 +225,7 @@ async function streamAfter(
   return undefined
 }
 
-/** In the order of the index, where they lie side by side. */
+/** The streams of messages, in the order in which their indexes are stored. */
 function streamsOf(entries: readonly Entry[]): string[] {
   return [...new Set(entries.map(({ stream, topic }) => stream ?? topic))].sort()
 }

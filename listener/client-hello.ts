@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 
-/** Longest ClientHello that the node waits for, bytes, and the most records of it. Usual ones have 2 kB in one record. */
+/** Longest ClientHello that the node waits for, in bytes and in TLS records. A usual one has 2 kB in one record. */
 const maxBytes = 16 * 1024
 const maxRecords = 16
 
 /**
- * Resolves when the whole ClientHello of a connection is there, or the connection is closed. The bytes stay on the socket
- * for the handshake, even if they are no TLS: the handshake says why they fail. Rejects with the reason when a TLS client
- * has sent no ClientHello after `timeoutMs`, or cannot send one any more.
+ * Resolves when the whole ClientHello of a connection has arrived, or the connection is closed. Leaves the bytes on the
+ * socket for the handshake. Resolves also for bytes that are not TLS, because the handshake fails and gives the reason.
+ * Rejects with the reason when no ClientHello has arrived after `timeoutMs`, or the bytes cannot become one any more.
  */
 export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -45,8 +45,9 @@ export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<v
 }
 
 /**
- * Looks how much of a ClientHello has arrived. It may span several records, and all must be there: OpenSSL answers as
- * soon as it has the last byte. `other`: OpenSSL refuses the bytes at once. Error: OpenSSL would wait for more.
+ * Says how much of a ClientHello has arrived. A ClientHello may span several records, and OpenSSL begins its answer at
+ * the last byte. `whole`: the last byte has arrived. `other`: OpenSSL refuses the bytes at once. Error: the node
+ * refuses the bytes, because OpenSSL would wait for more.
  */
 export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | Error {
   const [first = recordType.handshake, , third] = bytes
@@ -77,7 +78,7 @@ const headerBytes = 5
 /** Records of TLS 1.0 to 1.3 all name 3 as the major version (RFC 8446 §5.1). */
 const majorVersion = 3
 
-/** A ClientHello in the form of SSL 2.0. RFC 6176 forbids it, OpenSSL takes it. */
+/** Refuses a ClientHello in the form of SSL 2.0: RFC 6176 forbids this form, but OpenSSL accepts it. */
 function sslVersion2(messageType: number | undefined): 'other' | Error {
   return messageType === 1 ? failure('ERR_SSL_UNSUPPORTED_PROTOCOL', 'SSL 2.0') : 'other'
 }

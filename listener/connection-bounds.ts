@@ -2,15 +2,15 @@ import { originOf } from './origin.ts'
 
 export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
-/** The place of one open connection. */
+/** The slot that one open connection takes. */
 export interface Place {
-  /** Whether its address has room for it. Called once the address is known. An IPv6 /64 is one address. */
+  /** Counts the connection for its address (IPv6: its /64), once that is known. False: the address has too many. */
   belongsTo(address: string): boolean
-  /** Frees the place. A second call changes nothing. */
+  /** Frees the slot. A second call changes nothing. */
   leave(): void
 }
 
-/** Bounds the open connections, of all addresses and of one. Listeners with the same bounds share them. */
+/** Limits the open connections, in all and per address. Listeners that get the same bounds share these limits. */
 export function createConnectionBounds(limits: {
   maxConnections: number
   /** 0: no limit. */
@@ -21,7 +21,7 @@ export function createConnectionBounds(limits: {
   let open = 0
 
   return {
-    /** Takes a place before anything else is known of a connection; undefined: there is none left. */
+    /** Takes a slot for a connection of which nothing else is known yet. Undefined: no slot is left. */
     enter(): Place | undefined {
       if (open >= maxConnections) return undefined
       open++

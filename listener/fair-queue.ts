@@ -1,4 +1,4 @@
-/** A queue that serves askers alternately: one with many items is served as often as one with a single item. */
+/** A queue that serves askers alternately: an asker with many items is served as often as an asker with one. */
 export function createFairQueue<T>() {
   const queues = new Map<string, T[]>()
   let size = 0

@@ -1,9 +1,9 @@
-/** Some pieces are always fine (`freePieces`). Above them, there may be one for each 64 bytes. */
+/** Besides `freePieces` pieces of any size, one piece is allowed for each 64 bytes. */
 const usualPieceBytes = 64
 
 /**
- * Whether something arrives in pieces so small that taking them costs far more than they bring: no client writes a
- * request or a packet byte by byte, and each byte alone costs a node as much as a kilobyte.
+ * Whether a request or packet arrives in too many small pieces. A piece of one byte costs the node as much as a piece
+ * of a kilobyte, and no client writes a request or packet byte by byte.
  */
 export function isTooFine(pieces: number, bytes: number, freePieces: number): boolean {
   return pieces > freePieces + bytes / usualPieceBytes
@@ -11,16 +11,16 @@ export function isTooFine(pieces: number, bytes: number, freePieces: number): bo
 
 export type HalfReceived = ReturnType<typeof createHalfReceived>
 
-/** Bytes that are copied together until they are whole. */
+/** The bytes of one request or packet, copied together until it is whole. */
 export type Collected = ReturnType<HalfReceived['collect']>
 
-/** A place for bytes that are kept elsewhere. */
+/** The count of bytes that are kept elsewhere. */
 export type Held = ReturnType<HalfReceived['hold']>
 
 /**
  * Counts, over all connections, the bytes of requests and packets that have not arrived completely, and of packets that
- * still wait. Above `limitBytes` the oldest of them ends: a client that sends at a usual pace is done long before.
- * `freePieces`: so many pieces may have any size, however small.
+ * still wait. Above `limitBytes` the oldest requests and packets are given up: a client that sends at a usual pace has
+ * finished long before. `freePieces`: this many pieces of a request or packet may have any size, however small.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The counted requests and packets, in the order in which they began. */
@@ -31,8 +31,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     hold,
 
     /**
-     * Collects the bytes of a request or packet on its way. Calls `end` when it has to end for the sake of others. Asks
-     * `mayBeTiny` for each piece that is smaller than usual.
+     * Collects the bytes of one request or packet. Calls `end` when these bytes are given up to make room for others.
+     * Asks `mayBeTiny` for each piece of less than 64 bytes.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
       const place = hold(end)
@@ -47,11 +47,11 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
         /** The bytes so far. */
         bytes: (): Buffer => buffer.subarray(0, length),
 
-        /** Adds a piece. `expected`: the length of the whole, as far as it is known. False: the pieces are too small. */
+        /** Adds a piece. `expected`: length of the whole, as far as it is known. False: the pieces are too small. */
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {
-            // Announced bytes cost nothing before they come.
+            // The buffer grows with the bytes that arrive: a length that is only announced takes no memory.
             const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(expected, 2 * buffer.length)))
             buffer.copy(larger, 0, 0, length)
             place.grow(larger.length - buffer.length)
@@ -64,13 +64,13 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
           return !isTooFine(pieces, length, freePieces)
         },
 
-        /** Counts it no longer: it is whole, or given up. */
+        /** Stops counting the bytes: the request or packet is whole, or was given up. */
         free: place.free,
       }
     },
   }
 
-  /** A place for the bytes of something that is on its way, wherever they are kept. */
+  /** Counts the bytes of one request or packet, which the caller keeps. Calls `end` to make room for others. */
   function hold(end: () => void) {
     const key = {}
     return {
@@ -93,7 +93,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
   function makeRoom(forWhom: object): void {
     for (const [key, { end }] of under) {
       if (total <= limitBytes) return
-      // The one that needs room stays: its own limit bounds it.
+      // The request or packet that has just grown stays: its own limit bounds it.
       if (key === forWhom) continue
       free(key)
       end()

@@ -2,18 +2,18 @@ import type { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
 
 /*
- * All changes that the hub makes to Node's own objects. Each one says what it gains. With a Node that works in another
- * way, everything is done as without the change, and only the gain is lost.
+ * All changes that the hub makes to Node's own objects. The comment of each change names its gain. In a Node version
+ * that works in another way, the hub behaves as without the change, and only the gain is lost.
  */
 
 /**
- * Shows `take` the bytes that a socket has read, before its stream gets them. `take` answers how many bytes it took from
- * the front. The rest goes into the stream.
+ * Shows `take` the bytes that a socket has read, before its stream gets them. `take` answers how many bytes it took
+ * from the front. The stream gets the rest.
  *
- * Gain: 9 % of the CPU time of a delivery at QoS 1 (`npm run bench -- fanout`), where nearly all that subscribers send is
- * one PUBACK for each message. The event that a stream makes of each chunk, and its look for more in a turn of its own,
- * cost several times as much as a PUBACK. If Node hands over what it reads in another way, all of it comes
- * through the stream.
+ * Gain: 9 % of the CPU time of a delivery at QoS 1 (`npm run bench -- fanout`), where subscribers send little else than
+ * one PUBACK for each message. For each chunk a stream emits an event, and looks for more bytes in a separate turn.
+ * Both cost several times as much as a PUBACK. If Node hands over the bytes in another way, all of them come through
+ * the stream.
  */
 export function readAhead(socket: Duplex, take: (chunk: Buffer) => number): void {
   const { push } = socket
@@ -27,12 +27,12 @@ export function readAhead(socket: Duplex, take: (chunk: Buffer) => number): void
 }
 
 /**
- * Takes away the listeners that Node has for an event, and answers with a function that calls them: the hub decides
- * when they run.
+ * Removes the listeners that Node has for an event, and returns a function that calls them. So the hub decides when
+ * they run.
  *
- * Gain: a server begins one TLS handshake in a turn, where 1,000 took 1.4 s of one turn, and parses 4 KiB of requests in
- * a step, where one read took 733 ms. If Node has no such listener, it does the same work by itself at once, and the
- * answer is undefined.
+ * Gain: a server begins one TLS handshake per turn. Before, 1,000 handshakes took 1.4 s of one turn. A server also
+ * parses requests in steps of 4 KiB. Before, the requests of one read took 733 ms. If Node has no such listener, the
+ * result is undefined, and Node does the same work by itself at once.
  */
 export function takeListeners<Args extends unknown[]>(
   emitter: EventEmitter,
@@ -47,11 +47,11 @@ export function takeListeners<Args extends unknown[]>(
 }
 
 /**
- * Calls `instead` in place of pausing or resuming a socket, which Node does for each part of a body. Returns the socket's
- * own methods, and `end`, which puts them back.
+ * Node pauses and resumes a socket for each part of a body. Calls `instead` in place of that. Returns the socket's own
+ * methods, and `end`, which puts them back.
  *
  * Gain: a connection is not read while it has unparsed bytes. If Node pauses sockets in another way,
- * it reads ahead by one read.
+ * Node reads ahead by one read.
  */
 export function interceptPauses(
   socket: Duplex,

@@ -15,8 +15,8 @@ interface OpenFiles {
 }
 
 /**
- * Returns how many connections there may be: as many as wanted or, with a warning, as the open files allow. With more,
- * the store could open no file any more, and a flood of connections would keep events out.
+ * Returns how many connections there may be: as many as wanted, or as the open files allow if that is less. With more,
+ * the store could open no file, and a flood of connections would keep events out. Warns of fewer incoming connections.
  */
 export async function connectionsWithinOpenFiles(
   wanted: OpenFiles,

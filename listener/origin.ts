@@ -2,7 +2,7 @@ import ipaddr from 'ipaddr.js'
 
 /** Where a client comes from, as limits count it. */
 export interface Origin {
-  /** The addresses of one access line: an IPv4 address, or an IPv6 /64. */
+  /** The addresses of one internet access: an IPv4 address, or an IPv6 /64. */
   address: string
   /** The addresses that one provider hands out together: the IPv4 /24, or the IPv6 /48. */
   network: string

@@ -2,17 +2,18 @@ import { createFairQueue } from './fair-queue.ts'
 
 /** A call that is paced. */
 interface About {
-  /** Who asks. Askers are served alternately. Without it all calls have the same asker. */
+  /** Key of the asker. Askers are served alternately. Calls without this key share one asker. */
   asker?: string
-  /** Whether there is nothing left to do: then the call is left out, and costs none of the pace. */
+  /** Whether the call has become needless. Such a call is dropped, and does not count for the pace. */
   isOver?: () => boolean
 }
 
 export type Pacing = ReturnType<typeof createPacing>
 
 /**
- * Lets `perTurn` calls through in one turn of the event loop, and the others in later turns. Askers are served alternately, and
- * the calls of one asker keep their order. So a burst of calls that cost a millisecond each holds up nothing else.
+ * Lets `perTurn` calls through within `everyTurns` turns of the event loop, and further calls in later turns. Askers
+ * are served alternately, and the calls of one asker keep their order. So a burst of calls that cost a millisecond each
+ * holds up no other work.
  */
 export function createPacing(perTurn: number, everyTurns = 1) {
   const fitsTurn = countPerTurn(perTurn, everyTurns)
@@ -46,7 +47,7 @@ export function createPacing(perTurn: number, everyTurns = 1) {
   }
 }
 
-/** Allows `most` things within `turns` turns of the event loop: the function it returns says whether one more may happen. */
+/** Returns a function that says whether one more thing may happen: at most `most` within `turns` turns. */
 export function countPerTurn(most: number, turns = 1): () => boolean {
   let first = -turns
   let count = 0
@@ -65,7 +66,7 @@ export function countPerTurn(most: number, turns = 1): () => boolean {
 let turn = 0
 let isCounted = false
 
-/** A number that is another one in each turn of the event loop. */
+/** A number that differs between any two turns of the event loop. */
 function currentTurn(): number {
   if (!isCounted) {
     isCounted = true

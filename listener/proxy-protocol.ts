@@ -1,15 +1,15 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 
-/** Longest header that the node waits for: version 2 with room for extensions, bytes. */
+/** Longest header that the node waits for, bytes: enough for version 2 with extensions. */
 const maxHeaderBytes = 1024
 /** Longest wait for the header, milliseconds: the load balancer sends it at once. */
 const headerTimeoutMs = 5_000
 
 /**
  * Reads the PROXY protocol header (version 1 or 2) that a load balancer puts in front of a connection, and leaves the
- * bytes behind it on the socket. Resolves with the client's address, or with undefined for the balancer's own health
- * checks. Rejects if there is no header.
+ * bytes behind it on the socket. Resolves with the client's address, or with undefined if the header names none, as for
+ * the balancer's own health checks. Rejects if there is no header.
  */
 export async function readProxyHeader(socket: Socket): Promise<string | undefined> {
   const timeout = AbortSignal.timeout(headerTimeoutMs)

@@ -5,24 +5,24 @@ import type { Store } from '../store/store.ts'
 const bytesPerToken = 64 * 1024
 
 /**
- * The cost of an event in tokens of the publish rate: one, or one for each 64 KiB of its payload times its livestreams.
- * The node reads an event as a whole, and stores and sends it for each livestream. A refused event reaches none, and
+ * The cost of an event in tokens of the publish rate: one for each 64 KiB of payload and each livestream, at least one.
+ * The node reads an event once, but stores and sends it for each livestream. A refused event reaches no livestream, and
  * costs only its reading.
  */
 export function costOf(payloadBytes: number, livestreams: number): number {
   return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)
 }
 
-/** Above this number of buckets the full ones are dropped: a new bucket is full as well. */
+/** From this number of buckets on, full buckets are dropped: a new bucket is full as well. */
 const bucketsKept = 10_000
 
 /**
- * Events per second and publisher, on all nodes that share the store, as a token bucket of twice the rate
- * (design.md §3). 0: no limit. Over MQTT nothing is refused, because nothing may be lost: further events wait.
+ * Limits the events per second of each publisher, over all nodes that share the store, by a token bucket of twice the
+ * rate (design.md §3). `rate` 0: no limit. Over MQTT further events wait, and are not refused, as none may be lost.
  *
- * An event takes one token when it is let in. The rest of its cost (`costOf`) is charged when it is decided, and the next
- * event waits until that is paid. An event costs at most a full bucket, so that no event waits for minutes. Nodes tell
- * each other on `channel`.
+ * An event takes one token when it is let in. The rest of its cost (`costOf`) is charged when the event is decided, and
+ * the next event waits until that is paid. An event costs at most a full bucket, so that no event waits for minutes.
+ * Nodes tell each other on `channel` how many tokens they took.
  */
 export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
   const buckets = new Map<string, Bucket>()
@@ -33,8 +33,8 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
   return {
     /**
-     * Whether a PUBLISH may go on now. If not, `resume` is called later. All connections of a credential wait in one line.
-     * `resume` tells whether its connection is still open.
+     * Whether a PUBLISH may go on now. If not, `resume` is called later. All connections of a credential wait in one
+     * queue. `resume` returns whether its connection is still open.
      */
     enter(username: string, resume: () => boolean): boolean {
       if (rate === 0) return true
@@ -50,7 +50,7 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
       return false
     },
 
-    /** Takes a token if there is one, and answers 0; else milliseconds until then. `now` is `performance.now()`. */
+    /** Takes a token and returns 0, or returns the milliseconds until there is one. `now` is `performance.now()`. */
     take,
 
     /** Takes the cost of an event beyond its first token. */
@@ -92,7 +92,7 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
     return Math.min(tokens + ((now - at) / 1000) * rate, size)
   }
 
-  /** One timer for all that wait: with a timer each, a thousand connections would wake up for one token. */
+  /** One timer for all waiting connections: with a timer each, a thousand of them would wake up for one token. */
   function wakeLater(username: string, ms: number): void {
     setTimeout(() => wake(username), ms).unref()
   }
@@ -129,8 +129,8 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
 interface Bucket {
   tokens: number
-  /** When `tokens` was right, on the clock of `performance.now()`. */
+  /** When `tokens` was last brought up to date, on the clock of `performance.now()`. */
   at: number
-  /** The line of those that wait for a token. Undefined: the line is empty, and no timer runs. */
+  /** The queue of PUBLISHes that wait for a token. Undefined: the queue is empty, and no timer runs. */
   waiting: (() => boolean)[] | undefined
 }

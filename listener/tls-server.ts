@@ -12,11 +12,11 @@ import { createPacing } from './pacing.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
 
-/** Time for the ClientHello, and from then on for the handshake, milliseconds. */
+/** Time for the ClientHello, and as much again for the rest of the handshake, milliseconds. */
 const handshakeTimeout = 10_000
 /**
- * The TLS settings of all doors. OpenSSL's usual groups include finite fields, with which a stranger's handshake costs
- * the node 180 milliseconds. These groups cost one to six.
+ * The TLS settings of all doors. OpenSSL's usual groups include finite fields, with which a handshake of a stranger
+ * costs the node 180 milliseconds. With the groups here a handshake costs one to six milliseconds.
  */
 const tlsSettings = { minVersion: 'TLSv1.2', ecdhCurve: 'X25519:P-256:P-384' } as const
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
@@ -27,19 +27,19 @@ export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
   return { ...certificates.current(), ...tlsSettings, handshakeTimeout, noDelay: true } satisfies TlsOptions
 }
 
-/** Both ends of a connection, which identify it: a TLS socket has the same as the TCP socket below it. */
+/** Both ends of a connection. They identify it: a TLS socket has the same ends as the TCP socket below it. */
 type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
 
 interface Client {
   address: string
   place: Place
-  /** Its handshake has succeeded, or failed for a reason that was logged. */
+  /** The client's handshake has succeeded, or has failed for a reason that was logged. */
   isJudged: boolean
 }
 
 /**
- * Gives every TLS server of the hub the same guards: connections are bounded before they cost a handshake, the address of
- * the client is known also behind a load balancer, and replaced certificates are served.
+ * Gives every TLS server of the hub the same guards: connections are bounded before they cost a handshake, the address
+ * of the client is known also behind a load balancer, and replaced certificates are served.
  */
 export function guardServer(
   server: Server,
@@ -48,11 +48,11 @@ export function guardServer(
     bounds: ConnectionBounds
     /**
      * One handshake begins every `turnsPerHandshake` turns of the event loop, and takes one to two milliseconds. Node
-     * accepts one connection per turn. With more than 1, clients wait here, where addresses alternate, and not in the
-     * queue of the system.
+     * accepts one connection per turn. Above 1, clients wait in the queue of the node, which serves addresses
+     * alternately, and not in the queue of the operating system.
      */
     turnsPerHandshake: number
-    /** A load balancer in front tells the client's address in a PROXY protocol header. */
+    /** A load balancer in front of the node sends the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
     log: Log
     metrics: Metrics
@@ -71,7 +71,7 @@ export function guardServer(
     const client = clients.get(endsOf(socket))
     if (!client) return
     client.isJudged = true
-    // Many clients check the certificate only after the handshake: one that closes without a byte may not trust it.
+    // Many clients check the certificate after the handshake. A client that closes without a byte may not trust it.
     socket.once('close', () => {
       if (socket.bytesRead === 0) warn(client.address, closedEarly)
     })
@@ -89,10 +89,10 @@ export function guardServer(
     /** The address of the client at the other end of a socket. */
     addressOf,
 
-    /** Frees the place of a connection: the bounds of another listener hold for it from now on. */
+    /** Frees the slot of a connection that counts for the bounds of another listener from now on. */
     release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
 
-    /** Serves no more replaced certificates; for a server that stops accepting. */
+    /** Ignores certificates that are replaced from now on. For a server that stops accepting. */
     stopWatching,
 
     /** Ends every connection at once. */
@@ -110,7 +110,7 @@ export function guardServer(
     socket.once('close', () => {
       open.delete(socket)
       const client = clients.get(ends)
-      // A client that sent nothing only checked that the port is open.
+      // No warning for a client that sent nothing: it only checked that the port is open.
       if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
       clients.delete(ends)
       place.leave()
@@ -122,8 +122,8 @@ export function guardServer(
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })
     try {
-      // Before its ClientHello a handshake costs nothing. Then it is paced, because a burst of them may come in
-      // one.
+      // A handshake costs nothing before its ClientHello. From then on handshakes are paced, because many ClientHellos
+      // may arrive in one turn.
       await clientHelloArrived(socket, handshakeTimeout)
     } catch (error) {
       return failed(error instanceof Error ? error : new Error(String(error)), socket)
@@ -135,7 +135,7 @@ export function guardServer(
     metrics.connectionsRefused.inc({ reason: 'tls' })
     const client = clients.get(endsOf(socket))
     log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
-    // Undefined when the socket is closed: its `close` listener has warned already.
+    // The client is unknown when the socket is closed: the `close` listener has warned already.
     if (client) {
       client.isJudged = true
       warn(client.address, tlsFailureReason(error))
@@ -159,7 +159,7 @@ export function guardServer(
   }
 }
 
-/** Begins few handshakes in a turn of the event loop. The askers alternate. */
+/** Begins one handshake every `turnsPerHandshake` turns of the event loop. The askers alternate. */
 function createHandshakes(server: Server, turnsPerHandshake: number) {
   const shakeHands = takeListeners<[Socket]>(server, 'connection')
   const pacing = createPacing(1, turnsPerHandshake)

@@ -6,15 +6,15 @@ export interface Collection<T> {
   values(): IterableIterator<T>
   entries(): IterableIterator<[string, T]>
   readonly size: number
-  /** Stores the document together with `alongside`, then shows it. Rejects when it cannot be stored. */
+  /** Commits the document together with `alongside`. Only then does `get` show it. Rejects when the commit fails. */
   put(key: string, document: T, alongside?: readonly Change[]): Promise<void>
   /** False when there is no such document. */
   delete(key: string, alongside?: readonly Change[]): Promise<boolean>
-  /** A condition only. A commit with it applies only while the stored document is the one that `get` shows now. */
+  /** A condition for a commit: it applies only if the stored document is still the one that `get` shows now. */
   unchanged(key: string): Change
   /**
-   * Calls back with changes that no call of this node reported: those of other nodes, and own ones without an answer.
-   * `get` shows them already.
+   * Calls back with each change of another node, and with each change of this node that was applied although its commit
+   * was rejected for want of an answer. `get` shows the change already.
    */
   onChanged(listener: ChangeListener<T>): void
 }
@@ -22,8 +22,8 @@ export interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the collection `name` of the store. It follows the changes of other nodes, and own changes that were
- * applied although they were rejected for want of an answer.
+ * Loads the collection `name` of the store. The collection follows the changes of other nodes, and changes of this node
+ * that were applied although their commit was rejected for want of an answer.
  * Keys may hold any characters; documents must survive JSON.
  */
 export async function createCollection<T>(store: Store, name: string): Promise<Collection<T>> {

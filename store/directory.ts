@@ -6,8 +6,8 @@ import { keysBelow } from './stored-value.ts'
 import { checkTables, unread } from './table.ts'
 
 /**
- * Opens the LevelDB in a directory. Rejects with a readable reason when that is impossible. With `onDamaged` a directory
- * whose content cannot be read is repaired instead, or an empty store takes its place.
+ * Opens the LevelDB in a directory. Rejects with a readable reason when that is impossible. If `onDamaged` is given, a
+ * directory whose content cannot be read is repaired, or replaced by an empty store.
  */
 export async function openDirectory(
   directory: string,
@@ -20,10 +20,10 @@ export async function openDirectory(
   }
 }
 
-/** What was wrong with a store, and what was done about it. */
+/** The damage to a store, and the outcome of its repair. */
 export type Damage =
   | (Mending & { error: unknown })
-  /** LevelDB left out a part of its log that it cannot read. A power failure may leave one as well, at the end. */
+  /** LevelDB left out an unreadable part of its log. A power failure may leave such a part at the end of the log. */
   | { outcome: 'cut'; bytes: number }
 
 async function openOrMend(
@@ -47,7 +47,7 @@ async function openOrMend(
   }
 }
 
-/** Four times what LevelDB takes by itself: sorting its tables then costs two thirds of the processor time. */
+/** Four times LevelDB's default, so that sorting its tables costs only two thirds of the processor time. */
 const blockSize = 16 * 1024
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
@@ -63,7 +63,7 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   return db
 }
 
-/** Reads all entries but those of `unread`: damage to them shows only then. */
+/** Reads all entries except those below the prefixes of `unread`, because damage shows only on reading. */
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
   for (const prefix of unread) {
@@ -73,14 +73,14 @@ async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   for await (const _ of pagesOf(db, { gte }));
 }
 
-/** The entries of a range, page by page: a promise for each entry would take most of the time. */
+/** Yields a range page by page, because a promise for each entry would take most of the time. */
 export async function* pagesOf(
   db: ClassicLevel<string, Buffer>,
   range: { gte?: string; lt?: string; limit?: number },
 ) {
   const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
   try {
-    // One entry first: some callers read no more.
+    // The first page has one entry, because some callers read no more.
     for (let count = 1; ; count = pageSize.entries) {
       const page = await entries.nextv(count)
       if (page.length === 0) return
@@ -93,14 +93,14 @@ export async function* pagesOf(
 
 const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 
-/** Bytes that LevelDB left out when it opened. It says so only in its own log. */
+/** Bytes that LevelDB left out when it opened. LevelDB reports them only in its file `LOG`. */
 async function droppedBytes(directory: string): Promise<number> {
   const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
   const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]
   return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
-/** LevelDB takes a directory without CURRENT for a new one, and deletes all other files in it. */
+/** Rejects if only CURRENT is missing: LevelDB would take the directory for a new one, and delete its other files. */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
   const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))

@@ -22,8 +22,8 @@ import { contentOf, counterKey, createEncoder, encode, entryOf, keysBelow, timeO
  *
  * Waiting commits are written together as one synced batch (group commit), so that the cost of the
  * disk is shared under load and an acknowledgement still means "on disk".
- * Rejects with a readable reason when the directory cannot be opened. With `onDamaged` a directory whose
- * content cannot be read is repaired instead, or an empty store takes its place.
+ * Rejects with a readable reason when the directory cannot be opened. If `onDamaged` is given, a directory whose
+ * content cannot be read is repaired, or replaced by an empty store.
  */
 export async function openEmbeddedStore(
   directory: string,
@@ -34,11 +34,11 @@ export async function openEmbeddedStore(
   const reclaim = createReclaiming(db)
   /** The stored event times of those entries that commits have asked about. */
   const times: EventTimes = new Map()
-  /** The last number that is stored, and the last that was taken. */
+  /** The last number that is stored, and the last number that a commit has taken. */
   let storedNumber = await readCounter(db)
   let lastNumber = storedNumber
   let torn = false
-  /** The last write went well: the next one is expected to. */
+  /** The last write succeeded, so the next write is expected to succeed. */
   let isTrusted = true
   let reopening: Promise<void> | undefined
   let closed = false
@@ -71,7 +71,7 @@ export async function openEmbeddedStore(
 
     async *dump() {
       await reopening
-      // One iterator: it shows everything as it was when it began.
+      // One iterator for all pages: it shows the store as it was when the iterator was made.
       for await (const page of pagesOf(db, {})) {
         yield page.map(([key, stored]) => ({ key, value: contentOf(stored), time: timeOf(stored) }))
       }
@@ -84,7 +84,7 @@ export async function openEmbeddedStore(
         const isNext = isTrusted && commits.isIdle() && !changes.some(isAsked)
         const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
         commits.add(pending)
-        // With no commit before it, its write begins before this turn is over.
+        // No commit is ahead of this one, so its write begins in this turn.
         if (isNext) underway?.(firstNumberOf(pending))
       })
     },
@@ -99,7 +99,7 @@ export async function openEmbeddedStore(
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
-      // The callers first: handing a batch to LevelDB takes longer than deciding about an event.
+      // Calls the callers back first, because handing a batch to LevelDB takes longer than deciding about an event.
       if (!mayFail) begin(group)
       if (torn) {
         reopening = reopen(db)
@@ -130,13 +130,13 @@ export async function openEmbeddedStore(
   function begin(group: readonly NumberedPending[]): void {
     if (!isTrusted) return
     for (const pending of group) {
-      // Also without `underway`: the first number of the next commit depends on it.
+      // A commit without `underway` gets its numbers here too: those of the next commit depend on them.
       const first = firstNumberOf(pending)
       pending.underway?.(first)
     }
   }
 
-  /** A commit takes its numbers when this is first asked: in the order of the calls, and only if it applies. */
+  /** Gives a commit its numbers at the first call. Called in commit order, and only for commits that apply. */
   function firstNumberOf(pending: NumberedPending): number {
     if (pending.first !== undefined) return pending.first
     const taken = numbersTaken(pending.changes)
@@ -158,9 +158,9 @@ async function reopen(db: ClassicLevel<string, Buffer>): Promise<void> {
 type EventTimes = Map<string, number | undefined>
 
 /**
- * Turns the changes of a group into LevelDB operations. It skips changes that an entry with a newer event time
- * withstands. It skips commits with a condition that failed, and lists them in `failed` with the key of the condition.
- * It asks each other commit for its first number. `times` then has the event times after these operations.
+ * Turns the changes of a group into LevelDB operations. Skips a change if the stored entry stays (`keepsStored`). Skips
+ * a commit if one of its conditions failed, and adds the commit to `failed` with the key of that condition. Gives every
+ * other commit its first number. Afterwards `times` has the event times that these operations leave.
  */
 async function applicable(
   db: ClassicLevel<string, Buffer>,
@@ -187,7 +187,7 @@ async function applicable(
       continue
     }
     for (const change of withNumbers(pending.changes, firstNumberOf(pending))) {
-      // Words are for other nodes, and there are none.
+      // A `tell` is for other nodes, and there are none. A `check` changes nothing.
       if ('tell' in change || 'check' in change) continue
       const key = keyOf(change)
       const time = times.get(key)
@@ -212,7 +212,7 @@ async function readCounter(db: ClassicLevel<string, Buffer>): Promise<number> {
   return counter === undefined ? 0 : Number(contentOf(counter).toString())
 }
 
-/** The stored values of some keys, in which later changes are noted. */
+/** Reads the stored values of some keys into a map. The caller notes later changes in this map. */
 async function readStored(
   db: ClassicLevel<string, Buffer>,
   keys: readonly string[],
@@ -233,7 +233,7 @@ async function readTimes(
   for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
 }
 
-/** Writes one atomic batch. An array would take ten times as long: abstract-level copies each operation of it. */
+/** Writes one atomic batch. Not an array, which takes ten times as long: abstract-level copies each operation of it. */
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
   operations: readonly Operation[],
@@ -243,7 +243,7 @@ async function writeSynced(
   for (const operation of operations) {
     const { key } = operation
     if ('value' in operation) {
-      // LevelDB has copied the bytes when it returns.
+      // `put` copies the bytes before it returns, so the encoder may reuse them.
       batch.put(key, encodeNext(operation.time, operation.value))
       written.bytes += operation.value.length
     } else {
@@ -256,13 +256,13 @@ async function writeSynced(
 }
 
 interface NumberedPending extends Pending {
-  /** Its first number, once it took any. */
+  /** The first number of the commit, 0 if it takes none. Undefined until `firstNumberOf` gives it. */
   first?: number
 }
 
 const encodeNext = createEncoder()
 
-/** Without a value the key is removed. */
+/** An operation without a value removes the key. */
 type Operation = { key: string; time: number; value: Buffer | string } | { key: string }
 
 function isOrdered(change: Change): boolean {

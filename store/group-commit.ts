@@ -3,7 +3,7 @@ import type { Change } from './store.ts'
 /** A commit, and the calls that settle it. */
 export interface Pending {
   changes: readonly Change[]
-  /** It shares its group with no other commit. */
+  /** The commit gets a group of its own. */
   isAlone?: boolean
   underway?: ((first: number) => void) | undefined
   resolve(first: number): void
@@ -11,8 +11,8 @@ export interface Pending {
 }
 
 /**
- * Group commit: the next write takes the commits that wait when a write ends, in the order of the calls. `write`
- * never rejects; it settles every commit of its group.
+ * Group commit: when a write ends, the next write takes the commits that wait, in the order of the calls. `write`
+ * never rejects, and settles every commit of its group.
  */
 export function createGroupCommit<P extends Pending>(write: (group: readonly P[]) => Promise<void>) {
   const waiting: P[] = []
@@ -23,33 +23,33 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
       waiting.push(pending)
       writing ??= writeWaiting()
     },
-    /** Takes a commit back, unless it is being written. */
+    /** Takes a commit back if it still waits. Else returns false. */
     withdraw(pending: P): boolean {
       const index = waiting.indexOf(pending)
       if (index >= 0) waiting.splice(index, 1)
       return index >= 0
     },
-    /** Takes back everything that is not being written. */
+    /** Takes back all commits that wait, and returns them. */
     withdrawAll: (): P[] => waiting.splice(0),
     isIdle: () => writing === undefined,
-    /** Resolves when nothing waits or is being written. */
+    /** Resolves when no commit waits or is being written. */
     async ended(): Promise<void> {
       await writing
     },
   }
 
   async function writeWaiting(): Promise<void> {
-    // Commits that follow at once share the first group.
+    // Waits for a microtask, so that commits that follow at once share the first group.
     await undefined
     while (waiting.length > 0) await write(takeGroup(waiting))
-    // In the same turn as the last look at `waiting`: a commit made from now on starts a new round.
+    // In the same turn as the last look at `waiting`, so that the next commit starts `writeWaiting` again.
     writing = undefined
   }
 }
 
 /**
- * Size of one group: large enough to share its cost, and small enough that the burst of deliveries that follows
- * reaches the network before the next group piles up behind it.
+ * Size of one group: large enough that many commits share the cost of a write, and small enough that the deliveries
+ * of one group reach the network before those of the next group pile up behind them.
  */
 const groupBytes = 256 * 1024
 const groupChanges = 512

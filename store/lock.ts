@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { type Change, ConditionFailed, type Store } from './store.ts'
 
 /**
- * Runs a change when all earlier changes are done, and answers with its result. The change puts `held` into its
- * commits: they apply only while the lock is its own.
+ * Runs a change when all earlier changes are done, and answers with its result. The change must put the conditions
+ * `held` into its commits, so that they apply only while it holds the lock.
  */
 export type InLock = <T>(change: (held: readonly Change[]) => Promise<T>) => Promise<T>
 
@@ -12,11 +12,11 @@ const patienceMs = 10_000
 
 const prefix = 'lock/'
 
-/** A lock as it is stored. It stays, so that its number only grows. */
+/** A lock as it is stored. A free lock stays in the store, so that its number only grows. */
 interface Holding {
-  /** Fencing number: each holder has a higher one than those before. */
+  /** Fencing number: higher than that of every earlier holder. */
   number: number
-  /** The claim that holds it; null: it is free. */
+  /** Random id of the holder. Null: the lock is free. */
   claim: string | null
 }
 
@@ -40,14 +40,14 @@ export async function createLock(store: Store, name: string, patience = patience
     })
 }
 
-/** One at a time by key, in the order of the calls, on this node. */
+/** Locks on this node: each key has one holder at a time, in the order of the calls. */
 export function createLocks() {
   const last = new Map<string, Promise<void>>()
 
   return {
     take,
 
-    /** Runs the work when the work of earlier calls with this key is over, and answers with its result. */
+    /** Runs the work after the work of all earlier calls with this key, and answers with its result. */
     async hold<T>(key: string, work: () => Promise<T>): Promise<T> {
       const release = await take(key)
       try {
@@ -74,7 +74,7 @@ export function createLocks() {
   }
 }
 
-/** The same between nodes: the stored holding decides. Each change of it applies only to the holding that it expects. */
+/** A lock between nodes. The stored holding decides. It is replaced only while it is the one that the node expects. */
 async function createSharedLock(store: Store, key: string, patience: number) {
   let stored = (await store.get(key))?.toString()
   let changed = () => {}
@@ -96,13 +96,13 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       try {
         if (await replace(before, mine)) return { held: [{ check: key, when: { value: mine } }], release }
       } catch (error) {
-        release() // It may have been applied.
+        release() // The commit may have been applied.
         throw error
       }
     }
   }
 
-  /** Waits until the holding is another one; false when that takes too long. */
+  /** Waits until the stored holding differs from `before`. Resolves with false when that takes too long. */
   function isMoved(before: string | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, patience, false)
@@ -114,7 +114,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     })
   }
 
-  /** False when another node was first, which this one has heard by then. */
+  /** Replaces the stored holding. False when another node was first: `stored` is then the holding of that node. */
   async function replace(before: string | undefined, after: string): Promise<boolean> {
     try {
       await store.commit([
@@ -125,7 +125,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       return true
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
-      // While a node starts it is not told of changes yet.
+      // A node that is still starting does not follow changes yet.
       stored = (await store.get(key))?.toString()
       return false
     }

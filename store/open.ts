@@ -16,7 +16,7 @@ import type { Dumpable, Store } from './store.ts'
 
 /** The state of a node's store, as far as it is known without asking the store. */
 export interface StoreState {
-  /** Why it cannot be reached, where that is known. */
+  /** The reason why the store cannot be reached, if one is known. */
   unreachable(): string | undefined
   /** The replacement of a damaged store, until an operator accepts it. */
   replaced(): Replacement | undefined
@@ -34,9 +34,9 @@ interface OpenStore {
   catchUp(): Promise<void>
 }
 
-/** Functions of the parts that use the store. */
+/** Callbacks of the code that uses the store. */
 interface Handlers {
-  /** The changes of other nodes can no longer be followed: everything must be loaded again. */
+  /** Called when this node did not get all changes of other nodes: everything must be loaded again. */
   onGap: (reason: Error) => void
   /**
    * Converts a store to this release, before anything else reads it. Resolves with whether it changed anything.
@@ -45,8 +45,8 @@ interface Handlers {
 }
 
 /**
- * Opens the store of the configuration: Redis where it says so, else the embedded one in the data directory. Rejects
- * where a newer release has written it.
+ * Opens the store of the configuration: Redis if the configuration names one, else the embedded store in the data
+ * directory. Rejects if a newer release has written the store.
  */
 export function openStore(
   config: Config,
@@ -59,7 +59,7 @@ export function openStore(
   return server ? openShared(config, server, name, log, handlers) : openOwn(config, name, log, handlers)
 }
 
-/** Opens the store of the configuration for a program that is no node. Rejects where the store is in use, or damaged. */
+/** Opens the configured store for a program that is no node. Rejects if an embedded store is in use, or damaged. */
 export async function openUnused(config: Config): Promise<Store & Dumpable> {
   const { project, stage, dataDir } = config
   const server = redisServerOf(config)
@@ -98,7 +98,7 @@ async function openShared(
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
     if (await prepare(store)) {
-      // Opened anew: the store has the changes that other nodes made meanwhile, and need not tell them.
+      // Opens the store anew: it then has the changes that other nodes made meanwhile, and need not report them.
       await store.close()
       store = await open()
     }
@@ -139,7 +139,7 @@ async function openOwn(
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
-  // Keys and password hashes lie here, and somebody else may have made the data directory around it.
+  // The store holds keys and password hashes, and another user may have made the data directory around it.
   await chmod(directory, 0o700)
   try {
     await prepare(store)

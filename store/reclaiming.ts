@@ -1,10 +1,10 @@
-/** Removed keys whose space is given back together. */
+/** Number of removed keys at which their space is given back. */
 const enough = 200_000
-/** Above this rate LevelDB is busy with new data. */
+/** Above this rate of writing, LevelDB is busy with new data, and no space is given back. */
 const calmBytesPerSecond = 4_000_000
-/** The pace of writing is looked at over this time, milliseconds. */
+/** Shortest time over which the rate of writing is measured, milliseconds. */
 const lookMs = 2_000
-/** No key of the store is as high. */
+/** Sorts after every key of the store. */
 const highestKey = '\u{10ffff}'
 
 /** What a batch has written: keys that were removed, and bytes of values. */
@@ -13,16 +13,16 @@ export interface Written {
   bytes: number
 }
 
-/** The part of LevelDB that it uses. */
+/** The part of LevelDB that reclaiming uses. */
 interface Compactable {
   compactRange(start: string, end: string): Promise<void>
 }
 
 /**
- * Gives the space of removed keys back to the disk. LevelDB by itself compacts tables where its levels grow: at the end
- * of the journal. Entries that were removed from the beginning would stay on the disk for days.
- * It waits while much is written. LevelDB ends a compaction of a range only when no new tables come while it sorts the
- * last ones. `now` is in milliseconds.
+ * Gives the space of removed keys back to the disk. LevelDB by itself compacts tables where its levels grow: at the
+ * end of the journal. Entries removed from the beginning of the journal would stay on the disk for days.
+ * Reclaiming waits while much is written, because LevelDB ends a compaction of a range only when no new tables come
+ * while it sorts the last ones. `now` is in milliseconds.
  */
 export function createReclaiming(db: Compactable, now: () => number = () => performance.now()) {
   let removed = 0
@@ -30,7 +30,7 @@ export function createReclaiming(db: Compactable, now: () => number = () => perf
   let since = now()
   let isRunning = false
 
-  /** Is told of each batch that was written. */
+  /** Call this with each batch that was written. */
   return (batch: Written): void => {
     removed += batch.removed
     bytes += batch.bytes
@@ -47,10 +47,10 @@ export function createReclaiming(db: Compactable, now: () => number = () => perf
     isRunning = true
     removed = 0
     try {
-      // Closing the database waits for it.
+      // Closing the database waits for this compaction.
       await db.compactRange('', highestKey)
     } catch {
-      // Only space depends on it. It is tried again after a later batch.
+      // A failure costs only disk space. A later batch tries again.
       removed += given
     } finally {
       isRunning = false

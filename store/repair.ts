@@ -20,28 +20,28 @@ import { markDamagedBlocks } from './table.ts'
 /** An empty store in the place of one that could not be repaired, until an operator accepts it. */
 export interface Replacement {
   at: string
-  /** Where the damaged one is. */
+  /** Path of the damaged store. */
   movedTo: string
-  /** Why it could not be repaired. */
+  /** Why the damaged store could not be repaired. */
   reason: string
 }
 
-/** What was done about a damaged store. */
+/** The outcome of the repair of a damaged store. */
 export type Mending =
   | { outcome: 'repaired'; movedTo: string; entries: number }
   | ({ outcome: 'replaced' } & Replacement)
 
 /*
- * Beside the directory of a store stand, for a moment or for good: `.repairing`, a copy that LevelDB works on;
- * `.repaired`, a copy that is whole, about to take the place; `.replaced`, the note of a replacement; and
- * `.damaged-<time>`, the damaged store. After a crash between any two steps `finishMending` goes on.
+ * A repair makes these beside the directory of a store: `.repairing`, a copy that LevelDB works on; `.repaired`, a
+ * whole copy that is about to replace the store; `.replaced`, the note of a replacement; and `.damaged-<time>`, the
+ * damaged store. After a crash between any two steps, `finishMending` finishes the repair or removes the copies.
  */
 
 /** Finishes a repair that a crash interrupted. Call it before the store is opened. */
 export async function finishMending(directory: string): Promise<void> {
   await rm(`${directory}.repairing`, { recursive: true, force: true })
   if (!(await exists(`${directory}.repaired`))) return
-  // Empty: the damaged one had been moved aside already.
+  // Empty or missing: the crash came after the damaged store was moved aside.
   const isMovedAside = (await readdir(directory).catch(() => [])).length === 0
   if (!isMovedAside) return rm(`${directory}.repaired`, { recursive: true, force: true })
   await rmdir(directory).catch(() => undefined)
@@ -50,8 +50,9 @@ export async function finishMending(directory: string): Promise<void> {
 }
 
 /**
- * Puts a repaired copy in the place of a damaged store, or an empty directory if nothing can be saved. It keeps the
- * damaged store. Rejects if the disk has no space for a copy: with more space, the store might be saved.
+ * Replaces a damaged store by a repaired copy. If nothing can be saved, leaves no store there, so that LevelDB makes an
+ * empty one. Keeps the damaged store under another name. Rejects if the disk has no space for a copy, because with more
+ * space the store might be saved.
  */
 export async function mend(directory: string): Promise<Mending> {
   const at = new Date().toISOString()
@@ -93,7 +94,7 @@ export async function acceptReplacement(directory: string): Promise<void> {
   await sync(dirname(directory))
 }
 
-/** Repairs a copy with LevelDB, which is then at `.repaired`; or the reason why that failed. */
+/** Lets LevelDB repair a copy of the store, and moves the copy to `.repaired`. Resolves with a reason if that fails. */
 async function repairedCopy(directory: string): Promise<{ entries: number } | { reason: string }> {
   const copy = `${directory}.repairing`
   await makeRoom(directory)
@@ -107,7 +108,7 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
     await ClassicLevel.repair(copy)
     const entries = await countEntries(copy)
     if (entries === 0) return await given('nothing readable was left in it')
-    // The damaged store, which is kept, has the files that LevelDB put aside there.
+    // LevelDB put files aside in `lost`. The damaged store is kept, and has these files too.
     await rm(join(copy, 'lost'), { recursive: true, force: true })
     for (const name of await readdir(copy)) await sync(join(copy, name))
     await sync(copy)
@@ -128,8 +129,8 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
 /**
  * Counts the entries. It reads all of them, because LevelDB repairs what it can and says nothing about the rest.
  *
- * Sets the counter of numbers far ahead. The stored counter may be lost or old, and sessions remember numbers of lost
- * messages. So no number is used twice.
+ * Sets the counter of numbers far ahead, so that no number is used twice: the stored counter may be lost or old, and
+ * sessions remember numbers of lost messages.
  */
 async function countEntries(directory: string): Promise<number> {
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
@@ -139,7 +140,7 @@ async function countEntries(directory: string): Promise<number> {
     let counted = 0
     let used = 0
     for await (const [key, stored] of db.iterator()) {
-      // Every other key is a path, and every value has its event time before it.
+      // Every key that is not in `own` is a path, and every value begins with an event time of 8 bytes.
       const isKnown = own.includes(key) || (key.includes('/') && !key.includes('\uFFFD'))
       if (!isKnown || stored.length < 8) throw new Error('what is left is no store of the hub')
       if (key === counterKey) counted = Number(contentOf(stored).toString())
@@ -154,7 +155,7 @@ async function countEntries(directory: string): Promise<number> {
   }
 }
 
-/** More numbers than a store has messages. */
+/** How far the counter is set ahead: by more numbers than a store has messages. */
 const skipped = 1_000_000_000
 
 /** Keys that are no paths. */

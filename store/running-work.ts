@@ -1,6 +1,6 @@
 /**
- * Work that must be over before something is closed. Its outcome is the business of whoever started it. It is counted and
- * not listed: a set of promises would keep what they hold in memory.
+ * Counts work that must end before something is closed. The caller that started the work handles its outcome. Work is
+ * counted and not listed, because a set of promises would keep their results in memory.
  */
 export function createRunningWork() {
   let running = 0
@@ -11,7 +11,7 @@ export function createRunningWork() {
       running++
       work.then(forget, forget)
     },
-    /** Resolves when nothing runs any more, nor what began meanwhile. */
+    /** Resolves when no work runs any more, including work that began meanwhile. */
     async ended(): Promise<void> {
       while (running > 0) await new Promise<void>((resolve) => waiting.push(resolve))
     },

@@ -10,50 +10,50 @@ export interface Store {
   /** The value stored under `key`, or undefined. */
   get(key: string): Promise<Buffer | undefined>
   /**
-   * All entries whose key starts with `prefix` (which ends in `/`), in key order, or those of them that `bounds` leaves.
-   * While other nodes write, a long range may show some of their changes already; `follow` then tells the same
+   * All entries whose key starts with `prefix` (which ends in `/`) and lies within `bounds`, in key order.
+   * While other nodes write, a long range may already show some of their changes. `follow` then reports these changes
    * again.
    */
   range(prefix: string, bounds?: Bounds): AsyncIterable<[key: string, value: Buffer]>
   /**
-   * The last entries whose key starts with `prefix`, the very last first. With `before` only those whose key is before
-   * `prefix + before`. At most `count`; perhaps fewer if they are large, but none only if there is none.
+   * The last entries whose key starts with `prefix`, in reverse key order. With `before`, only keys before
+   * `prefix + before`. At most `count` entries. If they are large perhaps fewer, but at least one if there is any.
    */
   last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
   /**
    * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
    * Resolves with the first number that the commit took, 0 where it took none (`Numbered`).
-   * Rejects with `ConditionFailed` when one of its conditions does not hold. The commit changed nothing, and this node
-   * has been told everything that others committed before. Rejects with `Fenced`, at once, when the membership of this
-   * node is gone. The commit changed nothing. Rejects with the driver's error in all other cases. Then the caller can
-   * rely on nothing: a store on another machine that did not answer may have applied the commit, or may still do so.
+   * Rejects with `ConditionFailed` when one of its conditions does not hold. The commit changed nothing, and `onOthers`
+   * has reported everything that other nodes committed before. Rejects with `Fenced`, at once, when the membership of
+   * this node is gone. The commit changed nothing. Rejects with the driver's error in all other cases. The outcome is
+   * then unknown: a store on another machine that did not answer may have applied the commit, or may still do so.
    *
-   * A driver that expects no failure may call `underway` when it begins to store the changes: once, before the commit
-   * resolves, perhaps before `commit` returns, and in the order of the calls, with the first number. The caller then
-   * does whatever need not wait for the disk.
+   * A driver that expects no failure may call `underway` with the first number when it begins to store the changes. It
+   * does so once, before the commit resolves, perhaps before `commit` returns, and in the order of the calls. The
+   * caller then does the work that need not wait for the disk.
    */
   commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
   /** The highest number that was taken so far, 0 where none was. */
   lastNumber(): Promise<number>
-  /** Whether other nodes may use it as well. */
+  /** Whether other nodes may use the store as well. */
   readonly isShared: boolean
   /**
-   * Calls back with every change of other nodes below a prefix (`retained/`), or every word on a channel, in commit
-   * order. A node alone is never called back.
+   * Calls back with every change of other nodes below a prefix (`retained/`), or every `tell` on a channel, in commit
+   * order. Never calls back if no other node uses the store.
    */
   readonly onOthers: (place: string, listener: (change: Told) => void) => void
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
 
-/** Some entries of a range. A caller that knows the end names it: a range is read some entries ahead. */
+/** Limits of a range. A caller that knows the end should name it, because a range is read some entries ahead. */
 export interface Bounds {
-  /** Only those whose key is not before `prefix + from`. */
+  /** Only entries whose key is not before `prefix + from`. */
   from?: string | undefined
-  /** Only those whose key is before `prefix + before`. */
+  /** Only entries whose key is before `prefix + before`. */
   before?: string | undefined
-  /** At most so many, the first ones. */
+  /** At most this many entries, the first ones. */
   most?: number | undefined
 }
 
@@ -69,47 +69,47 @@ export interface StoredRecord {
 /** A further ability of the drivers: a copy of the store. */
 export interface Dumpable {
   /**
-   * Everything that is stored, page by page, also keys that are no paths. The records, applied in their order, make the
-   * store as it was at one moment, no earlier than the call. Commits go on meanwhile, and may make a key appear
-   * several times: the last record counts. Rejects where so much was committed meanwhile that some of it cannot be told.
+   * Yields everything that is stored, page by page, also keys that are no paths. Applied in their order, the records
+   * restore the store as it was at one moment, no earlier than the call. Commits made meanwhile may make a key appear
+   * several times: its last record counts. Rejects if so much was committed meanwhile that the log has lost some of it.
    */
   dump(): AsyncIterable<readonly StoredRecord[]>
 }
 
 /** A store that other nodes write to as well. */
 export type SharedStore = Store & {
-  /** See `Follow`. `nodes/followed-store.ts` follows, for all listeners of `onOthers`. */
+  /** See `Follow`. `nodes/followed-store.ts` calls it once, and hands the changes to all listeners of `onOthers`. */
   readonly follow: Follow
   /**
-   * Commits `changes`, and fences all later commits of this node with `membership`: they apply only while its key has
-   * its value. No earlier membership may have had that value. Before the first `enter` all commits apply.
-   * After a refusal, or when `enter` is called again, the driver refuses all commits, waiting ones as well, until
-   * `enter` has resolved. By then this node has been told everything that the others did without it.
+   * Commits `changes`, and fences all later commits of this node: they apply only while the key of `membership` has its
+   * value. No earlier membership may have had that value. Before the first `enter` all commits apply.
+   * After a commit was rejected with `Fenced`, or when `enter` is called again, the driver refuses all commits, waiting
+   * ones as well, until `enter` has resolved. By then this node has received all commits of the other nodes before it.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
-  /** Resolves when everything that was committed before the call has been told. Rejects without an answer in time. */
+  /** Resolves when this node has received all commits made before the call. Rejects if no answer comes in time. */
   readonly catchUp: () => Promise<void>
 }
 
 /**
- * Tells `listener` the commits of other nodes: all since this store was opened, in commit order, exactly
- * once; one call has the changes of one or more whole commits. A caller that loads a range and then follows
+ * Calls `listener` with the commits of other nodes: all since this store was opened, in commit order, exactly
+ * once. One call has the changes of one or more whole commits. A caller that loads a range and then follows
  * misses nothing.
  *
- * From then on this node's own commits resolve at their place in that order: earlier commits of others have
- * been told, later ones will be told in a later turn of the event loop. A commit that was
- * rejected for want of an answer, and applied all the same, is told like those of others. So memory that is
- * changed by both ends up as the store.
+ * From then on, a commit of this node resolves after `listener` has received the earlier commits of other nodes.
+ * The later commits follow in a later turn of the event loop. A commit of this node that was rejected for want of
+ * an answer, but was applied, is reported like a commit of another node. So memory that changes with both kinds
+ * of commits ends up equal to the store.
  *
- * `onGap` is called where that is impossible: the node was away for longer than the log of changes reaches
- * back, Redis lost data, or the listener threw. Everything must then be loaded again; commits after the
- * call are told as before. A store is followed once, until it is closed.
+ * `onGap` is called when `listener` cannot receive all commits: the node was away for longer than the log of changes
+ * reaches back, Redis lost data, or `listener` threw. Everything must then be loaded again. Commits after the
+ * call are reported as before. A store is followed once, until it is closed.
  */
 export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
 
 /**
- * One change of a commit. `tell` is no state but a word to the other nodes that goes out with the commit;
- * a driver without other nodes leaves it out.
+ * One change of a commit. `tell` stores nothing: it sends a value to the other nodes, on the channel that it names.
+ * A driver without other nodes leaves it out.
  */
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
@@ -123,14 +123,14 @@ export type ConditionalChange = StateChange & { when: Condition }
 
 interface Conditional {
   when?: Condition | undefined
-  /** Only another node can break the condition: a driver without other nodes does not ask. */
+  /** Only another node can break the condition, so a driver without other nodes does not check it. */
   onlyOthers?: true
 }
 
 /**
- * The number of a change: 16 digits behind its key, before its value, or both. All nodes take numbers of one counter,
- * which rise in the order in which commits take effect, and are never lower after a restart. Numbers may be missing.
- * `order` and `when` may stand where only the value is numbered.
+ * The number of a change: 16 digits behind its key, before its value, or both. All nodes take numbers from one counter.
+ * The numbers rise in the order in which commits take effect, and never fall after a restart. Some may be missing.
+ * `order` and `when` are allowed if only the value is numbered.
  */
 export interface Numbered {
   /** Counts from 0 within the commit, which takes as many numbers as its highest `nth` needs. */
@@ -149,7 +149,7 @@ export type Condition =
   | { value: Buffer | string }
   /** The stored entry has this event time (`order`). */
   | { time: number }
-  /** There is no entry, or one without an event time, or with one that is not newer. */
+  /** There is no entry, or its event time is missing or not newer than this. */
   | { notNewerThan: number }
 
 /** Whether `condition` holds for the stored entry, if there is one. */
@@ -167,7 +167,7 @@ export function holds(
 /** A condition of a commit did not hold: the commit changed nothing. */
 export class ConditionFailed extends Error {
   override name = 'ConditionFailed'
-  /** `key`: the first of the commit whose condition failed. */
+  /** `key`: the key of the first condition of the commit that failed. */
   constructor(readonly key: string) {
     super(`not committed: ${key} is not as expected`)
   }
@@ -181,12 +181,12 @@ export class Fenced extends Error {
   }
 }
 
-/** Whether a change says when it applies. */
+/** Whether a change has a condition. */
 export function isConditional(change: Change): change is ConditionalChange {
   return 'when' in change && change.when !== undefined
 }
 
-/** The key that a change is about; '' for a word to other nodes. */
+/** The key of a change; '' for a `tell`. */
 export function keyOf(change: Change | Told): string {
   if ('put' in change) return change.put
   if ('check' in change) return change.check
@@ -196,7 +196,7 @@ export function keyOf(change: Change | Told): string {
 /** Digits of a number in keys and values. */
 export const digits = 16
 
-/** A number as it stands in keys and values: their order is that of the numbers. */
+/** A number as it stands in keys and values: padded, so that keys sort as numbers. */
 export function digitsOf(number: number): string {
   return String(number).padStart(digits, '0')
 }
@@ -210,7 +210,7 @@ export function numbersTaken(changes: readonly Change[]): number {
   return taken
 }
 
-/** The changes of a commit with their numbers in keys and values; `first` is 0 where it takes none. */
+/** The changes of a commit with their numbers in keys and values; `first` is 0 if the commit takes none. */
 export function withNumbers(changes: readonly Change[], first: number): readonly Change[] {
   return first === 0 ? changes : changes.map((change) => withNumber(change, first))
 }
@@ -229,22 +229,22 @@ function prefixed(number: string, value: Buffer | string): Buffer | string {
   return typeof value === 'string' ? number + value : Buffer.concat([Buffer.from(number), value])
 }
 
-/** A change that took effect on another node. */
+/** A change of another node that took effect. */
 export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 
 /**
- * Last write wins by *event time*, not by arrival (service.md §6.3): the stored entry stays when its
- * order is greater than `time`, unless it lies beyond `horizon` (a clock far ahead must not block
+ * Last write wins by *event time*, not by arrival (service.md §6.3): the stored entry stays when its event
+ * time is greater than `time`, unless that time lies beyond `horizon` (a clock far ahead must not block
  * newer arrivals, design.md §7). A `del` with an order leaves a newer entry alone in the same way.
  */
 export interface Order {
   /** Event time of the change, milliseconds since the epoch. */
   time: number
-  /** Newest event time that may defend itself, milliseconds since the epoch. */
+  /** Newest event time with which a stored entry may stay, milliseconds since the epoch. */
   horizon: number
 }
 
-/** Whether an entry of order `stored` stays when a change of order `incoming` arrives. */
+/** Whether an entry with the event time `stored` stays when a change of order `incoming` arrives. */
 export function keepsStored(stored: number, incoming: Order): boolean {
   return stored > incoming.time && stored <= incoming.horizon
 }

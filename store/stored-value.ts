@@ -12,7 +12,7 @@ export function encode(time: number, value: Buffer | string): Buffer {
   return stored
 }
 
-/** Encodes one value after the other into the same bytes: for a caller that copies each of them at once. */
+/** Makes an encoder that reuses its bytes: the caller must copy each result before the next call. */
 export function createEncoder(): typeof encode {
   const bytes = Buffer.allocUnsafeSlow(sharedBytes)
   return (time, value) => {
@@ -42,21 +42,21 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
-/** Where the embedded driver keeps the last number that was taken. It is no path, and so in no range. */
+/** Key of the last number that was taken, in the embedded driver. The key is no path, and so in no range. */
 export const counterKey = 'number'
 
 /**
- * Keys that start with `prefix`, from `prefix + from` on, up to before `prefix + before`. A prefix ends in `/`, and `0` is
- * the next byte after `/`.
+ * The range of the keys that start with `prefix`, from `prefix + from` to before `prefix + before`. A prefix ends in
+ * `/`, and `0` is the next byte after `/`.
  */
 export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }
 }
 
-/** How this release writes a store. The release before wrote no number. */
+/** Format in which this release writes a store. The release before stored no format. */
 export const presentFormat = 2
 
-/** It is no path either. */
+/** Key of the format of a store. The key is no path, and so in no range. */
 export const formatKey = 'format'
 
 /**
@@ -73,7 +73,7 @@ export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolea
   )
 }
 
-/** From now on the store is as this release writes it. */
+/** The change that marks a store as written by this release. */
 export function formatChange(): Change {
   return { put: formatKey, value: String(presentFormat) }
 }

@@ -2,15 +2,15 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /*
- * The checksums of LevelDB's tables. LevelDB writes one for each block and has an option to look at them, which its
- * binding does not hand on: without it, flipped bits come back as values. The format is that of LevelDB's
+ * The checksums of LevelDB's tables. LevelDB writes a checksum for each block, but its Node.js binding does not offer
+ * the option to check them. Unchecked, flipped bits come back as values. The format is that of LevelDB's
  * doc/table_format.md, and of the raw format of Snappy.
  */
 
-/** Entries below these prefixes are not checked before they are read: there may be a million. In key order. */
+/** Entries below these prefixes are not checked when a store opens, because there may be a million. In key order. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
-/** Rejects like LevelDB itself when a block of a table is not as it was written, but for those of `unread`. */
+/** Rejects with an error like LevelDB's if a block of a table is damaged. Leaves out the blocks of `unread`. */
 export async function checkTables(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     if ((await damagedBlocks(path, unread)).length > 0) {
@@ -19,7 +19,7 @@ export async function checkTables(directory: string): Promise<void> {
   }
 }
 
-/** Marks the damaged blocks of all tables, because LevelDB's repair takes every block that it can read. */
+/** Makes the damaged blocks of all tables unreadable, because LevelDB's repair keeps every block that it can read. */
 export async function markDamagedBlocks(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     const places = await damagedBlocks(path)
@@ -41,7 +41,7 @@ async function tablesOf(directory: string): Promise<string[]> {
 const noSuchType = 0xff
 const snappyType = 1
 const footerBytes = 48
-/** A block is followed by its type and its checksum. */
+/** Bytes behind a block: its type (1) and its checksum (4). */
 const trailerBytes = 5
 const magic = Buffer.from('57fb808b247547db', 'hex')
 
@@ -108,9 +108,9 @@ function isWhole(table: Buffer, { offset, size }: Handle): boolean {
 
 interface Block {
   handle: Handle
-  /** Its keys lie behind this one; '' for the first block. */
+  /** All keys of the block lie behind this one; '' for the first block. */
   before: string
-  /** No key lies behind this one. */
+  /** No key of the block lies behind this one. */
   last: string
 }
 
@@ -123,7 +123,7 @@ function indexed(table: Buffer, { offset, size }: Handle): Block[] {
   const blocks: Block[] = []
   let before = ''
   while (!entries.isAtEnd()) {
-    // Bytes shared with the key before: none, LevelDB writes the keys of an index whole.
+    // Skips the count of bytes shared with the key before. It is 0: LevelDB writes the keys of an index whole.
     entries.number()
     const keyBytes = entries.number()
     entries.number()
@@ -159,7 +159,7 @@ function reader(bytes: Buffer) {
   }
 }
 
-/** Raw Snappy. Only called for blocks with the right checksum. */
+/** Decompresses raw Snappy. Only called for blocks with the right checksum. */
 function uncompressed(compressed: Buffer): Buffer {
   const from = reader(compressed)
   const output = Buffer.alloc(from.number())
@@ -176,7 +176,7 @@ function uncompressed(compressed: Buffer): Buffer {
     const count = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1
     const distance =
       kind === 1 ? ((tag >> 5) << 8) + from.byte() : littleEndian(from.take(kind === 2 ? 2 : 4))
-    // Byte by byte: a copy may reach into what it is making.
+    // Copies byte by byte, because the source may reach into the bytes that are being written.
     for (let index = 0; index < count; index++, length++) output[length] = output[length - distance] ?? 0
   }
   return output

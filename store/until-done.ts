@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Between two attempts, milliseconds. */
+/** Pause between two attempts, milliseconds. */
 const usualPauseMs = 1_000
 
 /**
- * Attempts something until the store takes it: what has happened cannot be undone, so it is stored as soon as that works.
- * Answers with the result; undefined when it is no longer wanted.
+ * Repeats an attempt until the store takes its changes, because they record something that has already happened.
+ * Resolves with the result, or with undefined if it is no longer wanted or `signal` has ended the attempts.
  */
 export async function untilDone<Result>(
   attempt: () => Promise<Result>,
   how: {
-    /** Told of each attempt that failed. */
+    /** Called after each attempt that failed. */
     failed: (error: unknown) => void
     /** Asked after each pause. */
     isWanted?: () => boolean
@@ -24,7 +24,7 @@ export async function untilDone<Result>(
   const { failed, isWanted = () => true, signal, pauseMs = usualPauseMs, hasFailed = false } = how
   for (let needsPause = hasFailed; ; needsPause = true) {
     if (needsPause) {
-      // Rejects when the signal ends it.
+      // The pause rejects when `signal` ends it.
       await delay(pauseMs, undefined, signal ? { signal } : { ref: false }).catch(() => undefined)
       if (signal?.aborted || !isWanted()) return undefined
     }

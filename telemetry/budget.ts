@@ -1,4 +1,4 @@
-/** The budget of one event between PUBLISH received and written to the last subscriber (service.md §8). */
+/** Longest time for one event, from PUBLISH received to written to the last subscriber (service.md §8). */
 export const budgetMs = 220
 
 /** Number of samples behind the rolling percentiles. */
@@ -18,7 +18,7 @@ export function createBudget() {
       ring[count % windowSize] = ms
       count++
     },
-    /** `count` of all events since start; `p50` and `p99` in milliseconds over the newest 4,096, or over fewer. */
+    /** `count` of all events since start; `p50` and `p99` in milliseconds over the `newest` samples, at most 4,096. */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)
       const first = (count - length) % windowSize

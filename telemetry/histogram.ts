@@ -1,8 +1,8 @@
 import { Histogram, type Registry } from 'prom-client'
 
 /**
- * A Prometheus histogram that only adds numbers; prom-client's own makes objects each time. Returns one observe function
- * for each value of the label, in their order, or a single one without a label.
+ * A Prometheus histogram that only adds numbers, while prom-client's own makes objects for each number. Returns one
+ * observe function for each value of the label, in their order, or a single one without a label.
  */
 export function createHistogram(
   registry: Registry,
@@ -24,7 +24,7 @@ export function createHistogram(
 
 /** The numbers of one value of the label. */
 function createSeries(name: string, labels: Record<string, string>, buckets: readonly number[]) {
-  /** The last one counts values above all buckets. */
+  /** Values by bucket. The last element counts the values above all buckets. */
   const counts = new Float64Array(buckets.length + 1)
   let sum = 0
 

@@ -2,7 +2,7 @@ import { fstatSync, writeSync } from 'node:fs'
 
 /** Most bytes that wait for the reader. */
 const maxWaiting = 1024 * 1024
-/** Time between two writes, milliseconds: each wakes the reader, which then needs the processor. */
+/** Time between two writes, milliseconds: each write wakes the reader, which then needs the processor. */
 const pauseMs = 10
 
 /** Writes without waiting. False: not all of the text was written. */
@@ -16,8 +16,8 @@ interface LogOutput {
 
 /**
  * Standard output for log lines. A reader that stands still, a full disk or a broken pipe neither holds up the node nor
- * ends it: lines that cannot be written are lost and counted. When there is room again, `onLost` gets their number. A
- * line is written when its turn of the event loop is over, many in a short time together.
+ * ends it: lines that cannot be written are lost and counted. When there is room again, `onLost` gets their number.
+ * Lines are written together, after the turn of the event loop in which they came, or `pauseMs` after the last write.
  */
 export function createLogOutput(onLost: (lines: number) => void, send: Send = sender(1)): LogOutput {
   let lines: string[] = []
@@ -49,7 +49,7 @@ export function createLogOutput(onLost: (lines: number) => void, send: Send = se
   }
 }
 
-/** Writes to a pipe only as fast as its reader reads. A file has no reader that could hold the node up. */
+/** Writes to a pipe only as fast as its reader reads. Writes to a file at once: no reader can hold the node up. */
 function sender(descriptor: number): Send {
   const target = fstatSync(descriptor)
   return target.isFIFO() || target.isSocket() ? sendToPipe() : (text) => sendToFile(descriptor, text)

@@ -6,9 +6,9 @@ import { legibleJson, visibleJson } from './visible.ts'
 export type Log = Logger
 
 /**
- * The log: pretty on a terminal, JSON lines otherwise (design.md §3). Texts that clients choose (names, topics, headers)
- * are escaped as in `hubctl`, so that they move no cursor. Passwords and tokens never reach it: callers log names, and
- * the log redacts what slips through.
+ * The log: pretty on a terminal, JSON lines otherwise (design.md §3). Texts that clients choose (names, topics,
+ * headers) are escaped as in `hubctl`, so that they move no cursor. Callers log names, never passwords and tokens. The
+ * log redacts those that slip through.
  */
 export function createLog(level: string): Log {
   const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }

@@ -9,7 +9,7 @@ export type Metrics = ReturnType<typeof createMetrics>
 /** The counters of one node. Each hub has its own registry, so that several run in one process. */
 export function createMetrics() {
   const registry = new Registry()
-  /** Durations: many values each, for Prometheus alone. */
+  /** Durations. Each has many values, so only Prometheus gets them, not `snapshot`. */
   const histograms = new Registry()
   /** Values that are not counted: the node reads them when Prometheus asks. */
   const gauges = new Registry()

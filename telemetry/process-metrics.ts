@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client'
 /** The registry that several hubs of one process share. */
 let registry: Registry | undefined
 
-/** The metrics of the process that prom-client knows (`process_…`, `nodejs_…`). Collects nothing before the first call. */
+/** The metrics of the process by prom-client (`process_…`, `nodejs_…`). Collects nothing before the first call. */
 export function processMetrics(): Registry {
   if (!registry) {
     registry = new Registry()

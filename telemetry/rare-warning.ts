@@ -6,8 +6,8 @@ const intervalMs = 60_000
 const maxSubjects = 100
 
 /**
- * A warning that may be due very often: at most one line a minute about each `subject`, and 100 a minute in all. A line says how
- * many warnings about its subject it stands for (`times`), and how many about others were left out before it (`leftOut`).
+ * A warning that may be due very often: at most one line a minute about each `subject`, and 100 a minute in all. A line
+ * stands for `times` warnings about its subject. `leftOut` warnings about other subjects were left out before it.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

@@ -2,9 +2,9 @@
 export interface EventStages {
   id: string
   event: string
-  /** Position of its first message. An event that was sent twice has a record at each of its positions. */
+  /** Position of the first message of the event. An event that was sent twice has a record at each of its positions. */
   position: number
-  /** When it was received, milliseconds since the epoch. */
+  /** When the event was received, milliseconds since the epoch. */
   at: number
   decided: number
   stored: number
@@ -17,7 +17,7 @@ export interface Way {
   readonly started: number
   decided: number
   stored: number
-  /** Where its first message lies in the journal, once it is stored. */
+  /** Position of the first message of the event, once the message is stored. */
   position: number
 }
 
@@ -31,12 +31,12 @@ const slowCount = 20
 const minuteMs = 60_000
 
 /**
- * Remembers how long recent events took on this node, and how many of its connected clients got them. In memory, bounded,
- * and gone with the node. `observe` gets the time of each stage since the one before, in seconds.
+ * Remembers how long recent events took on this node, and how many of its connected clients got them. In memory,
+ * bounded, and lost when the node stops. `observe` gets the time of each stage since the stage before, in seconds.
  */
 export function createStages(observe: (decided: number, stored: number, written: number) => void) {
   /**
-   * A ring of reused objects, by position. New ones for each event would burden the garbage collector.
+   * A ring of reused objects, by position. New objects for each event would burden the garbage collector.
    */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
@@ -74,8 +74,8 @@ export function createStages(observe: (decided: number, stored: number, written:
     },
 
     /**
-     * The stages of the event whose first message has this position. Undefined: this node did not accept it, or it is too
-     * long ago.
+     * The stages of the event whose first message has this position. Undefined: this node did not accept the event, or
+     * that is too long ago.
      */
     of(position: number): EventStages | undefined {
       const found = events[position % remembered]
@@ -114,7 +114,7 @@ export function slowestOf<Event extends { written: number }>(events: readonly Ev
   return events.toSorted((a, b) => b.written - a.written).slice(0, slowCount)
 }
 
-/** The object of a position in the ring. It may still be about an older position. */
+/** The object of a position in the ring. It may still hold the data of an older position. */
 function placeIn<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
   const place = position % remembered
   const known = items[place]

@@ -2,19 +2,19 @@ import type { Metrics } from './metrics.ts'
 
 /** The figures of a node for one stretch of time. */
 export interface TrendSample {
-  /** Its end, ISO 8601. */
+  /** End of the stretch, ISO 8601. */
   at: string
   seconds: number
-  /** Events that were decided in it, by outcome. */
+  /** Events that were decided in the stretch, by outcome. */
   events: Record<string, number>
-  /** Messages that were written to subscribers in it. */
+  /** Messages that were written to subscribers in the stretch. */
   deliveries: number
-  /** Open MQTT connections at its end. */
+  /** Open MQTT connections at the end of the stretch. */
   connections: number
-  /** Of the events that were published in it, milliseconds; null: none was. */
+  /** Percentiles of the time that events published in the stretch took, milliseconds; null: none was published. */
   p50: number | null
   p99: number | null
-  /** Those of them that took longer than the budget. */
+  /** Events published in the stretch that took longer than the budget. */
   exceeded: number
 }
 
@@ -35,8 +35,8 @@ const keptSamples = 360
 const nothing: Omit<Totals, 'time'> = { measured: 0, events: {}, deliveries: 0, exceeded: 0 }
 
 /**
- * The last hour of this node, a sample every ten seconds, so that pages can draw it as soon as they are open. In memory,
- * and gone with the node. `clock` is the wall clock; a monotonic clock measures the length of a sample.
+ * The last hour of this node, a sample every ten seconds, so that a page can draw it as soon as it is open. In memory,
+ * and lost when the node stops. `clock` is the wall clock; a monotonic clock measures the length of a sample.
  */
 export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => number }) {
   const samples: TrendSample[] = []

@@ -23,7 +23,7 @@ export function visibleJson(json: string): string {
   )
 }
 
-/** One line of JSON for a printer that decodes the texts in it: they then read as `visible` shows them. */
+/** One line of JSON for a printer that decodes its texts: the printed texts then look as `visible` makes them. */
 export function legibleJson(line: string): string {
   return visibleJson(line).replace(escapes, (escaped) => {
     if (escaped === '\\n' || escaped === '\\t') return escaped // line ends and tabs of stacks stay

@@ -7,10 +7,10 @@ import type { Change } from '../store/store.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 import { checkOwnership } from './ownership.ts'
 
-/** One event handed in through a door, with what the door knows of it. */
+/** One event to decide about by the rules of MQTT, with the rights of its publisher. */
 export interface Submission {
   payload: Buffer
-  /** Institution of the inbox topic: the one the publisher was let in for. */
+  /** Institution of the inbox topic: the publisher was permitted to publish for it. */
   institutionId: string
   /** Class token of the inbox topic. */
   topicClass?: EventClass | undefined
@@ -22,7 +22,7 @@ export interface Submission {
 export interface Arrival {
   /** Wall clock, milliseconds since the epoch. */
   at: number
-  /** `performance.now()` at the arrival of its last byte: where the budget starts. */
+  /** `performance.now()` at the arrival of its last byte: the time budget starts here. */
   started: number
   /** Changes of the door that must be stored with the decision, or not at all. */
   alongside?: readonly Change[]
@@ -37,7 +37,7 @@ export type Decision =
       time: number
       /** End of a control state, milliseconds since the epoch. */
       expires?: number
-      /** In the order of `event.services`, one each. */
+      /** The livestream of each service, in the order of `event.services`. */
       livestreams: Livestream[]
     }
   | {
@@ -53,7 +53,7 @@ export const maxPayloadBytes = 400 * 1024
 /** Largest sum of the messages of one event, bytes: one commit stores them, and every listener gets them at once. */
 const maxSpreadBytes = 8 * 1024 * 1024
 
-/** Whether an event has too many livestreams, or is too large for their number: each of them gets all of it. */
+/** Checks whether an event has too many livestreams, or is too large for their number: each gets the whole event. */
 export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
   const count = new Set(livestreamIds).size
   if (count > maxLivestreams) return [tooManyLivestreams(count)]
@@ -63,8 +63,8 @@ export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): 
 }
 
 /**
- * Decides about one event; pure, so that a dry run is the real thing.
- * Shape comes first, ownership only on a valid shape; each stage reports all its errors (design.md §7).
+ * Decides about one event. The function is pure, so that a dry run decides just as a real publish. It checks the shape
+ * first, and the ownership only if the shape is valid. Each stage reports all its errors (design.md §7).
  */
 export function decide(submission: Submission, feed: Feed | undefined, now: number): Decision {
   const { payload } = submission

@@ -13,7 +13,7 @@ export type LegacyResult =
       statuses: { published: number; blocked: number; failed: number }
       /** Why services were blocked, or got a topic instead of the event. */
       errors: ErrorItem[]
-      /** The event as stored: the hub added its id, and the id and topic of each service. A dry run adds no id. */
+      /** The event as stored: the hub added its id, and id and topic of each service. A dry run adds no event id. */
       event: Record<string, unknown>
     }
   | { outcome: 'invalid'; errors: ErrorItem[] }
@@ -21,7 +21,7 @@ export type LegacyResult =
   /** There is no feed. */
   | { outcome: 'unavailable' }
 
-/** The answer to the publisher. In a dry run nothing has an `id`. */
+/** The answer to the publisher. `id`: the id of the event, null in a dry run. */
 export function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
   const { verdicts, completed } = judged
   return {
@@ -52,7 +52,7 @@ function withTopic(
   return service
 }
 
-/** The report that tells the same as the answer. */
+/** The report with the same content as the answer. */
 export function describeAnswer(
   { payload, eventName }: LegacyRequest,
   { at: receivedAt }: Arrival,

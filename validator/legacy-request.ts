@@ -15,10 +15,10 @@ export interface LegacyRequest {
   dryRun?: boolean
 }
 
-/** An event that goes to livestreams, or makes topics for them. */
+/** An event that passed the checks of the event as a whole. Each service has its own verdict. */
 export interface Taken extends Readable {
   refused?: undefined
-  /** Number of livestreams it goes to. */
+  /** Number of livestreams of the services that are not blocked. */
   livestreams: number
   by: Ownership
   judged: Judged
@@ -30,11 +30,11 @@ export interface Refused {
   errors: ErrorItem[]
   /** The payload, as far as it could be read. */
   value: unknown
-  /** Number of livestreams it would have gone to. */
+  /** Number of livestreams that the event was meant for, as far as they were counted; else 0. */
   livestreams: number
 }
 
-/** The event and where it goes, or why it is refused as a whole. */
+/** Returns the event with the verdict on each service, or why the event is refused as a whole. */
 export function judgeRequest(
   { payload, eventName, institutionId }: LegacyRequest,
   now: number,
@@ -61,7 +61,7 @@ export function judgeRequest(
 
 type Readable = Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }>
 
-/** The event, or what is wrong with it and `value`, as far as it could be read. */
+/** Returns the event; or its errors, and the payload in `value` as far as it could be read. */
 function readEvent(
   payload: Buffer,
   urlEventName: string,

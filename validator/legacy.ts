@@ -51,7 +51,7 @@ export function createLegacy(parts: LegacyParts) {
       return { request, arrival, now, way, ...verdict }
     },
 
-    /** Stores the decision, sends the messages to connected clients, and returns the publisher's result. Never rejects. */
+    /** Stores the decision, sends the messages to connected clients, and returns the result. Never rejects. */
     async settle(decided: LegacyDecided): Promise<LegacyResult> {
       const { request, way } = decided
       if (decided.refused) {
@@ -150,7 +150,7 @@ function settlementOf(
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
-  // Only accepted services go out: the name of a blocked one must not appear on livestreams of others.
+  // The published event has only accepted services: the name of a blocked one must not appear on livestreams of others.
   const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))

@@ -9,7 +9,7 @@ export interface Mark {
 
 /**
  * Marks in memory, those of each institution in the order in which they were seen. A publisher that sends more than
- * others makes the hub forget its own marks, not theirs.
+ * others makes the hub forget the marks of its own institution, not those of others.
  */
 export function createMarks(parts: {
   /** Above this number the institution with the most marks forgets its oldest. */
@@ -21,7 +21,7 @@ export function createMarks(parts: {
 }) {
   const { limit, isOld, isBusy } = parts
   const seen = new Map<string, Mark>()
-  /** By institution. The one that has been silent for the longest time comes first. */
+  /** Queues of marks by institution. The institution that has been silent for the longest time comes first. */
   const lines = new Map<string, Line>()
 
   return {
@@ -47,8 +47,8 @@ export function createMarks(parts: {
     },
 
     /**
-     * Takes at most `count` marks that may be forgotten, because they are old or too many: first those of the institution
-     * of `key`. A taken mark is not taken again. It stays until the caller removes it.
+     * Takes at most `count` marks that may be forgotten, because they are old or too many. Marks of the institution of
+     * `key` come first. A taken mark is not taken again. It stays until the caller removes it.
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []
@@ -70,7 +70,7 @@ export function createMarks(parts: {
     },
   }
 
-  /** The first of a line that has not been replaced or removed since. */
+  /** The first mark of a queue that has not been replaced or removed since. */
   function firstOf(line: Line): Mark | undefined {
     for (;;) {
       const mark = line.first()
@@ -93,12 +93,12 @@ export function createMarks(parts: {
 
 type Line = ReturnType<typeof createLine>
 
-/** Marks in the order in which they were seen. To find its first entry, a map would pass all deleted ones. */
+/** Marks in the order in which they were seen. To find its first entry, a map would step over all deleted ones. */
 function createLine() {
   let marks: Mark[] = []
   let first = 0
   return {
-    /** How many marks of it have not been replaced or removed. */
+    /** How many of the marks have not been replaced or removed. */
     current: 0,
     add: (mark: Mark) => void marks.push(mark),
     first: (): Mark | undefined => marks[first],

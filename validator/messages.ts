@@ -4,8 +4,8 @@ import type { HubEvent } from '../event/schema.ts'
 import { radioTopic } from '../event/topic.ts'
 
 /**
- * An accepted event as messages of the radio tree, one per livestream, all sharing one payload.
- * They carry how long each class is worth keeping (service.md §6.3, design.md §7).
+ * Makes the messages of the radio tree for an accepted event: one per livestream, all with the same payload. They carry
+ * the rules by which events of their class are kept (service.md §6.3, design.md §7).
  */
 export function radioMessages(
   event: HubEvent,
@@ -19,7 +19,7 @@ export function radioMessages(
     expires?: number
   },
   of: {
-    /** The institution that publishes it. */
+    /** The institution that publishes the event. */
     institutionId: string
     livestreamIds: readonly string[]
     now: number

@@ -3,9 +3,9 @@ import type { Service } from '../event/schema.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 
 /**
- * Checks who may speak for which livestream (service.md §4.2, design.md §7): the feed decides, the payload only
- * claims. Every service must resolve to a livestream of `institutionId`, the institution of the inbox
- * topic. All disagreements are reported; one blocks the event as a whole.
+ * Checks who may publish for which livestream (service.md §4.2, design.md §7). The feed decides this, not the payload.
+ * Every service must resolve to a livestream of `institutionId`, the institution of the inbox topic. All disagreements
+ * are reported; a single one blocks the event as a whole.
  */
 export function checkOwnership(
   services: readonly Service[],
@@ -43,7 +43,7 @@ function resolveLivestream(
     const livestream = feed.byId(service.id)
     if (!livestream) return { error: errorItem('service.unknown', `${path}.id`, service.id) }
     if (named.includes(livestream)) return { livestream }
-    // The answer tells nothing about livestreams of others: feedback is no directory of other stations.
+    // The answer reveals nothing about livestreams of others: feedback is no directory of other stations.
     const isOwn = livestream.institution.id === institutionId
     const expected = isOwn ? `, expected ${livestream.externalId}` : ''
     const detail = `${service.externalId} does not name ${service.id}${expected}`

@@ -17,9 +17,9 @@ import type { Topics } from './topics.ts'
 export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
- * The one pipeline behind every door. It has two steps: `decide` is pure but for the feed and the clock, `settle` carries
- * the decision out: append, fan out, report. A caller settles in the turn of the event loop in which it
- * decided.
+ * The one pipeline behind MQTT and HTTPS. It has two steps. `decide` depends only on the event, the feed and the clock.
+ * `settle` carries the decision out: it appends, fans out and reports. A caller calls `settle` in the same turn of the
+ * event loop as `decide`.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
   feed: () => Feed | undefined
@@ -29,7 +29,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
   repetitions: Repetitions
   store: Pick<Store, 'commit'>
   fanout: FanOut<Prepared> & {
-    /** Delivers without storing: for the report that the store failed. */
+    /** Delivers without storing: used for the report that the event could not be stored. */
     announce(messages: readonly Message[]): void
   }
   work: WorkPlanner
@@ -64,8 +64,8 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
 
     /**
-     * A publish that the door itself refused (topic, ACL). It is reported to the publisher's own institutions; the payload is
-     * only read for the report.
+     * Takes a publish that the door itself refused (topic, ACL). The publisher's own institutions get the report. The
+     * payload is read only for the report.
      */
     refuse(
       refusal: {
@@ -96,7 +96,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     decideLegacy: legacy.decide,
     settleLegacy: legacy.settle,
 
-    /** Dry run: the report there would be, and the topics that the event would be published to; changes nothing. */
+    /** Dry run: returns the report of a real publish, and the topics that the event would go to; changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const { report, messages } = foresee(submission, { at: clock(), started: 0 })
       return { ...report, topics: messages.map((message) => message.topic) }
@@ -137,7 +137,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
 
 /** A decision that is not stored yet. */
 export type Decided = {
-  /** To how many livestreams the event goes. */
+  /** Number of livestreams that the event is for. */
   livestreams: number
   /** The institutions that get the report. */
   institutions: readonly string[]
@@ -146,7 +146,7 @@ export type Decided = {
   way: Way
 } & (
   | { event: { decision: Decision; submission: Submission }; settled?: undefined }
-  /** No event goes out. */
+  /** No event is published: there is only a report. */
   | { event?: undefined; settled: Settled }
 )
 
@@ -154,7 +154,7 @@ export type Decided = {
 interface Completed {
   report: Report
   source: Source
-  /** For the radio tree. */
+  /** The messages for the radio tree. */
   messages: Message[]
   accepted?: Accepted
 }
@@ -167,7 +167,7 @@ interface Settled {
   repetition?: Repetition | undefined
 }
 
-/** The messages for an event. It gets its id here: that of an equal event which was stored meanwhile, or a new one. */
+/** Makes the messages for an event. The event gets the id of an equal event that came before, or a new one. */
 function settlementOf(
   { event, settled, institutions, arrival }: Decided,
   {
@@ -258,7 +258,7 @@ function describeFailure(report: Report, errors: ErrorItem[]): Report {
   return { ...said, outcome: 'failed', statuses, id: null, errors }
 }
 
-/** Bounded like an event that is let in: a publisher of foreign topics must not cost more than others. */
+/** Reads a payload within the usual bounds: a publisher on foreign topics must not cost more than others. */
 function readLoosely(payload: Buffer): unknown {
   const parsed = parseJson(payload)
   return 'value' in parsed ? parsed.value : undefined

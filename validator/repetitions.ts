@@ -4,19 +4,19 @@ import { createMarks, type Mark } from './marks.ts'
 
 export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
-/** How long a repetition is recognised, milliseconds: longer than a publisher goes on repeating unasked. */
+/** How long a repetition is recognised, milliseconds: longer than a publisher keeps repeating an event by itself. */
 const rememberMs = 3_600_000
 /** Marks that are remembered. */
 const maxRemembered = 100_000
-/** Old marks that may go with each new one: so more go than come. */
+/** Each new mark may remove this many old marks, so that more marks are removed than added. */
 const forgottenAtOnce = 2
 /** Most decisions about one event: its marks may change meanwhile, through other nodes or an earlier repetition. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
-/** No livestream has this name. */
+/** Scope that marks an event as published in part only. No livestream has this name. */
 const inPart = 'in part'
 
-/** Changes to store, and a call for when they are stored. */
+/** Changes to store, and a function to call when they are stored. */
 export interface Work {
   changes: readonly Change[]
   /** `first`: the first number that the commit took. */
@@ -24,19 +24,20 @@ export interface Work {
 }
 
 /**
- * One event on its way to the store. The caller puts all changes that it asks for into one commit, and then calls
- * exactly one of `stored` and `failed`. The commit fails if the event has been marked meanwhile: see `decideAgain`.
+ * One event on its way to the store. The caller puts all changes that these methods return into one commit, and then
+ * calls exactly one of `stored` and `failed`. The commit fails if the event has been marked meanwhile: see
+ * `decideAgain`.
  */
 export interface Repetition {
   /** The id of the event that came first. */
   id: string
-  /** The event came before: that one was stored, or is about to be. */
+  /** An equal event came before, and was stored or is being stored. */
   isRepeated: boolean
-  /** The event came before, and each of its livestreams has had it: it was not published in part only. */
+  /** An equal event came before, and was published for all of its livestreams, not only for some. */
   isRepeatedWhole: boolean
-  /** Remembers that not all of it is published this time: a repetition may publish the rest. */
+  /** Remembers that the event is published only in part this time, so that a repetition may publish the rest. */
   inPart(): void
-  /** The changes by which this work is done once for the event: none if it has been done. */
+  /** Returns the changes of work that is done once for each event; none if it was done for this event before. */
   once(scope: string, make: () => Work): readonly Change[]
   /** The changes by which the event is recognised later. */
   marks(): readonly Change[]
@@ -46,22 +47,22 @@ export interface Repetition {
   failed(): void
 }
 
-/** A mark that is being stored, and the call that shows its work when it is. */
+/** A mark that is being stored, and the function that shows its work once the mark is stored. */
 interface Pending {
   mark: Mark
   show: Work['show']
 }
 
 /**
- * Remembers the events that came in, and the work done for them, so that a publisher that repeats itself (no
- * acknowledgement came, a retransmission after a crash) gets the same id again and does not cause the same work
- * twice. Stored with the event.
+ * Remembers the events that came in, and the work done for them. A publisher that repeats an event (no acknowledgement
+ * came, a retransmission after a crash) gets the same id again, and does not cause the same work twice. The marks are
+ * stored with the event.
  */
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
   /** Marks that are being stored, by their keys. */
   const pending = new Map<string, Mark>()
-  /** By fingerprint, or fingerprint and scope. */
+  /** Stored marks, by fingerprint, or by fingerprint and scope. */
   const marks = createMarks({
     limit: maxRemembered,
     isOld: (mark) => !isRecent(mark),
@@ -100,7 +101,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return [
           ...forgotten.map(({ key }) => ({ del: prefix + key })),
           ...own.map(({ mark }) => markChange(mark)),
-          // Whether the first is stored is known only when this commit is tried.
+          // An equal event is still being stored. If that fails, this commit fails as well.
           ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },
@@ -153,15 +154,15 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return mark && isRecent(mark) ? mark : undefined
   }
 
-  /** A time ahead comes from a clock that was set back. */
+  /** Marks with a time far ahead are not recent either: they come from a clock that was set back. */
   function isRecent({ at }: Mark): boolean {
     return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Forgets at most `count` marks that are too old, or too many. */
+  /** Returns marks to forget: those of failed commits, then up to `count` in all that are too old or too many. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // Leaves out those that have been seen once more.
+    // Leaves out marks whose event has come again.
     const again = left.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     left = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -169,8 +170,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 }
 
 /**
- * Decides about an event and stores it. If the event was marked meanwhile by another node, or an earlier repetition could
- * not be stored, the commit fails and it decides again. By then this node knows the outcome of the others.
+ * Decides about an event and stores it. If another node has marked the event meanwhile, or an equal event could not be
+ * stored, the commit fails. Then `decide` is called again: by now this node knows the outcome of the others.
  */
 export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<Result>): Promise<Result> {
   for (let decisions = 1; ; decisions++) {
@@ -184,8 +185,9 @@ export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<
 }
 
 /**
- * Two events have one fingerprint if institution, kind and bytes are equal. The kind counts because over HTTPS only the
- * URL tells what plays next from what plays now. A fingerprint begins with the institution, whose marks are counted.
+ * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts, because over HTTPS
+ * only the URL distinguishes the next track from the playing one. A fingerprint begins with the institution, so that
+ * marks are counted by institution.
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)
@@ -194,10 +196,10 @@ export function fingerprintOf(kind: string, institutionId: string, payload: Buff
 }
 
 const institutionLength = 8
-/** 132 bits: nobody finds two events with the same. */
+/** 132 bits: too many for anyone to find two events with the same fingerprint. */
 const fingerprintLength = 22
 
-/** As stored: the time and the id. */
+/** The stored form of a mark: its time and its id. */
 function textOf({ at, id }: Mark): string {
   return `${at} ${id}`
 }

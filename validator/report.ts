@@ -80,12 +80,13 @@ export interface Source {
   payload: Buffer
   /** The payload as far as it could be read. */
   value: unknown
-  /** Services that it is not published for, while it is for others. */
+  /** Services for which the event is not published, although it is published for others. */
   refusedServices?: readonly Service[]
 }
 
 /**
- * A report as the messages that carry it to institutions: QoS 1, never retained, every one kept for an offline publisher.
+ * A report as the messages that carry it to institutions: QoS 1, never retained, every one kept for an offline
+ * publisher.
  */
 export function feedbackMessages(
   institutions: readonly string[],
@@ -93,7 +94,7 @@ export function feedbackMessages(
   source?: Source,
 ): Message[] {
   const { payload, queue, hasErrors, refused } = keptReport(report, source)
-  // Field by field: what is made by spreading takes three times as much memory.
+  // Lists each field, because an object that is made by spreading takes three times as much memory.
   return institutions.map((institutionId) => {
     const topic = feedbackTopic(institutionId)
     return { topic, qos: 1, payload, queue, isReport: true, hasErrors, refused }
@@ -101,15 +102,15 @@ export function feedbackMessages(
 }
 
 /**
- * A report that stays in the history of an institution and goes to no client: the publisher has had its answer over
- * HTTPS. No client may subscribe to its topic, and no session is owed a message of QoS 0.
+ * A report that stays in the history of an institution. No client gets it, because the publisher has had its answer
+ * over HTTPS: no client may subscribe to its topic, and a returning session gets no message of QoS 0.
  */
 export function answeredMessage(institutionId: string, report: Report, source: Source): Message {
   const topic = `answered/${institutionId}`
   return { topic, stream: feedbackTopic(institutionId), qos: 0, ...keptReport(report, source) }
 }
 
-/** Several institutions share the payload: it is stored once. */
+/** The fields of a message with a report. Several institutions share the payload, so it is stored once. */
 function keptReport(
   report: Report,
   source: Source | undefined,
@@ -121,7 +122,7 @@ function keptReport(
   return { payload, queue: { keep: 'every' }, isReport: true, hasErrors: hasErrors || undefined, refused }
 }
 
-/** A copy, so that the whole does not stay in memory. */
+/** Copies the beginning of the event, so that the whole event does not stay in memory. */
 function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   const event = isRecord(value) ? value : {}
   return {
@@ -131,7 +132,7 @@ function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   }
 }
 
-/** Services that name different livestreams: one that is named with its id and without counts once. */
+/** Services that name different livestreams. A livestream that is named both with and without its id counts once. */
 export function eachOnce(services: readonly unknown[]): { id: string | null; externalId: string | null }[] {
   const given = services
     .filter(isRecord)
@@ -149,7 +150,7 @@ function namedIn(services: readonly unknown[]): string[] {
   return [...new Set(named)].slice(0, maxLivestreams)
 }
 
-/** Texts are echoed so that the publisher recognises its event, not to store its novel. */
+/** Cuts long texts: a report repeats texts only so that the publisher recognises its event. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value.slice(0, 500) : null
 }

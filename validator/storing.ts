@@ -16,7 +16,7 @@ export interface Accepted {
   /** The event as JSON: the payload of its messages. */
   payload: Buffer
   institutionId: string
-  /** Livestreams it is published for: the messages of its commit begin with theirs, in this order. */
+  /** Livestreams that the event is published for. Their messages come first in the commit, in this order. */
   livestreamIds: readonly string[]
 }
 
@@ -24,7 +24,7 @@ export interface Accepted {
 export interface WorkPlanner {
   /** The parts of the event that cannot be done, for the report. */
   warnings(event: HubEvent): ErrorItem[]
-  /** The changes that put it into every queue it belongs to, once. They go into the commit of the event. */
+  /** The changes that put the event once into every queue that it belongs to. The commit of the event stores them. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
 }
 
@@ -32,20 +32,20 @@ export interface WorkPlanner {
 export interface Batch {
   /** The whole commit. */
   readonly changes: readonly Change[]
-  /** For the commit: see `Store`. */
+  /** The callback for the commit: see `commit` of `Store`. */
   readonly underway: (first: number) => void
 }
 
-/** Brings messages to all connected clients. Exactly one of `deliver` and `takeBack` follows on `prepare`. */
+/** Brings messages to all connected clients. After `prepare`, exactly one of `deliver` and `takeBack` is called. */
 export interface FanOut<Prepared extends Batch> {
   prepare(messages: readonly Message[], alongside: readonly Change[]): Prepared
   /** The batch is stored; its first message has this position. Resolves when every recipient has been written to. */
   deliver(batch: Prepared, first: number): Promise<void>
-  /** The batch is not stored, or not certainly. */
+  /** Called if the batch is not stored, or not certainly stored. */
   takeBack(batch: Prepared): Promise<void>
 }
 
-/** The content of one commit: the acknowledgement speaks for all of it. */
+/** The content of one commit. The acknowledgement says that all of it is stored. */
 interface Settlement {
   messages: readonly Message[]
   topics: NewTopics
@@ -60,8 +60,8 @@ interface Settlement {
 }
 
 /**
- * Appends the messages of a decision to the journal, with all that follows from it, and then fans them out. Rejects
- * if it is not certain that every recipient has them, mostly because nothing was stored.
+ * Appends the messages of a decision to the journal, with all changes that follow from the decision, and then fans the
+ * messages out. Rejects if it is not certain that every recipient has them, mostly because nothing was stored.
  */
 export function createStoring<Prepared extends Batch>(parts: {
   store: Pick<Store, 'commit'>
@@ -87,7 +87,7 @@ export function createStoring<Prepared extends Batch>(parts: {
       repetition?.failed()
       throw error
     }
-    // At once: the effects of this commit must be in memory before a later commit of another node is told.
+    // Right after the commit: its effects must be in memory before this node hears of a later commit of another node.
     way.stored = performance.now()
     way.position = first
     topics.show(created)

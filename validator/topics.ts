@@ -9,9 +9,9 @@ export interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string
-  /** The institution that published first for a livestream that the feed does not know: no other may. */
+  /** For a livestream that the feed does not know: the institution that published for it first. No other may. */
   institutionId?: string
-  /** CRC-64 of its external id after `foldExternalId`, if it is another one than in the id. */
+  /** CRC-64 of the external id after `foldExternalId`, if it differs from the one in the id. */
   folded?: string
 }
 
@@ -33,7 +33,7 @@ export interface NewTopics {
  */
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
-  /** Topics that are being stored, and by how many events. */
+  /** Topics that are being stored, and how many events are storing each of them. */
   const claimed = new Map<string, { topic: Topic; events: number }>()
   /** Ids of the topics that have an owner, by the CRC-64 of their external ids. */
   const owned = new Map<string, string>()
@@ -53,8 +53,8 @@ export async function createTopics(store: Store) {
 
     /**
      * The owner of a livestream that no feed ever listed. Looks at its topic, and at topics with a similar external id.
-     * Returns their first owner other than `asker`, else `asker`. `unknown`: a topic names no owner. Undefined: there is
-     * no topic.
+     * Returns their first owner other than `asker`, else `asker`. `unknown`: a topic names no owner. Undefined: there
+     * is no topic.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
@@ -65,8 +65,8 @@ export async function createTopics(store: Store) {
     },
 
     /**
-     * The topics that these livestreams lack, and the changes that store them. `unlisted` tells the owners that the
-     * feed does not. New topics are claimed until they are shown or given up.
+     * The topics that these livestreams lack, and the changes that store them. `unlisted` has the owners that the feed
+     * does not name. New topics are reserved until `show` or `giveUp` is called with them.
      */
     missing(
       livestreamIds: readonly string[],

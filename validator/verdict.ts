@@ -7,8 +7,8 @@ import { eachOnce } from './report.ts'
 import type { Topics, Unlisted } from './topics.ts'
 
 /**
- * Topics of one institution for livestreams that the feed does not know: far more than anybody tries out, and a
- * publisher that makes up a new name for each event must not fill the hub.
+ * Most topics of one institution for livestreams that the feed does not know. That is far more than a publisher tries
+ * out. It stops a publisher that makes up a new name for each event from filling the hub.
  */
 const maxUnlisted = 2_000
 
@@ -19,19 +19,20 @@ export interface Ownership {
   ownerOf: Topics['ownerOf']
 }
 
-/** The livestream to which a service of the HTTPS door goes, or the error that blocks it. */
+/** The livestream that a service of an event over HTTPS stands for, or the error that blocks the service. */
 export type Verdict =
   | {
       livestreamId: string
       publisherId: string
-      /** No feed ever listed it: the institution whose event makes its topic has it from then on. */
+      /** No feed ever listed the livestream. It belongs to the institution whose event creates its topic. */
       isUnlisted: boolean
     }
   | { blocked: ErrorItem }
 
 /**
- * Judges one service by the legacy rules (design.md §9). A livestream belongs to its owner in the feed, also under a former
- * name. One that dropped out of the feed belongs to its last owner, any other to the institution whose event made its topic.
+ * Judges one service by the legacy rules (design.md §9). A livestream belongs to its owner in the feed, also under a
+ * former name. A livestream that dropped out of the feed belongs to its last owner. Any other livestream belongs to the
+ * institution whose event made its topic.
  */
 export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {
   const { publisherId: given, externalId } = service
@@ -47,7 +48,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (known.length > 0) {
     const own = known.filter(isOwn)
     const named = own.filter(({ publisher }) => publisher.id === publisherId)
-    // Several may carry one external id; then only the id tells them apart (design.md §6).
+    // Several livestreams may have the same external id; then only the id tells them apart (design.md §6).
     const [first] = [...named.filter(({ id }) => id === service.id), ...named]
     return first ? accept(first.id) : wrongPublisher(own)
   }
@@ -56,14 +57,14 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
-    // Its publisher may have dropped out of the feed with it.
+    // The publisher may have dropped out of the feed with the livestream.
     const named = own.find(({ publisher }) => publisher.id === publisherId) ?? own[0]
     if (!named) return foreign()
     return isOwnPublisher || named.publisher.id === publisherId ? accept(named.id) : wrongPublisher(own)
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // The same external id leads to another id for each type, and other external ids can be made that lead there too.
+  // Each service type derives another id from an external id, and a made-up external id can lead to the same id.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
     return ambiguous('.externalId', externalId)
@@ -71,12 +72,12 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
   const owner = by.ownerOf(livestreamId, externalId, institutionId)
-  // Its topic was made while the feed listed it, before livestreams that drop out were kept.
+  // The topic was made while the feed listed the livestream, before the hub kept livestreams that drop out.
   if (owner === 'unknown') return { blocked: errorItem('service.unknown', `${path}.externalId`, externalId) }
   if (owner !== undefined && owner !== institutionId) return foreign()
   return accept(livestreamId, true)
 
-  /** An id that came with the service must be the one of the livestream. */
+  /** Accepts the service. If the service came with an id, it must be the id of the livestream. */
   function accept(livestreamId: string, isUnlisted = false): Verdict {
     if (service.id !== undefined && service.id !== livestreamId) return ambiguous('.id', service.id)
     return { livestreamId, publisherId, isUnlisted }
@@ -86,7 +87,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.ambiguous', path + at, quote(value)) }
   }
 
-  /** The answer tells nothing about livestreams of others. */
+  /** The answer reveals nothing about livestreams of others. */
   function foreign(): Verdict {
     const detail = `${quote(externalId)} is not one of ${institutionId}`
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
@@ -99,7 +100,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   }
 }
 
-/** Livestreams that no feed named must have a proper name (service.md §2.3). */
+/** The external id of a livestream that no feed ever listed must be a CRID (service.md §2.3). */
 export function checkNames(services: readonly Service[], { feed, former }: Ownership): ErrorItem[] {
   return services.flatMap(({ externalId }, index) => {
     const isKnown = feed.byExternalId(externalId).length > 0 || former.byExternalId(externalId).length > 0
@@ -117,31 +118,31 @@ export function isBlocked(verdict: Verdict | undefined): boolean {
   return verdict !== undefined && 'blocked' in verdict
 }
 
-/** Why an event did not go out for a service; nothing when it did. */
+/** Why an event was not published for a service; empty if it was published. */
 export function explain(verdict: Verdict, path: string, fresh: ReadonlySet<string>): ErrorItem[] {
   if ('blocked' in verdict) return [verdict.blocked]
   return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
 }
 
-/** The livestream of an accepted service. The id of a blocked one is only a claim of the publisher. */
+/** The livestream of an accepted service. The id in a blocked service does not count: only the publisher states it. */
 export function livestreamOf(verdict: Verdict | undefined): string | undefined {
   return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
 }
 
 export interface Judged {
-  /** One for each service, in their order. */
+  /** One verdict for each service, in the order of the services. */
   verdicts: readonly Verdict[]
   /** The livestreams of the services that are not blocked. */
   ids: ReadonlySet<string>
   /** Those of `ids` that have no topic. */
   fresh: ReadonlySet<string>
-  /** Those of `ids` that have a topic: the event goes to them. */
+  /** Those of `ids` that have a topic: the event is published for them. */
   published: readonly string[]
-  /** The services, those that are not blocked with the ids that the hub knows. */
+  /** All services. A service that is not blocked has the livestream and publisher ids that the hub knows. */
   completed: readonly Service[]
 }
 
-/** The verdicts on the services of an event, and where it goes by them. */
+/** The verdicts on the services of an event, and the livestreams that follow from the verdicts. */
 export function judge(
   services: readonly Service[],
   institutionId: string,
@@ -175,7 +176,7 @@ function verdictsOn(
   })
 }
 
-/** The decision in numbers of services, and its errors. */
+/** Counts the services by outcome, and collects the errors. */
 export function verdictOf(event: HubEvent, { verdicts, fresh, published }: Judged) {
   const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
   return {
@@ -189,7 +190,7 @@ function complete(service: Service, verdict: Verdict | undefined): Service {
   return { ...service, id: verdict.livestreamId, publisherId: verdict.publisherId }
 }
 
-/** The livestreams among them that no feed ever listed. */
+/** The livestreams of accepted services that no feed ever listed. */
 export function unlistedOf(
   services: readonly Service[],
   verdicts: readonly Verdict[],

@@ -10,7 +10,7 @@ const sources = fileURLToPath(new URL('.', import.meta.url))
 
 /**
  * Makes the files that browsers load: for each page a document, and a script and a style sheet whose names change with
- * their content. All of them also compressed.
+ * their content. Writes each file compressed as well.
  */
 export async function bundle(directory: string, from = sources): Promise<void> {
   const { metafile } = await build({
@@ -87,7 +87,7 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
   return `${lines.join('\n')}\n`
 }
 
-/** The licences of the packages in the scripts: they ask to be shown. */
+/** The licences of the packages in the scripts. The licences require that they are shown. */
 async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
   const packages = new Set(
     Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),

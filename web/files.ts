@@ -13,7 +13,7 @@ export function createWebFiles() {
   let made: Promise<string> | undefined
 
   return {
-    /** The directory that holds them. */
+    /** The directory that holds the files. */
     directory(): Promise<string> {
       made ??= make()
       return made
@@ -26,7 +26,7 @@ export function createWebFiles() {
 }
 
 async function make(): Promise<string> {
-  // Loaded only here: a package needs no bundler, and has no esbuild.
+  // The bundler is loaded only here: a package brings built files, and has no esbuild.
   const { bundle } = await import('./bundle.ts')
   const directory = await mkdtemp(join(tmpdir(), 'hub-web-'))
   await bundle(directory)

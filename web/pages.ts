@@ -2,7 +2,7 @@
 export interface Page {
   /** Its title until its script sets a better one. */
   title: string
-  /** Where its script begins. */
+  /** The file in which its script begins. */
   entry: string
 }
 

@@ -8,7 +8,7 @@ import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
-/** Most places whose event times are remembered. Above it, an older event may come over before a newer one. */
+/** Most places (`Place`) whose event times are kept. Above this, an older event may come over before a newer one. */
 const maxPlaces = 200_000
 
 /** Further conditions that an event must meet to come over. */
@@ -31,7 +31,7 @@ export function createEventImport(parts: {
   isDry: boolean
 }) {
   const { feed, pipeline, retained, now, isDry } = parts
-  /** By place: the newest event time that `look` saw, and the one that a dry run would have stored. */
+  /** By place: the newest event time that `look` saw, and the event time that a dry run would have stored. */
   const seen = new Map<string, number>()
   const foreseen = new Map<string, number>()
 
@@ -49,8 +49,8 @@ export function createEventImport(parts: {
     },
 
     /**
-     * Publishes an event. `here`: the hub already has one of the same event time. Rejects with `LeftOut` if the event
-     * stays out.
+     * Publishes an event. Resolves with `here` if the hub already has an event of the same event time. Rejects with
+     * `LeftOut` if the event stays out.
      */
     async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
       const { decided, decision } = decide(payload)
@@ -85,7 +85,7 @@ export function createEventImport(parts: {
     return { decided, decision: decided.event?.decision }
   }
 
-  /** The institution of the first livestream in the event: it must own the others as well. */
+  /** The institution of the first livestream in the event. It must own the other livestreams as well. */
   function institutionOf(payload: Buffer): string {
     const parsed = payload.length <= maxPayloadBytes ? parseJson(payload) : { value: undefined }
     const { services } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
@@ -96,7 +96,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether a place has, or will get in this import, an event that is not older. */
+  /** Whether the hub has an event of this place that is not older, or gets a newer one in this import. */
   function isOver(place: Place, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(place)
@@ -119,7 +119,7 @@ interface Place {
   slot: string
 }
 
-/** The places of an event's retained values, one per livestream. A control state has its name as the slot. */
+/** Topic and slot of each retained value of an event, one per livestream. The slot of a control state is its name. */
 function placesOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): Place[] {
   const slot = kind.class === 'control' && 'name' in event ? event.name : ''
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))

@@ -24,7 +24,7 @@ export interface Importing {
 
 /**
  * Brings over the data of an Aedes broker in its Redis: retained events first, then the sessions, each with the control
- * states that wait for it. A second run finds everything here.
+ * states that wait for it. A second import finds everything in the hub already.
  */
 export async function importFromAedes(
   importing: Importing,

@@ -5,9 +5,10 @@ import { refusal } from '../refusal.ts'
 const maxNameLength = 100
 
 /**
- * Finds the credential of a session. Aedes stores no user names, so the client id must tell. A line `client id,user name`
- * names one; a client id that ends in `*` stands for all client ids with this beginning. Without a line, the client id
- * must be a user name, or begin with one that neither a letter nor a digit follows. The longest match counts.
+ * Finds the credential of a session by its client id, because Aedes stores no user names. A line `client id,user name`
+ * gives the user name of a client id. A client id that ends in `*` stands for all client ids with this beginning.
+ * Without a line, the client id must be a user name, or begin with one before a character that is neither letter nor
+ * digit. The longest match counts.
  */
 export function createOwners(
   lines: readonly string[],

@@ -21,7 +21,7 @@ const maxQueue = 10_000
 /**
  * Reads the data of an Aedes broker in its Redis through `aedes-persistence-redis`: one session, one topic and one
  * message at a time. A piece that cannot be read becomes a `LeftOut`, and the others are still read. Nothing is written
- * there.
+ * to that Redis.
  */
 export async function openAedesSource(url: string, maxFilters: number) {
   const expected = 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0'
@@ -43,7 +43,7 @@ export async function openAedesSource(url: string, maxFilters: number) {
   }
 }
 
-/** Rejects where there is nothing of Aedes. */
+/** Rejects if Redis has no data of Aedes, or is a cluster. */
 async function checkData(ask: Ask): Promise<void> {
   const [clients, retained, info] = await Promise.all([
     ask('TYPE', 'clients'),
@@ -60,7 +60,7 @@ async function checkData(ask: Ask): Promise<void> {
   }
 }
 
-/** If Redis is gone, no piece of data is at fault: the import ends. */
+/** Ends the import if Redis is gone, because then no piece of data is at fault. */
 function orGone(ask: Ask, name: string): Ask {
   return async (...command) => {
     try {
@@ -116,7 +116,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // Behind the end of the list there is nothing to report, unless the key holds no list at all.
+        // Behind the end of the list, only one thing is reported: a key that holds no list at all.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }
@@ -136,7 +136,7 @@ const pageOfRetained = `
 
 /**
  * The commands that the package sends, each with a bound. Where the package does not find a message, it removes the
- * key of the message from the list of the session: here `lrem` does nothing. `window`: the one message of a list that it sees.
+ * key of the message from the list of the session: here `lrem` does nothing. `window`: the only message that it sees.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {
@@ -213,7 +213,7 @@ async function readable<T>(read: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A piece that is left out, as a value. */
+/** Returns a `LeftOut` as a value, and throws every other error. */
 function leftOut(error: unknown): LeftOut {
   if (error instanceof LeftOut) return error
   throw error

@@ -10,7 +10,7 @@ import { isImporting, lastImport } from './import-mark.ts'
 import { type Outcome, waitingName } from './importing.ts'
 import { contentOf } from './stored-content.ts'
 
-/** `hubctl import` puts the file here before it asks for it. */
+/** `hubctl import` puts the file under this name in the data directory, before it asks for the import. */
 export const offeredName = 'import.offered'
 
 /**
@@ -22,7 +22,7 @@ export function createBackupCommands(parts: {
   dataDir: string
   audit: Pick<Audit, 'record'>
   clock: () => number
-  /** Tells this start of the node from the ones before and after it. */
+  /** Id of this start of the node: every start has another one. */
   run: string
   /** The outcome of the export that waited for this start. */
   imported: Outcome | undefined

@@ -14,13 +14,13 @@ const maker = 'now-playing hub'
 const fileVersion = 1
 /** The longest line: a feed of tens of thousands of livestreams is one record. */
 const maxLineBytes = 256 * 1024 * 1024
-/** A longer line has a large record and few others: a page ends after a thousand records, or a megabyte. */
+/** A longer line has one large record and few others, because a page ends after a thousand records or a megabyte. */
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
 /** Keys that only concern the nodes now using a store: who they are, and what each of them does at the moment. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
-/** Positions have 16 digits: a lower bound here leaves room for those to come. */
+/** Highest last position of an export. Positions have 16 digits, so this bound leaves room for later ones. */
 const maxNumber = 10 ** 15
 
 export interface Header {
@@ -40,7 +40,7 @@ type Row = [key: string, time: number | null, value: string | null]
 
 interface End {
   records: number
-  /** Of all bytes before this line. */
+  /** Checksum of all bytes before this line. */
   sha256: string
 }
 
@@ -168,7 +168,7 @@ function endOf(value: unknown): End {
 }
 
 function parse(line: Buffer): unknown {
-  // Parsed values take many times the bytes of their line.
+  // Checked before parsing, because parsed values take many times the bytes of their line.
   if (line.length > usualLineBytes && valuesOf(line) > maxLineValues) {
     throw new UnusableFile('the file is damaged: a line has too many records')
   }

@@ -24,7 +24,7 @@ export async function* exported(parts: {
     }
     const auditFile = ownAuditFile(store, dataDir)
     if (auditFile === undefined) return
-    // The keys are those of a shared audit log. The number tells lines of the same moment apart, and keeps their order.
+    // Makes keys like those of a shared audit log. The number keeps lines of the same moment apart, and in order.
     const lines = await readAuditLines(auditFile)
     yield lines.map((line, nth) => ({
       key: `${auditPrefix}${JSON.parse(line).at} ${String(nth).padStart(8, '0')}`,

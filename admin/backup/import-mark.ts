@@ -1,12 +1,12 @@
 import type { Store } from '../../store/store.ts'
 
 /**
- * Key of the mark of an import: the start of the node that imports, and the checksum of its file. No node uses a store
- * with this key.
+ * Key of the mark of an unfinished import. The mark is an id of the importing start of the node, and the checksum of
+ * the file. No node uses a store with this key.
  */
 export const markKey = 'import/mark'
 
-/** The checksum of the last import. */
+/** Key of the checksum of the export that was imported last. */
 export const lastKey = 'import/last'
 
 /** The checksum in a mark. */

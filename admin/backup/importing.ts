@@ -103,7 +103,7 @@ async function claim(
     if (!(error instanceof ConditionFailed)) throw error
     throw new Error('another node takes in an export')
   }
-  // A joining node registers before it looks for the mark: it sees this mark, or it is seen here.
+  // A joining node registers before it looks for the mark: either it sees this mark, or this check sees the node.
   const others = await nodesOf(store, dataDir)
   if (others.length === 0) return own
   const reason = `nodes use the store (${others.join(', ')})`

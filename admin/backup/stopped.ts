@@ -41,7 +41,7 @@ export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Pro
   return dataDir
 }
 
-/** The configuration of the node. Two variables that rules check get values that pass: the store does not depend on them. */
+/** The configuration of the node. Two variables get values that pass all checks: the store does not depend on them. */
 function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   const loaded = loadConfig({ ...env, HUB_PUBLIC_URL: 'https://localhost', HUB_REDIS_REPLICAS: '' }, cwd)
   if ('problems' in loaded) throw new Error(loaded.problems.join('; '))

@@ -11,9 +11,9 @@ export type Effect = 'none' | 'change' | 'loss'
 export interface Operation {
   summary: string
   effect: Effect
-  /** Its arguments. Descriptions go on from "must be". */
+  /** The arguments of the command. Each description continues the words "must be". */
   args: TObject
-  /** A command with this answers line by line, unless it gets these arguments. Doors that cannot send lines add them. */
+  /** Set if the command answers line by line, except with these arguments. Doors that cannot send lines add them. */
   atOnce?: Record<string, unknown>
 }
 

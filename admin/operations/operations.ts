@@ -56,7 +56,7 @@ const ofEvents = {
 
 /**
  * Everything that an operator can ask of a node (design.md §4), at all doors: the admin socket, `POST /operate/{command}`
- * and `hubctl`. They check arguments by it, and the description of the HTTPS API is made of it.
+ * and `hubctl`. The doors check arguments by this table, and the description of the HTTPS API is made of it.
  */
 export const operations = {
   status: reads('what the node does at the moment'),

@@ -13,7 +13,7 @@ export interface Target {
   livestreams: readonly Livestream[]
   publisher: Login
   subscriber: Login
-  /** Of a user of that institution. */
+  /** Token of a user of the same institution, for HTTPS. */
   token: string
 }
 
@@ -22,9 +22,9 @@ export interface Force {
   seconds: number
   /** Connections open at the same time. */
   connections: number
-  /** The connections come from so many addresses of this machine, beginning with 127.0.0.1. */
+  /** Number of addresses of this machine that the connections come from, beginning with 127.0.0.1. */
   addresses: number
-  /** On a slow machine the attack goes on until it has sent so many pieces, but at most three times as long. */
+  /** A slow machine continues until it has sent this many pieces, but for at most three times `seconds`. */
   pieces?: number
 }
 
@@ -48,7 +48,7 @@ export type Attack = (target: Target, force: Force) => Promise<Seen>
 
 /** Most connections that one attack opens, however they end. */
 const maxOpened = 20_000
-/** A refused worker comes back after this, milliseconds: at full speed, but not only to be refused. */
+/** Pause of a worker after a refused connection, milliseconds, so that it does not only collect refusals. */
 const comeBackMs = 20
 const connectMs = 10_000
 
@@ -79,7 +79,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return seen
     },
 
-    /** A TLS connection of a worker. Undefined, after a pause, if there is none to be had. */
+    /** Opens a TLS connection for a worker. Resolves with undefined, after a pause, if it cannot be opened. */
     async connect(port: number, worker: number): Promise<TLSSocket | undefined> {
       seen.opened++
       const session = sessions.get(port)
@@ -133,7 +133,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return hasLeft
     },
 
-    /** Keeps a connection as it is for so long, or until the node ends it or the time is over. */
+    /** Keeps a connection open for `ms`, or until the node ends it or the attack is over. */
     async hold(socket: TLSSocket, ms: number): Promise<void> {
       await new Promise<void>((resolve) => {
         if (socket.destroyed) return resolve()
@@ -145,7 +145,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       })
     },
 
-    /** The worker is done with this connection. If the node has ended it before, that counts as cut. */
+    /** Closes a connection that the worker no longer needs. Counts it as cut if the node has ended it before. */
     leave(socket: TLSSocket): void {
       if (socket.destroyed && leftMs() > 0) seen.cut++
       socket.destroy()

@@ -39,11 +39,11 @@ export interface Plan {
   env?: Record<string, string>
   /** Number of livestreams in the feed. */
   livestreams?: number
-  /** The pushes of another institution are measured as well. */
+  /** Whether the pushes of another institution are measured as well. */
   pushes?: boolean
 }
 
-/** Attacks that brought a hub down, or slowed it down. The scenario measures this table unless told otherwise. */
+/** Attacks that brought a hub down, or slowed it down. By default the scenario measures these. */
 const table = {
   'events-in-chunks': { attack: eventsInChunks, force: { connections: 40, addresses: 20 } },
   'login-in-chunks': { attack: loginInChunks, force: { connections: 20, addresses: 20 } },
@@ -98,7 +98,7 @@ const floods = {
   'empty-fragments': { attack: emptyFragments, force: { connections: 10, addresses: 10 } },
 } satisfies Record<string, Plan>
 
-/** The attacks by the words of `--only`. */
+/** The attacks by their names in `--only`. */
 export const attacks = { ...table, ...floods }
 export const isInTable = (name: AttackName): boolean => Object.hasOwn(table, name)
 

@@ -15,7 +15,7 @@ export const eventsInChunks: Attack = chunkedBody({
   bodyBytes: 400_000,
 })
 
-/** The same by a stranger. The node reads 4 MiB of a body that is too long, so that the client can read the answer. */
+/** Log-ins in such chunks, by a stranger. The node reads 4 MiB of a too long body, so that its answer can be read. */
 export const loginInChunks: Attack = chunkedBody({
   head: () => 'POST /auth/login HTTP/1.1',
   bodyBytes: 4 * 1024 * 1024,

@@ -2,7 +2,7 @@ import { type Attack, createAssault } from './attack.ts'
 import { openWebSocket } from './websocket.ts'
 
 const messageBytes = 1024 * 1024
-/** Until the node's patience with a silent client ends. */
+/** How long a connection is held, milliseconds: as long as the node by default waits for a CONNECT. */
 const holdMs = 10_000
 /** The part of a message that is written at once. */
 const part = Buffer.alloc(64 * 1024)

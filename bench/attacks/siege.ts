@@ -25,9 +25,9 @@ export interface Outcome {
   /** Events of the pair, and its webhook's pushes where they are measured. */
   events: Record<Phase, Journeys>
   pushes?: Record<Phase, Journeys>
-  /** Resident memory of the node, bytes: its largest growth, the growth that stayed without garbage, its highest. */
+  /** Resident memory of the node, bytes: its largest growth, its growth without garbage, and its highest value. */
   memory: { growth: number; kept: number; highest: number }
-  /** The node runs and everything of the pair arrived. */
+  /** The node still runs, and its memory stayed within the bound if there is one. */
   survived: boolean
   lost: number
   /** Growth of the node's counters, by name and labels. */
@@ -44,7 +44,7 @@ const warmSeconds = 2
 
 /**
  * Attacks a fresh node, with its defaults, beside a healthy pair of another institution. Node, pair and attacker are
- * processes of their own; the node has a core to itself where there are two.
+ * processes of their own. On a machine with several cores the node has half of them to itself.
  */
 export async function besiege(
   name: AttackName,
@@ -63,7 +63,7 @@ export async function besiege(
     const env = {
       ...{ HUB_TLS_CERT: cert, HUB_TLS_KEY: key, HUB_TLS_CA: ca, HUB_FEED: ground.feedPath },
       ...(plan.pushes && { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: ca }),
-      // `npm run bench` knows no limit; this is the default.
+      // `startNode` switches the limit off. An attacked node has the default.
       HUB_PUBLISH_RATE: '100',
       ...plan.env,
       ...of.env,
@@ -135,7 +135,7 @@ function addCredential(node: BenchNode, request: object): Promise<Login> {
   return node.ask<Login>('credentials.add', { label: 'siege', ...request })
 }
 
-/** Pair and attacker share the remaining cores: the pair must not wait there for the attacker. */
+/** Gives the pair priority over the attacker, because both share the remaining cores. */
 function preferPair(pair: number, attacker: number): void {
   try {
     setPriority(pair, -10)

@@ -9,14 +9,14 @@ import { publishPacket } from '../load/packets.ts'
 import { subscribeWebhook } from '../user.ts'
 import { type Attack, createAssault, type Target } from './attack.ts'
 
-/** Within the 20 s that a webhook has, so that it does not count as broken. */
+/** Delay of each acknowledgement: within the 20 s that a webhook has, so that it does not count as broken. */
 const acknowledgeAfterMs = 15_000
 /** Enough to fill the slots of a node: 512 in all, 16 for an endpoint. */
 const endpoints = 40
 const webhooksEach = 16
 const publishEveryMs = 1_000
 
-/** Subscribes hundreds of webhooks of one institution that acknowledge only after 15 s. The attack is the events for them. */
+/** Subscribes hundreds of webhooks of one institution, which acknowledge after 15 s. The attack publishes to them. */
 export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
   const [livestream] = target.livestreams
   if (!livestream) throw new Error('no livestream')

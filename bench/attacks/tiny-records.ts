@@ -8,7 +8,7 @@ const holdMs = 3_000
 /** A CONNECT of 64 kB, each byte in a TLS record of its own, by a stranger. */
 export const recordsBeforeLogin: Attack = (target, force) => {
   const assault = createAssault(force)
-  // Its length is right, so that the node waits for all of it.
+  // The length in the packet is right, so that the node waits for the whole packet.
   const packet = connectPacket('x'.repeat(200), true, { username: 'x'.repeat(64_000), password: 'x' })
   return assault.everywhere(async (worker) => {
     const socket = await assault.connect(target.mqttPort, worker)
@@ -19,7 +19,7 @@ export const recordsBeforeLogin: Attack = (target, force) => {
   })
 }
 
-/** A PUBLISH of 400 kB in the same way. */
+/** A PUBLISH of 400 kB, each byte in a TLS record of its own. */
 export const recordsInPublish: Attack = (target, force) => {
   const assault = createAssault(force)
   const [livestream] = target.livestreams
@@ -39,7 +39,7 @@ export const recordsInPublish: Attack = (target, force) => {
   })
 }
 
-/** Sends all but the last byte. Each write makes one TLS record, so the next byte waits until the last one is written. */
+/** Sends all but the last byte. Each write makes one TLS record, so each byte waits until the one before is written. */
 function drip(assault: Assault, socket: TLSSocket, packet: Buffer): Promise<void> {
   return new Promise((resolve) => {
     let at = 0

@@ -21,7 +21,7 @@ const patienceMs = 8000
 
 let lastClient = 0
 
-/** Connects over TLS and logs in. Without a `connack` the system said nothing or closed the connection. */
+/** Connects over TLS and logs in. `connack` is undefined if the system said nothing or closed the connection. */
 export async function openClient(address: Address, of: Opening) {
   const client = await openSocket(address, of.acknowledges ?? true)
   client.send({
@@ -103,7 +103,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
     send,
     until,
     messages: () => packets.filter((packet): packet is IPublishPacket => packet.cmd === 'publish'),
-    /** How many of this kind have come. */
+    /** How many packets of this kind have come. */
     count,
     isClosed: () => socket.destroyed,
     /** The granted QoS, or 0x80, for each filter. Undefined: there was no answer. */
@@ -121,7 +121,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
       send({ cmd: 'pingreq' })
       await until(() => count('pingresp') > before || undefined)
     },
-    /** Resolves when nothing has come for this long. */
+    /** Resolves when no packet has come for `forMs`. */
     async quiet(forMs = 1000): Promise<void> {
       for (let seen = -1; seen < packets.length && !socket.destroyed; ) {
         seen = packets.length

@@ -30,12 +30,12 @@ export function controls(livestream: Livestream, count: number): Marked[] {
   }))
 }
 
-/** Different moments of the last hour. */
+/** Marks: different times of the last hour. */
 function marks(count: number): string[] {
   return Array.from({ length: count }, () => new Date(++lastMark).toISOString())
 }
 
-/** The marks of the messages that a client got, in this order. Messages without a mark are left out. */
+/** The marks of the messages that a client got, in the order of receipt. Messages without a mark are left out. */
 export function marksOf(client: Pick<Client, 'messages'>): string[] {
   return client.messages().flatMap(({ payload }) => {
     const [, mark] = /"(?:playlistItemId|time)":"([^"]+)"/.exec(String(payload)) ?? []
@@ -53,7 +53,7 @@ export async function missingAt(client: Client, events: readonly Marked[]): Prom
   return missing()
 }
 
-/** Waits for messages without which the hazard could not be seen. */
+/** Waits for messages that every system delivers. Throws if they do not come: the hazard could then not be seen. */
 export async function expect(client: Client, isThere: (marks: readonly string[]) => boolean): Promise<void> {
   const came = await client.until(() => isThere(marksOf(client)) || undefined)
   if (!came) throw new Error('what every subscriber gets did not come')

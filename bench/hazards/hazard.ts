@@ -5,11 +5,11 @@ import type { AedesSettings, Subject } from './subject.ts'
 export interface Hazard {
   /** The thing that is counted, and the way to count it. */
   about: string
-  /** It needs a fault of the store, which the bench makes in Redis: the embedded store has none. */
+  /** The hazard needs a fault of the store. The bench can make faults in Redis, but not in the embedded store. */
   onRedis?: boolean
-  /** It disturbs other hazards, and gets a system of its own. */
+  /** The hazard disturbs others, so it gets a system of its own. */
   alone?: boolean
-  /** Settings of the peer's brokers, where they matter. */
+  /** Settings of the Aedes brokers, if this hazard needs special ones. */
   aedes?: AedesSettings
   /** Looks for the hazard, and ends by itself. */
   look(place: Place): Promise<Seen>
@@ -25,13 +25,13 @@ export interface Place {
 
 export interface Seen {
   shown: boolean
-  /** The count. */
+  /** The number that `about` describes, such as lost messages. */
   count: number
-  /** The highest count that was possible. */
+  /** The highest number that was possible. */
   of: number
 }
 
-/** One is too many. If none was possible, the hazard was not looked for. */
+/** The result if a single occurrence shows the hazard. Throws if none was possible, because nothing was tested then. */
 export function seen(count: number, of: number): Seen {
   if (of === 0) throw new Error('it could not be looked for')
   return { shown: count > 0, count, of }

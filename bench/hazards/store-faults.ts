@@ -1,8 +1,8 @@
 import type { Subject } from './subject.ts'
 
-/** The behaviour of a Redis after a failover, of a full one, and of one whose network breaks. */
+/** Faults of Redis, with the commands that begin and end each of them. */
 const faults = {
-  /** Reads are served, writes are refused: a replica that was the primary. */
+  /** Serves reads and refuses writes, as a replica that was the primary before a failover. */
   'is read-only': { begin: [['replicaof', '127.0.0.1', '1']], end: [['replicaof', 'no', 'one']] },
   /** Refuses the commands that put messages into queues: `mset` of aedes-persistence-redis, and the scripts of a hub. */
   refuses: {
@@ -30,8 +30,8 @@ export async function withFault<Result>(
 }
 
 /**
- * Breaks the connections over which a system hears of messages: those that subscribe to channels of Redis or, if there
- * are none, all.
+ * Breaks the connections over which a system hears of messages: the connections that subscribe to channels of Redis or,
+ * if there are none, all connections.
  */
 export async function breakConnections({ redis }: Pick<Subject, 'redis'>): Promise<void> {
   const listening = Number(await redis?.ask('client', 'kill', 'type', 'pubsub'))

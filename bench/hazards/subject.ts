@@ -18,11 +18,11 @@ export interface Subject {
   redis: Redis | undefined
   /** A login that may publish for an institution. */
   publisher: (institution: string) => Promise<Login | undefined>
-  /** A new login with every call. It may read the radio tree, at a hub only these filters, and publish nothing. */
+  /** Makes a new login. It may read the radio tree, at a hub only with these filters, and may publish nothing. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * The topic to publish to, so that only the broker handles an event for this topic of the radio tree. For Aedes it is
-   * the same topic, past the validation. A hub has one way in.
+   * The topic to publish to, if only the broker is to handle an event for this topic of the radio tree. For Aedes it is
+   * the same topic, past the validation. For a hub it is the inbox, its only way in.
    */
   entry: (topic: string, institution: string) => string
   /** Ends the system as `kill -9` does, and starts it again. */
@@ -30,7 +30,7 @@ export interface Subject {
   stop: () => Promise<void>
 }
 
-/** Most messages that wait for a session of the hubs, and most sessions of one credential. */
+/** Limits of the hubs: most messages that wait for one session, and most sessions of one credential. */
 export const queueLimit = 100
 export const sessionLimit = 70
 
@@ -40,10 +40,10 @@ export interface AedesSettings {
   heartbeatInterval?: number
 }
 
-/** Undefined: not installed here. */
+/** Starts a system. Resolves with undefined if it is not installed here. */
 type StartSubject = (ground: Ground, settings: AedesSettings | undefined) => Promise<Subject | undefined>
 
-/** By the words of `--peers`. */
+/** The systems by their names in `--peers`. */
 export const subjects: Record<'aedes-redis' | 'hub' | 'redis', StartSubject> = {
   'aedes-redis': startAedes,
   hub: (ground) => startHub('hub', ground, undefined),

@@ -28,7 +28,7 @@ export async function openUser(subject: Subject, opening: Opening): Promise<Clie
   return client
 }
 
-/** Publishes at QoS 1 with 50 events in flight. Returns the acknowledged ones. `past`: goes past the validation of Aedes. */
+/** Publishes at QoS 1, `atOnce` events at a time. Returns the acknowledged events. `past`: avoids Aedes' validation. */
 export async function publish(
   place: Place,
   client: Client,
@@ -59,7 +59,7 @@ export async function publish(
 
 let lastSession = 0
 
-/** Makes a persistent session with these filters at QoS 1 and leaves it. Returns how to come back to it. */
+/** Makes a persistent session with these filters at QoS 1 and logs out. `comeBack` logs in to the session again. */
 export async function leaveSession({ subject }: Pick<Place, 'subject'>, filters: readonly string[]) {
   const opening = { login: await subject.reader(), clientId: `away-${++lastSession}`, clean: false }
   const client = await openUser(subject, opening)

@@ -23,16 +23,16 @@ interface Joining {
   qos: number
   clean?: boolean
   login?: Login | undefined
-  /** By default it subscribes. A persistent session already has its subscription. */
+  /** Whether clients send SUBSCRIBE; by default they do. A persistent session already has its subscription. */
   subscribes?: boolean
 }
 
-/** Log-ins at the same time. With hundreds, each handshake would wait for all others. */
+/** Number of log-ins at the same time. With hundreds, each handshake would wait for all others. */
 const concurrency = 16
 
 export interface Receipts {
   received: number
-  /** Different events among them. */
+  /** Number of different events among the received messages. */
   events: number
   /** From publish to receipt, milliseconds. */
   p50: number
@@ -45,14 +45,14 @@ export interface Receipts {
 }
 
 const readStamp = createStampReader()
-/** Longest pause between two messages before the rest is given up, milliseconds. */
+/** Longest pause between two messages, milliseconds. After it, the missing messages are given up. */
 const patienceMs = 5000
 
 let joined: Joining | undefined
 const members: Member[] = []
 /** Members with unwritten PUBACKs, in the order of their receipts. */
 const owing = new Set<Member>()
-/** Messages to acknowledge so far, and their number at the last look. */
+/** Number of messages to acknowledge so far, and that number at the last call of `acknowledgeInQuiet`. */
 let arrived = 0
 let arrivedBefore = 0
 let isWaiting = false
@@ -78,7 +78,7 @@ export const commands = {
     return { ms: performance.now() - start }
   },
 
-  /** Everybody subscribes once more, at another QoS. */
+  /** All members subscribe once more, at another QoS. */
   async change({ qos }: { qos: number }): Promise<void> {
     if (!joined) return
     joined = { ...joined, qos }
@@ -101,8 +101,8 @@ export const commands = {
   },
 
   /**
-   * Leaves persistent sessions behind: each client subscribes and logs out. After `seconds` it makes no more. The clients
-   * resume one TLS session, because their cost is not measured.
+   * Leaves persistent sessions behind: each client subscribes and logs out. After `seconds` no more sessions are made.
+   * All clients resume one TLS session, because the cost of their log-ins is not measured.
    */
   async leaveBehind(of: Joining & { first: number; seconds: number }): Promise<void> {
     let isOver = false
@@ -202,7 +202,7 @@ async function enter(joining: Joining, member: Member | undefined) {
   if (subscribes) await subscribe(member, filter, qos)
 }
 
-/** Resolves when the node has closed the connection. */
+/** Sends a DISCONNECT. Resolves when the node has closed the connection. */
 async function logOut({ socket }: LightClient): Promise<void> {
   if (socket.destroyed) return
   await new Promise((resolve) => socket.once('close', resolve).end(disconnectPacket))
@@ -210,19 +210,19 @@ async function logOut({ socket }: LightClient): Promise<void> {
 
 /**
  * Real subscribers have machines of their own, where a receipt never waits for the acknowledgement of another subscriber.
- * So a PUBACK is written when there is nothing left to read, or with the next one of the same member.
+ * So a PUBACK is written when there is nothing left to read, or together with the next PUBACK of the same member.
  */
 function acknowledge(member: Member, high: number, low: number): void {
   arrived++
   if (!isWaiting) setImmediate(acknowledgeInQuiet)
   isWaiting = true
   member.owed.push(0x40, 2, high, low)
-  // Messages that came together get one write.
+  // Two messages that came together are acknowledged with one write.
   if (owing.has(member) && member.owed.length === 8) queueMicrotask(() => writeOwed(member))
   owing.add(member)
 }
 
-/** Writes a few PUBACKs at a time, then looks again for messages. */
+/** Writes the PUBACKs of a few members if no message came since the last call. Repeats until none is left. */
 function acknowledgeInQuiet(): void {
   let count = arrived === arrivedBefore ? 32 : 0
   for (const member of owing) {

@@ -11,7 +11,7 @@ export interface Address {
 
 export type LightClient = Awaited<ReturnType<typeof openLightClient>>
 
-/** All clients of a process read into these bytes: each has finished with them when its callback returns. */
+/** All clients of a process read into this buffer. A client needs its content only until its callback returns. */
 const shared = Buffer.alloc(64 * 1024)
 
 /**

@@ -1,4 +1,4 @@
-/** The few packets a load generator needs, with as little work as possible. */
+/** The few packets that a load generator needs, made with as little work as possible. */
 
 export interface Login {
   username: string

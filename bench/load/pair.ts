@@ -12,19 +12,19 @@ import { type Login, publishPacket, subscribePacket } from './packets.ts'
 
 /* A process with a publisher and a subscriber that do nothing unusual, and a webhook. */
 
-/** The journeys of the events of one phase. */
+/** Counts and times of the events of one phase. */
 export interface Journeys {
   sent: number
   acknowledged: number
   received: number
-  /** Those received while the phase lasted. */
+  /** Events received before the phase ended. */
   meanwhile: number
-  /** From publish to receipt, milliseconds; Infinity for what never came. */
+  /** From publish to receipt, milliseconds; Infinity for an event that never came. */
   p50: number
   p99: number
 }
 
-/** Between two events, milliseconds. */
+/** Interval between two events, milliseconds. */
 const intervalMs = 50
 /** Longest wait for missing events at the end, milliseconds. */
 const patienceMs = 60_000
@@ -42,14 +42,14 @@ interface Journey {
 
 const journeys: Journey[] = []
 const idPattern = /"playlistItemId":"pair-(\d+)"/
-/** Delay of this process itself, which is no fault of the node. */
+/** Delay of the event loop of this process, which is no fault of the node. */
 const ownDelay = monitorEventLoopDelay({ resolution: 5 })
 const endOf: Partial<Record<Journey['phase'], number>> = {}
 let phase: Journey['phase'] = 'warm'
 let timer: NodeJS.Timeout | undefined
 
 export const commands = {
-  /** Listens for webhooks at an address of its own; the URL. */
+  /** Listens for webhooks at the address `host`. Returns the URL. */
   async receive({ cert, key, host }: { cert: string; key: string; host: string }): Promise<string> {
     const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
     server.keepAliveTimeout = 60_000
@@ -88,7 +88,7 @@ export const commands = {
     })
     const topic = `inbox/${livestream.institution.id}`
     const began = performance.now()
-    // Not an interval: a late interval skips the events that it missed.
+    // Does not use `setInterval`: a late interval skips the events that it missed.
     const publishDue = () => {
       while (began + journeys.length * intervalMs <= performance.now()) {
         const event = playing(livestream, { playlistItemId: `pair-${journeys.length}` })

@@ -15,7 +15,7 @@ interface Publisher {
   livestreams: number
 }
 
-/** Title and artist make an event of so many bytes. */
+/** Size of each event, bytes. The title fills the event up to this size. */
 const eventBytes = 900
 
 const publishers: Publisher[] = []
@@ -26,7 +26,7 @@ let countsFrom = 0
 let lastStamp = 0
 
 export const commands = {
-  /** Logs in `count` publishers; each sends for the livestreams of one login in turn. */
+  /** Logs in `count` publishers. Each sends for the livestreams of one login, one after the other. */
   async join(of: {
     address: Address
     count: number
@@ -54,7 +54,7 @@ export const commands = {
     }
   },
 
-  /** Waits for the acknowledgements of `pace`. Events not acknowledged within `seconds` count as never. */
+  /** Waits for the acknowledgements of `pace`. Events not acknowledged within `seconds` have the time Infinity. */
   async settle({ count, seconds }: { count: number; seconds: number }) {
     await awaited(seconds, (done) => {
       acknowledged = () => acknowledgements.length >= count && done()
@@ -65,7 +65,7 @@ export const commands = {
     return { acknowledged: count - missing, p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
   },
 
-  /** One event for every livestream. Resolves when all are acknowledged, or after `seconds`. */
+  /** Sends one event for every livestream. Resolves when all are acknowledged, or after `seconds`. */
   async each({ seconds = Infinity }: { seconds?: number }): Promise<{ acknowledged: number }> {
     const start = beginToCount()
     for (const publisher of publishers) {
@@ -111,14 +111,14 @@ export const commands = {
 
 answer(commands)
 
-/** Now, milliseconds. */
+/** Forgets earlier acknowledgements. Returns the time, milliseconds: only events sent from now on count. */
 function beginToCount(): number {
   acknowledgements = []
   countsFrom = performance.now()
   return countsFrom
 }
 
-/** Resolves when `begin` calls it done, after `seconds` at most. */
+/** Resolves when `begin` calls `done`, after `seconds` at most. */
 async function awaited(seconds: number, begin: (done: () => void) => void): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   await new Promise<void>((resolve) => {
@@ -171,7 +171,7 @@ async function open(
   return publisher
 }
 
-/** Events of one livestream that differ in their moment only. */
+/** Events of one livestream that differ only in their time and stamp. */
 function createEvent(livestream: Livestream) {
   const noTime = '2000-01-01T00:00:00.000Z'
   const make = (title: string) =>

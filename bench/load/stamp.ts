@@ -1,6 +1,6 @@
 /*
- * Every event of a load carries the moment it was written: microseconds on the monotonic clock that all processes of a
- * machine share. The stamp tells events apart, and the time from it to the receipt is measured.
+ * Every event of a load carries a stamp, the time when it was written: microseconds on the monotonic clock that all
+ * processes of a machine share. The stamp tells events apart, and the time from the stamp to the receipt is measured.
  */
 const digits = 16
 const key = Buffer.from('"playlistItemId":"at')
@@ -14,7 +14,7 @@ export function microseconds(): number {
 /** The value of `playlistItemId` that leaves room for a stamp. */
 export const emptyStamp = `at${'0'.repeat(digits)}`
 
-/** Where the stamp stands in a payload. */
+/** Offset of the stamp in a payload. */
 export function stampPlace(payload: Buffer): number {
   return payload.indexOf(key) + key.length
 }
@@ -23,10 +23,10 @@ export function writeStamp(payload: Buffer, place: number, stamp: number): void 
   payload.write(String(stamp).padStart(digits, '0'), place, 'latin1')
 }
 
-/** Reads stamps. Remembers the place of the last one, because events of a load look alike. */
+/** Returns a function that reads stamps. It first tries the offset of the last stamp: events of a load look alike. */
 export function createStampReader() {
   let place = 0
-  /** NaN for a payload without one. */
+  /** Returns the stamp, or NaN for a payload without a stamp. */
   return (bytes: Buffer, start: number, end: number): number => {
     if (!isKeyAt(bytes, start + place, end)) {
       const found = bytes.subarray(start, end).indexOf(key)

@@ -28,7 +28,7 @@ export async function startWebhooks(arrived: (playlistItemId: string) => void) {
     arrived(JSON.parse(Buffer.from(message.data, 'base64').toString()).playlistItemId)
   })
   const port = await listen(server)
-  // A port of its own, so that these are other endpoints for the hub.
+  // The dead webhooks have another port, so that the hub does not take them for the endpoint of `/ok`.
   const dead = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) })
   dead.on('request', (request, response) => server.emit('request', request, response))
   const deadPort = await listen(dead)

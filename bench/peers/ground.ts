@@ -26,7 +26,7 @@ export async function prepareGround(livestreams = 60, hosts: readonly string[] =
   }
 }
 
-/** The feed of a ground, for any process. */
+/** Reads the feed of a ground by its path, so that any process can. */
 export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)

@@ -3,7 +3,7 @@ import { type BenchNode, startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
-/** Variables of a node on a ground, without the limits that a load from one address runs into. */
+/** Variables of a node on a ground. They switch off the limits that a load from one address would reach. */
 export function nodeEnv({ certificate, feedPath }: Ground): Record<string, string> {
   return {
     HUB_TLS_CERT: certificate.cert,

@@ -8,7 +8,7 @@ import { freePort, type Ground } from './ground.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as validatingClient } from './validating-client.ts'
 
-/** Mosquitto without log-in, access control and persistence; the validation is a client beside it. */
+/** Mosquitto without log-in, access control and persistence. The validation is a client of Mosquitto. */
 export async function startMosquitto(ground: Ground): Promise<Peer | undefined> {
   const [port, plainPort] = [await freePort(), await freePort()]
   const { cert, key } = ground.certificate
@@ -19,7 +19,7 @@ export async function startMosquitto(ground: Ground): Promise<Peer | undefined> 
     'set_tcp_nodelay true',
     'log_type error',
     'user root',
-    // The broker must drop nothing.
+    // 0 means no limit: the broker must drop nothing.
     'max_inflight_messages 0',
     'max_queued_messages 0',
     `listener ${port} 127.0.0.1`,
@@ -33,7 +33,7 @@ export async function startMosquitto(ground: Ground): Promise<Peer | undefined> 
   return besideValidator('Mosquitto + validator', ground, port, server, { port: plainPort })
 }
 
-/** NATS with its MQTT listener. The listener needs JetStream, in memory here. */
+/** NATS with its MQTT listener. The listener needs JetStream, which stores in the directory of the run. */
 export async function startNats(ground: Ground): Promise<Peer | undefined> {
   const [port, natsPort] = [await freePort(), await freePort()]
   const { cert, key } = ground.certificate
@@ -111,7 +111,7 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** By the scheduler's clock: `ps` shows only hundredths of a second. */
+/** Takes CPU time from the clock of the scheduler, because `ps` shows only hundredths of a second. */
 async function usageOfProcess(pid: number): Promise<Usage> {
   const tasks = await readdir(`/proc/${pid}/task`)
   const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))

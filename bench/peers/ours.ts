@@ -6,7 +6,7 @@ import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as plainAedes } from './plain-aedes-process.ts'
 import { startRedis } from './redis.ts'
 
-/** Aedes with nothing of ours except the validation. */
+/** Aedes in memory, with nothing of this project except the validation. */
 export async function startPlainAedes(ground: Ground): Promise<Peer> {
   const child = await startChild<typeof plainAedes>('peers/plain-aedes-process.ts')
   const { cert, key } = ground.certificate
@@ -14,7 +14,7 @@ export async function startPlainAedes(ground: Ground): Promise<Peer> {
   return peerOf('plain Aedes', ground, port, child)
 }
 
-/** The same on a Redis of its own, like that of a node on Redis. */
+/** Aedes with the validation on a Redis of its own, with the same settings as the Redis of a node. */
 export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined

@@ -12,9 +12,9 @@ export interface Peer {
   subscriber: Login | undefined
   /** How to log in as a publisher, and for which livestreams. */
   publishers: { login: Login | undefined; livestreams: Livestream[] }[]
-  /** Usage of the delivering process, without a validator beside it. `collected`: without garbage, where there is any. */
+  /** Usage of the delivering process, without a validator beside it. `collected`: collects garbage first, if it can. */
   usage(of?: { collected: boolean }): Promise<Usage>
-  /** Its processes. */
+  /** Ids of its processes. */
   pids: readonly number[]
   /** Adds one more credential that no client uses. */
   addCredential?: () => Promise<unknown>
@@ -22,7 +22,7 @@ export interface Peer {
   sessions?: () => Promise<number>
   /** Its Redis, if it stores in one. */
   redis?: Redis
-  /** Starts one more of it on the same Redis. */
+  /** Starts one more node of this system on the same Redis. */
   startBeside?: () => Promise<Peer>
   stop(): Promise<void>
 }
@@ -31,16 +31,16 @@ export interface Peer {
 export interface Redis {
   pid: number
   port: number
-  /** Variables with which a node uses it. */
+  /** Variables that make a node use this Redis. */
   env: Record<string, string>
   usage(): Promise<Usage>
   /** Since its start: the commands, also those of scripts, and the bytes that it received. */
   counters(): Promise<{ commands: number; bytes: number }>
-  /** One command. */
+  /** Sends one command. */
   ask(command: string, ...args: string[]): Promise<unknown>
-  /** Where its files are. */
+  /** Directory of its files. */
   directory: string
-  /** Bytes that it has taken for its data. */
+  /** Memory that it uses, bytes. */
   memory(): Promise<number>
   /** Rewrites its append-only file, which then holds only the stored data. */
   rewrite(): Promise<void>
@@ -56,7 +56,7 @@ export type PeerName =
   | 'Aedes on Redis'
   | 'bare sockets'
 
-/** Undefined: not installed here. */
+/** Starts a peer. Resolves with undefined if it is not installed here. */
 export type StartPeer = (ground: Ground) => Promise<Peer | undefined>
 
 /** For a peer that lets everybody in: publishers without a login, for all institutions. */

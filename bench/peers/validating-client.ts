@@ -3,10 +3,10 @@ import { connectAsync } from 'mqtt'
 import { answer } from '../answer.ts'
 import { createValidation } from './validation.ts'
 
-/* The validation as a client of a broker without one: it reads the inbox and writes the radio tree. */
+/* A client that validates for a broker that cannot: it reads the inbox and publishes to the radio tree. */
 
 export const commands = {
-  /** Without a `ca` it connects without TLS: it runs on the broker's machine. */
+  /** Without a `ca` the client connects without TLS, because it runs on the machine of the broker. */
   async start({ port, ca, feedPath }: { port: number; ca?: string; feedPath: string }): Promise<void> {
     const address = { protocol: ca === undefined ? 'mqtt' : 'mqtts', host: 'localhost', port } as const
     const options = { clientId: 'validator', reconnectPeriod: 0, ...(ca !== undefined && { ca }) }

@@ -6,8 +6,8 @@ import { createPipeline } from '../../validator/pipeline.ts'
 import { readFeed } from './ground.ts'
 
 /**
- * The pipeline of this project around another broker, without a store: the validation is the same for every broker.
- * Returns false if the event was not distributed.
+ * The pipeline of this project for another broker, without a store: the validation is the same for every broker. The
+ * returned function resolves with false if the event was not distributed.
  */
 export function createValidation(feedPath: string, publish: (message: Message) => Promise<void>) {
   const feed = readFeed(feedPath)

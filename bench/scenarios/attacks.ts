@@ -4,9 +4,9 @@ import { besiege, type Outcome } from '../attacks/siege.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 
 const mebibyte = 1024 * 1024
-/** The most that an attack may do to the node and to others. */
+/** The most harm that an attack may do: p99 of others and of their pushes in milliseconds, memory growth in bytes. */
 const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
-/** A nearly idle process that stands still for longer was held up by the machine, milliseconds. */
+/** If the nearly idle process of the pair stands still for longer, milliseconds, the machine is the cause. */
 const disturbedMs = 50
 const tries = 3
 
@@ -101,7 +101,7 @@ function siegeOf(options: Options): Parameters<typeof besiege>[1] {
     alone: single(options, 'alone'),
     attack: single(options, 'seconds'),
     after: single(options, 'after'),
-    // With 0, the attack's own numbers hold.
+    // With 0, the numbers in the plan of the attack hold.
     force: { ...(connections > 0 && { connections }), ...(addresses > 0 && { addresses }) },
     memory: single(options, 'memory'),
   }

@@ -71,7 +71,7 @@ export const fanout: Scenario = {
 async function memoryOf(acts: readonly Act[], say: (line: string) => void): Promise<Map<string, number>> {
   const memory = new Map<string, number>()
   for (const act of acts) {
-    // Memory that a process takes only once, with its first clients: compiled code, a growing heap.
+    // Not counted: with its first clients a process takes memory only once, for compiled code and a growing heap.
     await joinCrowd(act, { count: 200, qos: 0 })
     const { kilobytes } = await joinCrowd(act, { count: 3000, qos: 0 })
     memory.set(act.peer.name, kilobytes)

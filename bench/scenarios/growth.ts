@@ -7,7 +7,7 @@ import { type Act, inTurn, onStage } from '../stage.ts'
 interface Dimension {
   name: string
   from: number
-  /** Livestreams in the feed; undefined: as usual. */
+  /** Number of livestreams in the feed. Absent: the usual number. */
   livestreams?: (size: number) => number
   prepare: (act: Act, size: number) => Promise<void>
   /** CPU time of one delivery or one event, microseconds. */
@@ -77,7 +77,7 @@ export const growth: Scenario = {
   },
 }
 
-/** A small node and a large one, in turn. */
+/** Measures a small node and a large one, alternately. */
 function grow(dimension: Dimension, runs: number, say: (line: string) => void): Promise<Sample[]> {
   const { name, from, livestreams, prepare, cost } = dimension
   const sizes = [from, from * tenfold] as const

@@ -6,7 +6,7 @@ import { type Sample, type Scenario, single } from '../scenario.ts'
 
 const byName: Readonly<Record<string, Hazard>> = all
 const hubs: readonly string[] = ['hub', 'hub on Redis'] satisfies Subject['name'][]
-/** A place has two livestreams of its own. */
+/** Number of places in one institution. Each place has two livestreams of its own. */
 const placesPerInstitution = 3
 
 type Say = (line: string) => void
@@ -44,7 +44,7 @@ export const hazards: Scenario = {
   },
 }
 
-/** Looks for these hazards on one kind of system. Most share one system, each in a place of its own. */
+/** Looks for these hazards on one kind of system. Most hazards share one system, each in a place of its own. */
 async function lookOn(word: keyof typeof subjects, names: readonly string[], say: Say) {
   const ground = await prepareGround()
   const shared = createShared(() => subjects[word](ground, undefined))

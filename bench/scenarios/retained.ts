@@ -41,9 +41,9 @@ export const retained: Scenario = {
   },
 }
 
-/** One event for every livestream. */
+/** Publishes one event for every livestream. */
 async function fill(act: Act): Promise<void> {
-  // A publisher for each institution, and each sends for its livestreams in turn.
+  // Each institution has one publisher, which sends for its livestreams one after the other.
   await joinPublishers(act, act.peer.publishers.length)
   await act.publishers.ask('each', {})
   await new Promise((resolve) => setTimeout(resolve, 500))

@@ -15,7 +15,7 @@ const kinds: Record<string, { store: Store; about: string }> = {
   redis: { store: stores.redis, about: '**redis**: on a Redis of its own; the disk is that of Redis.' },
 }
 
-/** The data that remains when the node and the file of Redis are closed. */
+/** The data that remains when the node has closed and Redis has rewritten its file. */
 const afterwardsFigures = { closed: 'disk afterwards, MB', closedRedis: 'memory of Redis, MB' }
 const tables = [dayFigures, afterwardsFigures, startingFigures]
 
@@ -69,7 +69,7 @@ async function weekOn(store: Store, options: Options, say: Say): Promise<Sample[
     if (!full || !empty) return []
     stops.push(full.stop, empty.stop)
     const counts = { webhooks: single(options, 'webhooks'), dead: single(options, 'dead') }
-    // The last URL refuses at once.
+    // The last of the dead URLs refuses connections at once.
     const urls = { okUrl: webhooks.ok, deadUrl: webhooks.dead.at(-1) ?? '' }
     const about = { ...counts, ...urls, feedPath: ground.feedPath, parts: partsOf(options) }
     await live(full, { ...about, env: { ...env, HUB_DATA_DIR: ground.directory, ...full.env } }, add)
@@ -108,7 +108,7 @@ async function starts(
   of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number },
 ) {
   const livestreams = of.ground.institutions.flatMap((institution) => institution.livestreams)
-  // The first webhooks are dead, and belong to the first livestreams in turn: this livestream has none.
+  // Webhooks are spread over the livestreams in order, and the first ones are dead. This livestream has no dead one.
   const nth = of.dead % livestreams.length
   const livestream = livestreams.toSorted((a, b) => (a.id < b.id ? -1 : 1))[nth]
   if (!livestream) throw new Error('there are no livestreams')

@@ -83,7 +83,7 @@ async function costOf(act: Act, idle: Peer | undefined, of: Parameters<typeof de
   }
 }
 
-/** Microseconds per delivery. */
+/** CPU time per delivery, microseconds. */
 function cpuBetween(before: Usage | undefined, after: Usage | undefined, deliveries: number) {
   return before && after ? ((after.cpuMs - before.cpuMs) * 1000) / deliveries : undefined
 }

@@ -53,12 +53,12 @@ export const offline: Part = async (system, options, say) => {
 }
 
 /**
- * The cost of an event for each act, with --inflight of them in flight. The acts take many short turns, so that a moment
- * in which the machine is busy with something else falls on both.
+ * The cost of an event for each act, with --inflight events in flight. The acts are measured in many short rounds, so
+ * that a moment in which the machine is busy with something else falls on both.
  */
 async function costsOf(acts: readonly Act[], options: Options) {
   const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
-  // The first turn is not counted, unless it is the last because a node does not keep up.
+  // The first round is not counted, unless it is also the last, because a node does not keep up.
   for (let turn = 0; turn <= turns; turn++) {
     for (const { act, total } of all) {
       const before = await usageOf(act)

@@ -9,7 +9,7 @@ import type { Act } from '../stage.ts'
 
 type Env = Record<string, string>
 
-/** Undefined: not installed here. */
+/** A system to measure. `start` resolves with undefined if the system is not installed here. */
 export interface System {
   name: Peer['name']
   /** Starts a node on a store of its own. `env` is for hubs. */
@@ -51,7 +51,7 @@ export type Part<Of extends System = System> = (
   say: (line: string) => void,
 ) => Promise<Sample[]>
 
-/** Lets one credential have so many sessions. */
+/** Variables that let one credential have this many sessions. */
 export function roomFor(sessions: number): Env {
   return { HUB_MAX_SESSIONS_PER_CREDENTIAL: String(sessions + 1) }
 }

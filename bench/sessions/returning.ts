@@ -16,7 +16,7 @@ const kinds = ['clean', 'persistent'] as const
 
 /**
  * Measures how long many clients that come at once wait for one value of every topic. Persistent sessions were away when
- * it was published, clean ones subscribe. Each kind has a fresh node in every run, on which it was before.
+ * the values were published, clean sessions subscribe. In every run, each kind comes back to a fresh node of its own.
  */
 export const returning: Part = async (system, options, say) => {
   const [count, livestreams] = [single(options, 'returning'), single(options, 'topics')]
@@ -57,7 +57,7 @@ export const returning: Part = async (system, options, say) => {
   return samples
 }
 
-/** `served` is infinite if not all are served in time. */
+/** `served` is Infinity if not all messages come in time. */
 async function serve(
   { peer, crowd }: Act,
   subscribes: boolean,

@@ -50,7 +50,7 @@ export const starting: Part<Store> = async (store, options, say) => {
   }
 }
 
-/** Fills the store, and describes its content. Without options it stays as every new node has it. */
+/** Fills the store, and describes its content. Without options the store stays as a new node makes it. */
 async function fill(ground: Ground, env: Record<string, string>, options?: Options): Promise<string> {
   const peer = await startHubPeer(ground, env)
   const stops = [peer.stop]
@@ -69,7 +69,7 @@ async function fill(ground: Ground, env: Record<string, string>, options?: Optio
   }
 }
 
-/** Variables with room for the sessions and, in a release that keeps one, for the whole history. */
+/** Variables that make room for the sessions and, in releases that know these variables, for the whole history. */
 function envOf(ground: Ground, options: Options): Record<string, string> {
   const count = single(options, 'history')
   const livestreams = ground.institutions.reduce((sum, each) => sum + each.livestreams.length, 0)

@@ -34,7 +34,7 @@ export interface Week {
   parts: readonly Part[]
 }
 
-/** A part of a week with so many events a second. */
+/** A part of a week. `rate`: events per second. */
 export interface Part {
   name: string
   ms: number

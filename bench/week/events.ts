@@ -2,15 +2,15 @@ import { randomBytes } from 'node:crypto'
 import { control, data, playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 
-/** The kinds of twenty events in a row of a livestream: playing, next, radiotext (D), a control state (C). */
+/** The kinds of twenty events in a row of a livestream: playing (P), next (N), radiotext (D), a control state (C). */
 const kinds = [...'PNPDPNPDPNPDPNPDPNPC'] as const
-/** One in so many events is refused. */
+/** One event in this many is refused. */
 const refusedEvery = 101
 /** A text of this length makes an event of about 900 bytes. The text is random, so that compression gains nothing. */
 const textBytes = 390
 const stateMs = 300_000
 
-/** The first livestreams have the dead webhooks, and so many times the events of the others. */
+/** The first livestreams have the dead webhooks, and this many times as many events as the others. */
 export const busier = 3
 
 /** An event of a week, by its number and its time; the first `busy` livestreams have more than the others. */

@@ -28,8 +28,8 @@ import { createTopics } from '../../validator/topics.ts'
 export type Hub = Awaited<ReturnType<typeof openHub>>
 
 /**
- * A node assembled as in `hub.ts`, but without doors and with a clock that the bench sets. It really accepts, stores,
- * delivers and removes. `post` stands for the webhooks, and nothing in the node waits for real time.
+ * A node assembled as in `hub.ts`, but without MQTT and HTTPS listeners, and with a clock that the bench sets. It
+ * really accepts, stores, delivers and removes. `post` replaces the webhooks. Nothing in the node waits for real time.
  */
 export async function openHub(of: { env: Record<string, string>; clock: () => number; post: Post }) {
   const { clock, post } = of
@@ -115,7 +115,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     subscriptions,
     queues,
 
-    /** Takes an event the whole way, as if it came over MQTT. */
+    /** Decides about an event, stores and delivers it, as if it came over MQTT. */
     async publish(institutionId: string, payload: Buffer): Promise<void> {
       const arrival = { at: clock(), started: performance.now() }
       const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)

@@ -10,15 +10,15 @@ import { type Hub, openHub } from './hub.ts'
 /** Events in flight at the same time. */
 const atOnce = 100
 /**
- * Expired data is removed after so many events: twice a minute at ten events a second. With fewer events a second the
- * rate per event stays, because the removals would take longer than the week.
+ * Expired data is removed after this many events: twice a minute at ten events a second. The number stays the same with
+ * fewer events a second, because otherwise the removals would take longer than the week.
  */
 const sweepEvery = 300
-/** The interval of the runner, milliseconds. */
+/** Interval at which the queues are tidied, as in the runner, milliseconds. */
 const tidyEveryMs = 60_000
 
 let now = 0
-/** When the next event comes. */
+/** Time of the next event, on the same clock as `now`. */
 let nextAt = 0
 let sweptAt = 0
 let tidiedAt = 0
@@ -27,13 +27,13 @@ let livestreams: ReturnType<typeof livestreamsOf> = []
 let dead: ReadonlySet<string> = new Set()
 /** Livestreams that have dead webhooks. */
 let busy = 0
-/** Since the beginning. */
+/** Numbers of events and pushes since the beginning. */
 let events = 0
 let pushes = 0
 let longestSweep = 0
 
 export const commands = {
-  /** Opens a hub on a store, at a time. */
+  /** Opens a hub on a store. `at` is the time that its clock shows at first. */
   async open(of: {
     env: Record<string, string>
     feedPath: string
@@ -66,7 +66,7 @@ export const commands = {
     busy = Math.min(of.dead, livestreams.length)
   },
 
-  /** Lets time pass, with `rate` events a second. At the end, all that can be delivered is delivered. */
+  /** Lets `ms` pass, with `rate` events a second. Resolves when everything that can be delivered is delivered. */
   async live({ ms, rate }: { ms: number; rate: number }): Promise<void> {
     const node = living()
     for (const end = now + ms; now < end; ) {

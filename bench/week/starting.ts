@@ -13,7 +13,7 @@ export const startingFigures = {
 }
 
 /**
- * Starts a node on a store. Returns when it is ready, what memory it takes, and how long its first event is on its way.
+ * Starts a node on a store. Returns when it is ready, how much memory it takes, and how long its first event takes.
  * `arrival` resolves when all webhooks of the livestream have an event.
  */
 export async function startOn(

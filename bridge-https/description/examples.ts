@@ -1,6 +1,6 @@
 /*
- * Examples of the answers and some requests of this door, for the description. All are about one livestream of the sample
- * feed.
+ * Examples of the answers and some requests of the HTTPS API, for the description. All are about one livestream of the
+ * sample feed.
  */
 
 const livestreamId = 'urn:org:permanent-livestream:4638c4eac849c618'

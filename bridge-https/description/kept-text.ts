@@ -1,4 +1,4 @@
-/** A document as JSON text. Making it takes milliseconds, so it is made again only when `dependsOn` has another value. */
+/** A document as JSON text. It takes milliseconds to make, so `make` runs again only when `dependsOn` has changed. */
 export function keptText(dependsOn: () => string, make: () => object): () => string {
   let text = ''
   let madeFor: string | undefined

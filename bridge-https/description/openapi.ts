@@ -57,8 +57,8 @@ export function components(schemas: readonly TSchema[]): Record<string, unknown>
 }
 
 /**
- * A schema in a form that other tools understand: references point into the document, and a pattern describes instants in
- * place of our own format.
+ * A schema in a form that other tools understand: references point into the document, and a pattern describes instants
+ * in place of the hub's own format.
  */
 export function portable(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(portable)
@@ -101,7 +101,7 @@ function operation(route: Route, isDeprecated: boolean): object {
   }
 }
 
-/** `{}`: also without a token. */
+/** `{}` means that the route also answers without a token. */
 function securityOf(route: Route): object[] {
   if (route.strangers) return [{ [bearer]: [] }, {}]
   return needsToken(route) ? [{ [bearer]: [] }] : []
@@ -190,7 +190,7 @@ const challengeHeader = {
   'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
-/** The schemas of this door, and the event schemas that its routes name, directly or through another schema. */
+/** The schemas of the HTTPS API, and the event schemas that its routes name, directly or through another schema. */
 function schemasFor(paths: object): Record<string, unknown> {
   const ofDoor = components(namedSchemas)
   const ofEvents = components(eventSchemas)

@@ -9,8 +9,8 @@ import * as pageSchemas from './page-schemas.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
 /*
- * The bodies of this door (service.md §2.7 to §2.9, design.md §9). One schema checks requests and is the
- * description of requests and answers. Schemas with an `$id` become components.
+ * The bodies of the HTTPS API (service.md §2.7 to §2.9, design.md §9). The same schemas check requests, and describe
+ * requests and answers. Schemas with an `$id` become components of the description.
  */
 
 const email = (description: string) => Type.String({ format: 'email', maxLength: 254, description })

@@ -35,7 +35,7 @@ export async function createLastRequests(parts: {
       lastSeen.note(`${track} ${userId}`, { track, route, userId, email, institutionId, lastAt })
     },
 
-    /** Of a track, the newest first. */
+    /** The last request of each user for a track, the newest first. */
     of: (track: Track): Omit<LastRequest, 'track'>[] =>
       lastSeen
         .all()

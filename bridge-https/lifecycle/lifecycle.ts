@@ -14,7 +14,7 @@ import type { RouteTraffic, Traffic } from './traffic.ts'
 
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
 
-/** Where a track stands, with its measured traffic. */
+/** The state of a track, with its measured traffic. */
 interface TrackReport extends TrackStatus {
   /** Requests of the last 7 days and today. */
   requests: number
@@ -26,7 +26,7 @@ interface TrackReport extends TrackStatus {
 /** Days without a request before a track may be retired (design.md §9). */
 const quietDays = 7
 
-/** The way of the legacy tracks out of service: live → deprecated → gone (service.md §9). */
+/** Takes the legacy tracks out of service: live → deprecated → gone (service.md §9). */
 export async function createLifecycle(parts: {
   store: Store
   traffic: Traffic
@@ -44,20 +44,20 @@ export async function createLifecycle(parts: {
   })
 
   return {
-    /** Where a track stands now. */
+    /** The present state of a track. */
     of,
     /** Counts an authenticated request. */
     count: traffic.count,
     status: (): TrackReport[] => tracks.map(report),
 
-    /** Gives notice of a sunset, or changes one. */
+    /** Announces a sunset, or changes one that was announced. */
     async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
       const checked = checkAnnouncement(request)
       if ('error' in checked) return checked
       return inTurn((held) => announce(checked, held))
     },
 
-    /** Ends a track, once its sunset has passed and nobody uses it any more. */
+    /** Retires a track, once its sunset has passed and it has had no requests for 7 days. */
     retire: (track: Track): Promise<TrackReport | { error: string }> =>
       inTurn(async (held) => {
         const before = of(track)
@@ -86,7 +86,7 @@ export async function createLifecycle(parts: {
       return left > 0 ? Math.ceil(left / 1000) : undefined
     },
 
-    /** One track, for a part that ends with it: when the track retired, and a call back when it retires on any node. */
+    /** For a part of the hub that ends with a track: when the track retired, and a call when any node retires it. */
     trackOf: (track: Track) => ({
       retiredAt: (): string | undefined => {
         const { state, retiredAt } = of(track)

@@ -4,21 +4,21 @@ export const tracks = ['push', 'publish'] as const
 
 export type TrackState = 'live' | 'deprecated' | 'gone'
 
-/** Where a track stands. Times are ISO 8601. */
+/** The state of a track. Times are ISO 8601. */
 export interface TrackStatus {
   track: Track
   state: TrackState
   announcedAt: string | null
-  /** From then on the track may be retired. */
+  /** From this instant on the track may be retired. */
   sunset: string | null
-  /** Where users read what to do. */
+  /** URL of a page that says what users have to do. */
   link: string | null
   retiredAt: string | null
-  /** Until then its routes answer 503, so that users notice. */
+  /** Until this instant the routes of the track answer 503, so that users notice. */
   brownoutUntil: string | null
 }
 
-/** Longest brown-out, seconds: longer, it would be a retirement. */
+/** Longest brown-out, seconds. A longer one would be a retirement. */
 export const maxBrownout = 24 * 3600
 
 /** An announcement as an operator writes it: nothing is checked yet. */
@@ -65,7 +65,7 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
   return { track, sunset, link }
 }
 
-/** A date means its first instant in UTC. Undefined for a date that does not exist, and for one that headers cannot name. */
+/** A date means its first instant in UTC. Undefined: there is no such date, or HTTP headers cannot express it. */
 function parseDate(text: string): Date | undefined {
   const [, date = '', time] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []

@@ -17,15 +17,16 @@ export interface RouteTraffic {
 
 const dayMs = 24 * 3600 * 1000
 /**
- * Time between two writes of changed counters, milliseconds. A crash loses at most this time, and never the first request
- * of a day.
+ * Time between two writes of changed counters, milliseconds. A crash loses at most the requests of this time, and never
+ * the first request of a day.
  */
 const flushMs = 10_000
 const keptDays = 400
 
 /**
- * Counts requests per route and day, kept over restarts. They decide whether a track may retire (design.md §9). Each node
- * writes its own counters, and continues those of the node that had its number before. Their sum counts.
+ * Counts requests per route and day, also over restarts. The counts decide whether a track may retire (design.md §9).
+ * Each node writes its own counters, and continues those of the node that had its number before. The sum over all nodes
+ * is what counts.
  */
 export async function createTraffic(parts: {
   store: Store
@@ -43,7 +44,7 @@ export async function createTraffic(parts: {
   /** The counters of this node, as they are to be stored. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Only a node that was wrongly taken for dead still writes the counters of its former number.
+    // Only a node that was wrongly taken for dead writes these counters too: they belong to its former number.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })
@@ -60,11 +61,11 @@ export async function createTraffic(parts: {
       const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
       own.set(key, { ...counter, requests: requests + 1 })
       changed.add(key)
-      // A track retires only without traffic: a crash must not lose the first request of a day.
+      // Stored at once: a track retires only without traffic, so a crash must not lose the first request of a day.
       if (requests === 0) void flush()
     },
 
-    /** Of a track, on the last `days` days and today, oldest first. */
+    /** The requests for a track on the last `days` days and today, oldest first. */
     of(track: Track, days: number): RouteTraffic[] {
       const from = dayOf(clock() - days * dayMs)
       const sums = new Map<string, RouteTraffic>()

@@ -27,7 +27,7 @@ export interface AuthParts {
   inBackground: (work: () => Promise<void>) => void
 }
 
-/** Answers of a log-in besides those about its password. */
+/** Answers that every log-in may get, besides those about the password. */
 export const throttled = {
   429: {
     description: 'Too many failures; the header Retry-After says when to come back',
@@ -42,7 +42,7 @@ const busyRetry = 5
 /** Log-in with e-mail address and password, and everything about tokens (design.md §9). */
 export function authRoutes(parts: AuthParts): Route[] {
   const { users, logIn, tokens, resetMail, counted, inBackground } = parts
-  // A brown-out must leave a way in for those who can end it.
+  // Log-in stays on in a brown-out, so that operators can log in and end it.
   const base = { method: 'POST', tag: 'Log-in', track: 'publish', staysOnInBrownout: true } as const
 
   return [
@@ -106,7 +106,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         if ('retryAfter' in asked) return refuseUntil(429, asked.retryAfter)
         const known = users.find(email)
         if (known && isOfTrack(known)) count()
-        // Answers first: the time for storing and mailing would tell who has an account.
+        // Answers before storing and mailing: the time for both would reveal who has an account.
         if (asked.mailNow && resetMail) {
           inBackground(async () => {
             const reset = await users.issueReset(email, 'mail')
@@ -129,7 +129,7 @@ export function authRoutes(parts: AuthParts): Route[] {
   }
 }
 
-/** Whether a log-in counts for the track. Operators always log in: that is no sign that publishers are left. */
+/** Whether a log-in counts for the track. An operator's does not: it is no sign that publishers still use the track. */
 function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }
@@ -147,7 +147,7 @@ export async function judge(
   return { refused: result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong }
 }
 
-/** Has a sentence of its own: the usual one of 401 (service.md §7) is about a missing header. */
+/** Has its own message, because the usual message of 401 (service.md §7) is about a missing header. */
 export function wrongPassword(): Answer {
   const wrong = httpsError('login.wrong')
   return refuse(401, [wrong], wrong.message)

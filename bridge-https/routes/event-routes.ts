@@ -9,7 +9,7 @@ import { ErrorWithItems, PlainError, PublishAnswer } from '../description/schema
 import type { LegacyNames } from '../legacy-names.ts'
 import type { Route } from './route.ts'
 
-/** The kinds of events of this door (service.md §6.1). */
+/** Names of the events that can be published over HTTPS (service.md §6.1). */
 const eventNames: readonly string[] = eventKinds
   .filter((kind) => kind.class === 'track')
   .map(({ name }) => name)
@@ -90,7 +90,7 @@ export function eventRoutes(parts: {
     },
   ]
 
-  /** The topic of a service with the name it has at this door. */
+  /** The event, with each topic of its services under the name that it has in the HTTPS API. */
   function named(event: Record<string, unknown>): Record<string, unknown> {
     if (!Array.isArray(event.services)) return event
     return { ...event, services: event.services.map(namedService) }

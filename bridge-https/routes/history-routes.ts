@@ -32,7 +32,7 @@ const query = {
   },
 } satisfies Record<string, QueryParameter>
 
-/** Routes to past events (design.md §9): those of a livestream, and those that the institution of the user published. */
+/** Routes to past events (design.md §9): events of a livestream, and events that the user's institution published. */
 export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
   const oneAtATime = createOneAtATime(rate)
   return [
@@ -106,7 +106,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
   ]
 }
 
-/** Stored events are JSON already: they are not parsed and written again. */
+/** Puts stored events into the text as they are: they are JSON already. */
 function pageOf(messages: readonly Entry[], next: number | null): string {
   const events = messages.map(({ position, at, payload }) => {
     const acceptedAt = new Date(at).toISOString()

@@ -5,7 +5,7 @@ import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** Seconds after which to ask again: the node reads the feed repeatedly. */
+/** Seconds after which a client may ask again: the node reads the feed repeatedly. */
 const retrySeconds = 30
 
 /** The names of livestreams: events carry only their ids. */

@@ -2,7 +2,7 @@ import { type Answer, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** The files for browsers: a directory with documents, and with files that carry a hash of their content in their names. */
+/** The files for browsers: a directory with documents, and with files whose names have a hash of the content. */
 export interface WebFiles {
   directory(): Promise<string>
 }
@@ -65,7 +65,7 @@ export function pageRoutes(parts: PageParts): Route[] {
   ]
 }
 
-/** The script of the console tells its views apart. */
+/** All paths of the console get the same document. Its script shows the view that the path names. */
 const consolePaths = [
   { path: '/console', id: 'console', params: {} },
   { path: '/console/{view}', id: 'consoleView', params: { view: { description: 'A view' } } },
@@ -91,14 +91,14 @@ export function wantsPage(header: Call['header']): boolean {
   return isNamed('text/html') && !isNamed('application/json')
 }
 
-/** The document of a page. Its policy lets it load our own files, and covers from anywhere. */
+/** The document of a page. Its policy lets the page load files of the hub, and cover images from any https host. */
 export async function pageAnswer(name: string, { webFiles, publicUrl }: PageParts): Promise<Answer> {
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' https:",
-    // By the standard 'self' is enough; older Safari means only https by it.
+    // By the standard 'self' covers WebSockets too. In older Safari it covers only https.
     `connect-src 'self' wss://${new URL(publicUrl()).host}`,
     "base-uri 'none'",
     "form-action 'none'",

@@ -23,7 +23,7 @@ export interface PubsubParts {
   deliveries: {
     /** Sends dead letters once more. Returns how many. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
-    /** Sends the events of the livestream in the journal once more, from a time on, delivered or not. Returns how many. */
+    /** Sends the journal's events of the livestream since a time once more, delivered or not. Returns how many. */
     replaySince(subscription: string, since: number): Promise<number>
     /** Takes one item of plugin work; false when there is no target for it. */
     work(messageId: string, item: PluginWork): Promise<boolean>
@@ -31,8 +31,8 @@ export interface PubsubParts {
 }
 
 /**
- * Largest body of plugin work. It has the event, and one entry of its plugins that may be nearly as large, both in
- * base64. 64 KiB are for the rest.
+ * Largest body of plugin work, bytes. The body holds the event, and one entry of the event's plugins that may be nearly
+ * as large, both in base64. 64 KiB are left for the rest.
  */
 const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 
@@ -107,7 +107,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
 
 const readPluginWork = compileBody([PluginWork])
 
-/** The work lies in the data of the message. */
+/** Moves the path of an error to the data of the message, where the plugin work lies. */
 function belowData(error: ErrorItem): ErrorItem {
   return { ...error, path: error.path.replace('.body', '.body.message.data') }
 }

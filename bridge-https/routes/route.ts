@@ -10,9 +10,9 @@ import type { KnownUser } from '../users/users.ts'
 export interface Call {
   /** Decoded parameters of the path. */
   params: Record<string, string>
-  /** Parameters of the query; one that is given twice is a list. */
+  /** Parameters of the query. The value of a parameter that is given twice is a list. */
   query: Record<string, unknown>
-  /** A header field; of several with this name the first. */
+  /** The value of a header field; if there are several of this name, the first value. */
   header: (name: string) => string | undefined
   /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
   body: unknown
@@ -21,14 +21,14 @@ export interface Call {
   /** Wall clock and `performance.now()` at the arrival of the last byte. */
   at: number
   started: number
-  /** Counts the request of a user for the life cycle of its track. Routes that need a token are counted without this call. */
+  /** Counts the request for the life cycle of its track. Routes that need a token are counted without this call. */
   count(user?: User): void
 }
 
 /** An answer in the description. */
 export interface Described {
   description: string
-  /** Content type to schema; a schema alone is JSON. */
+  /** Schema of the answer's body. Without `mediaType` the body is JSON. */
   schema?: TSchema
   mediaType?: string
   /** The header Retry-After says when to come back; 429 always has it. */
@@ -49,16 +49,16 @@ interface RouteBase {
   summary: string
   description?: string
   tag: string
-  /** Its effect on the hub, for programs that people use: the extension `x-effect`. */
+  /** The effect of the route on the hub, as `x-effect` in the description, for programs that people use. */
   effect?: string
-  /** Retires with this track. */
+  /** The route retires with this track. */
   track?: Track
-  /** A brown-out of its track does not switch it off. */
+  /** A brown-out of the track does not switch this route off. */
   staysOnInBrownout?: boolean
   body?: BodySchemas
-  /** A request without a body is one with an empty object. */
+  /** A request without a body counts as one with an empty object. */
   mayLackBody?: boolean
-  /** Largest body where 400 kB are not enough. */
+  /** Largest body in bytes, if 400 kB are not enough. */
   bodyBytes?: number
   /** The handler judges the bytes itself, by the rules of the schema and more. */
   rawBody?: boolean
@@ -72,7 +72,7 @@ interface RouteBase {
 /** A route for everybody. */
 interface OpenRoute extends RouteBase {
   permission?: undefined
-  /** Whether a bearer token of another kind opens it. */
+  /** Whether a bearer token of another kind opens the route. Absent: the route needs no token. */
   admits?: (bearer: string) => Promise<boolean>
   strangers?: undefined
   handle(call: Call): Promise<Answer> | Answer
@@ -81,15 +81,15 @@ interface OpenRoute extends RouteBase {
 /** A route for users with a permission. */
 export interface GuardedRoute extends RouteBase {
   permission: Permission
-  /** Where strangers are welcome, it also answers without a token. */
+  /** Strangers are welcome: the route also answers requests without a token. */
   strangers?: boolean
   handle(call: Call, user: KnownUser): Promise<Answer> | Answer
 }
 
-/** One row of the HTTPS API: it is served, described and retired from this. */
+/** One route of the HTTPS API. The hub serves, describes and retires it by this object. */
 export type Route = OpenRoute | GuardedRoute
 
-/** Largest body before the log-in. Thousands of strangers may send one at once, and it waits in memory. */
+/** Largest body without a token, bytes. Thousands of strangers may send one at once, and all bodies wait in memory. */
 const openBodyBytes = 16 * 1024
 
 /** Largest body of a route: 400 kB (service.md §8) for requests with a token, unless the route says otherwise. */
@@ -102,7 +102,7 @@ export function needsToken(route: Route): boolean {
   return !route.strangers && (route.permission !== undefined || route.admits !== undefined)
 }
 
-/** How counters and metrics name a route. */
+/** The name of a route in counters and metrics. */
 export function labelOf({ method, path }: Route): string {
   return `${method} ${path}`
 }

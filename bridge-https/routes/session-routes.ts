@@ -19,10 +19,10 @@ import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
 
 const path = '/auth/session'
-/** `__Secure-`: browsers take it over TLS only. */
+/** By the prefix `__Secure-`, browsers take the cookie over TLS only. */
 const cookieName = '__Secure-hub-session'
 const everything = ['radio/#']
-/** An operator belongs to no broadcaster. It looks at the on-air page as well. */
+/** The account of the first operator. It belongs to no broadcaster, and may look at the on-air page as well. */
 const ofFirstOperator = {
   institution: 'urn:org:institution:operators',
   permissions: ['operate', 'subscribe'],
@@ -37,7 +37,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   temporary: TemporaryCredentials
   publicUrl: () => string
   isPagePublic: boolean
-  /** Undefined on a node that is not a trial any more. */
+  /** Undefined on a node that has its own certificates, and so is not a trial any more. */
   firstOperator: FirstOperator | undefined
   perform: OperateParts['perform']
   /** The publish rate of a user: making a credential counts as one event. */
@@ -45,8 +45,8 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
 }
 
 /**
- * The routes with which pages log in. The refresh token is in a cookie that no script can read, and that goes to this one
- * path. The page holds the access token, which lasts an hour.
+ * The routes with which pages log in. The refresh token is in a cookie that no script can read, and that browsers send
+ * only to this path. The page holds the access token, which is valid for an hour.
  */
 export function sessionRoutes(parts: SessionParts): Route[] {
   const { logIn, tokens, counted, rate } = parts
@@ -177,7 +177,7 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
       const { token, email, password } = body as FirstOperatorBody
       const wrong = refuse(400, [httpsError('reset.invalid')])
-      // No token is empty: this log-in counts as a wrong one.
+      // A wrong link counts as a failed log-in: a reset with the empty token always fails.
       if (!firstOperator?.take(token)) {
         const result = await judge(logIn.useReset('', password, address), wrong, counted)
         return 'refused' in result ? result.refused : wrong
@@ -226,8 +226,8 @@ function cookieOf(header: Call['header']): string | undefined {
 }
 
 /**
- * Whether a request does not come from a page of this hub. The cookie is SameSite=Strict, but another page of the same
- * site may be hostile: it cannot send the header without permission (CORS), nor hide its origin.
+ * Whether a request comes from elsewhere than a page of this hub. The cookie is SameSite=Strict, but another page of
+ * the same site may be hostile. Such a page cannot send `x-hub-page` without permission (CORS), nor hide its origin.
  */
 function isForeign(header: Call['header']): boolean {
   const origin = header('origin')

@@ -3,7 +3,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { createLimiter } from './limiter.ts'
 import { createMailTransport, type MailServer } from './mail-transport.ts'
 
-/** A subscription whose webhook wants nothing more. */
+/** A subscription that was disabled because its webhook answers only 410. */
 interface Disabled {
   name: string
   topicId: string
@@ -14,9 +14,9 @@ interface Disabled {
 /** Most mails per address and hour: a user may name any address in many subscriptions. */
 const mailsPerHour = 3
 
-/** Tells the contact of a subscription that it is disabled; undefined without a mail server (design.md §10). */
+/** Mails the contact of a subscription that was disabled. Undefined: there is no mail server (design.md §10). */
 export function createContactMail(parts: {
-  /** Tells other nodes of mails. Absent: there are no other nodes. */
+  /** Tells other nodes how many mails were sent. Absent: there are no other nodes. */
   store?: Store
   server: MailServer | undefined
   log: Log

@@ -4,18 +4,18 @@ import type { Store } from '../../store/store.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 
-/** How well a place is known: by a log-in from the address, by one from its network, or not at all. */
+/** How well a client's origin is known: by a log-in from its address, by one from its network, or not at all. */
 export type Familiarity = 'address' | 'network' | 'strange'
 
-/** Most places that are stored; the oldest go. One account must not push out the places of all others. */
+/** Most stored addresses; the oldest are dropped. One account must not push out the addresses of all others. */
 const usualLimits = { all: 10_000, perAccount: 50 }
 const dayMs = 86_400_000
-/** A place without a log-in for so long is forgotten with the next place that is stored. */
+/** An address without a log-in for this long is forgotten when the next address is stored. */
 const keepMs = 90 * dayMs
 
 /**
- * Stores the places from which accounts have logged in, so that failures of strangers elsewhere do not keep owners out.
- * An account is a key without a space.
+ * Stores the addresses from which accounts have logged in, so that failed log-ins of strangers from other networks do
+ * not keep the owners out. An account is a key without a space.
  */
 export async function createFamiliar(parts: {
   store: Store
@@ -24,15 +24,15 @@ export async function createFamiliar(parts: {
 }) {
   const { store, clock, limits = usualLimits } = parts
   const collection = await createCollection<{ at: number }>(store, 'familiar-place')
-  /** When each account last logged in at each of its places, the oldest first. */
+  /** When each account last logged in from each of its addresses, the oldest first. */
   const places = new Map<string, number>()
-  /** Number of places of each address, network, account, and account in a network. */
+  /** How many entries of `places` belong to each address, network, account, and account in a network. */
   const counts = new Map<string, number>()
   for (const [key, { at }] of [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)) show(key, at)
   collection.onChanged((key, _before, after) => (after ? show(key, after.at) : drop(key)))
 
   return {
-    /** How well the place is known, whichever account logged in. */
+    /** How well an origin is known, whichever account logged in from there. */
     of({ address, network }: Origin): Familiarity {
       if (counts.has(address)) return 'address'
       return counts.has(network) ? 'network' : 'strange'
@@ -41,7 +41,7 @@ export async function createFamiliar(parts: {
     /** Whether this account has logged in from that network. */
     knows: (account: string, { network }: Origin): boolean => counts.has(`${account} ${network}`),
 
-    /** Notes that the account has logged in from there, at most once a day. */
+    /** Stores that the account has logged in from this address, at most once a day. */
     async remember(account: string, { address }: Origin): Promise<void> {
       const key = `${account} ${address}`
       const now = clock()

@@ -7,7 +7,7 @@ const lifetimeMs = 3600 * 1000
 
 /**
  * The one-time link with which a person who has just started a node makes the account of the first operator. Its token
- * lives in memory. It ends with the node, after an hour, when it was used, or as soon as there is an operator.
+ * is only in memory. The link ends with the process, after an hour, when used, or as soon as there is an operator.
  */
 export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: () => number }) {
   const { users, clock } = parts
@@ -26,7 +26,7 @@ export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: 
       return true
     },
 
-    /** There is no account after all: the link works again. */
+    /** Makes the link work again, because no account was made after all. */
     giveBack(): void {
       isTaken = false
     },

@@ -3,7 +3,7 @@ import type { Familiarity } from './familiar.ts'
 
 /** A client that waits for a password to be hashed. */
 export interface Asker {
-  /** Address it comes from. */
+  /** Address of the client. */
   from: string
   familiarity: Familiarity
 }
@@ -15,19 +15,20 @@ interface Waiting {
 
 /** Ranks of clients, the best known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
-/** So many passwords of the best known rank, then one of a lower rank: a new colleague gets in as well. */
+/** After this many passwords of the best known rank comes one of a lower rank: a new colleague gets in as well. */
 const servedInARow = 3
 
 /**
- * Decides whose password is hashed next. Each rank has its own places, so strangers take none of the others'. Within a
- * rank, addresses are served alternately. If a rank is full, the address with the most waiting gives way to one with few.
+ * Decides which client's password is hashed next. Each rank has its own queue, so that strangers take no room from
+ * known clients. Within a rank, addresses are served alternately. If a queue is full, the address with the most waiting
+ * clients loses its last one to an address with few.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())
   let served = 0
 
   return {
-    /** False if there is no place: then nothing is queued. */
+    /** Queues a client. False: the queue is full, and the client is not queued. */
     add({ from, familiarity }: Asker, waiting: Waiting): boolean {
       const queue = queueOf(familiarity)
       if (queue.size() >= placesPerRank) {
@@ -39,7 +40,7 @@ export function createHashingQueue(placesPerRank: number) {
       return true
     },
 
-    /** Takes out the next one that waits. */
+    /** Takes out the waiting client that is served next. */
     next(): Waiting | undefined {
       const [best, ...others] = queues.filter((queue) => queue.size() > 0)
       served = others.length > 0 ? served + 1 : 0

@@ -4,7 +4,7 @@ import type { Store } from '../../store/store.ts'
 
 export type Limiter = ReturnType<typeof createLimiter>
 
-/** Allows so many points per key and time, over all nodes that share the store. */
+/** Allows `points` for each key within `seconds`, over all nodes that share the store. */
 export function createLimiter(
   store: Store | undefined,
   name: string,

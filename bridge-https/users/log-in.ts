@@ -21,21 +21,21 @@ const windowSeconds = 60
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 
-/** A limit, and the key under which it counts this attempt. */
+/** A limit, and the key under which it counts this log-in. */
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
- * Log-in with e-mail address and password, throttled (design.md §9). Failures count per address and network, and per
- * account from there. Failures elsewhere do not lock an account out of a network where it has logged in before. Accounts
- * that do not exist are throttled in the same way, so that nothing tells them apart.
+ * Log-in with e-mail address and password, throttled (design.md §9). Failures count per address and network, and there
+ * also per account. Failures from other networks do not lock an account out of a network where it has logged in before.
+ * Accounts that do not exist are throttled in the same way, so that a client sees no difference.
  */
 export function createLogIn(parts: {
   /** Tells other nodes of failures. Absent: there are no other nodes. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
-  /** The places from which accounts have logged in before. Absent: every place is strange. */
+  /** The addresses from which accounts have logged in before. Absent: every address is strange. */
   familiar?: Familiar
-  /** Failures per address and minute, half as many per account from there; 0: no limit. */
+  /** Most failures per minute from one address. Half as many are allowed for one account from there. 0: no limit. */
   failures: number
 }) {
   const { store, users, familiar, failures } = parts
@@ -45,7 +45,7 @@ export function createLogIn(parts: {
   const perNetwork = limiter('login-network', 5 * failures)
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
-  /** Counts over all networks from which the account has not logged in: many of them together must not guess without end. */
+  /** Failures of an account from all networks that are strange to it: together they must not guess without end. */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
   const mailsOfKnown = limiter('reset-mail-known', mailsPerHour.known, 3600)
@@ -63,20 +63,20 @@ export function createLogIn(parts: {
       return attempt(counts, origin, () => users.authenticate(email, password, askerOf(origin)))
     },
 
-    /** Sets a password by a one-time token; wrong tokens count like wrong passwords. */
+    /** Sets a password by a one-time token. Wrong tokens count like wrong passwords. */
     async useReset(token: string, password: string, from: string): Promise<LogInResult> {
       const origin = originOf(from)
       return attempt(countsOf(origin), origin, () => users.setPassword(token, password, askerOf(origin)))
     },
 
-    /** Whether a link may be mailed; seconds to wait when the address has asked for too many. */
+    /** Whether a link may be mailed now, or the seconds to wait if the client has asked for too many. */
     async mayAskForMail(email: string, from: string): Promise<{ retryAfter: number } | { mailNow: boolean }> {
       const origin = originOf(from)
       const asked = countsOf(origin).map(([limiter, key]): Count => [limiter, `mail ${key}`])
       const retryAfter = await take(asked)
       if (retryAfter !== undefined) return { retryAfter }
       keep(asked)
-      // Mails that strangers ask for must not use up those of the owner.
+      // Strangers have a limit apart, so that their requests do not use up the mails of the owner.
       const account = keyOf(email)
       const counts: Count[] = isKnown(account, origin)
         ? [
@@ -110,8 +110,8 @@ export function createLogIn(parts: {
     origin: Origin,
     work: () => Promise<KnownUser | undefined>,
   ): Promise<LogInResult> {
-    // Takes the points before the password is checked, and gives them back after a success. Otherwise a client could try
-    // as many passwords as fit into the time of one check.
+    // Takes the points before the password is checked, and gives them back after a success. Otherwise a client could
+    // try as many passwords as fit into the time of one check.
     const retryAfter = await take(counts)
     if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
     const user = await work().catch(async (error: unknown) => {
@@ -123,7 +123,7 @@ export function createLogIn(parts: {
       return { refused: 'wrong' }
     }
     await giveBack(counts)
-    // A log-in needs no store, and so does not wait for this.
+    // A log-in needs no store, and so does not wait until the address is stored.
     familiar?.remember(keyOf(user.email), origin).catch(() => undefined)
     return { user }
   }
@@ -141,7 +141,7 @@ export function createLogIn(parts: {
   }
 }
 
-/** Takes one point of each limit. If one has none left, takes no point and resolves with the seconds until there is one. */
+/** Takes one point of each limit. If a limit has none left, takes no points, and resolves with the seconds to wait. */
 async function takeAll(counts: readonly Count[]): Promise<number | undefined> {
   for (const [index, [limiter, key]] of counts.entries()) {
     const wait = await limiter.take(key)

@@ -17,7 +17,7 @@ export function createMailTransport(server: MailServer) {
   return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
     await (await transport).sendMail({
       from: server.from,
-      // As an object: a line break or a comma in it cannot make several addresses.
+      // As an object, so that a line break or a comma in the address cannot make several addresses.
       to: { name: '', address: mail.to },
       subject: mail.subject,
       text: [...mail.lines, ''].join('\n'),
@@ -25,7 +25,7 @@ export function createMailTransport(server: MailServer) {
   }
 }
 
-/** Loads the client: most nodes have no mail server, and do without. */
+/** Loads the mail client only when there is a mail server: most nodes have none. */
 async function openTransport(server: MailServer) {
   const { createTransport } = await import('nodemailer')
   const { user, password } = server
@@ -33,7 +33,7 @@ async function openTransport(server: MailServer) {
     host: server.host,
     port: server.port,
     secure: server.secure,
-    // A password never goes over an open line.
+    // A password is never sent over a connection without encryption.
     requireTLS: user !== undefined && !server.secure,
     ...(user !== undefined && password !== undefined && { auth: { user, pass: password } }),
     connectionTimeout: timeoutMs,

@@ -7,11 +7,11 @@ export type Passwords = ReturnType<typeof createPasswords>
 /** Shortest and longest password a user may choose, characters. */
 export const passwordLength = { min: 10, max: 1024 }
 
-/** Work factors of new hashes: about 0.2 s and 32 MiB each. Stored with every hash, so that they may grow. */
+/** Work factors of new hashes: about 0.2 s and 32 MiB each. Every hash stores its factors, so that they may grow. */
 const defaultWork = { logN: 15, r: 8, p: 3 }
-/** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many log in. */
+/** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many clients log in. */
 const concurrency = 1
-/** Most clients that wait, of each rank: with more, the hub could not answer in time. */
+/** Most waiting clients of each rank: with more, the hub could not answer in time. */
 const defaultMaxWaiting = 30
 /** A caller that names no asker waits with the known clients. */
 const inHouse: Asker = { from: '', familiarity: 'address' }
@@ -21,7 +21,7 @@ export class TooBusy extends Error {
   override name = 'TooBusy'
 }
 
-/** Passwords chosen by people: scrypt, one at a time (design.md §5). */
+/** Hashes and checks passwords chosen by people, with scrypt and one at a time (design.md §5). */
 export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
   /** Stands in for a user without a password, so that a check takes the same work. No password fits it. */
@@ -74,7 +74,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
 type Factors = typeof defaultWork
 
 function derive(password: string, salt: Buffer, { logN, r, p }: Factors): Promise<Buffer> {
-  // The same characters typed on different systems are the same password.
+  // Systems encode the same typed characters differently. In normal form they are the same password.
   const text = password.normalize('NFKC')
   const options = { N: 2 ** logN, r, p, maxmem: 256 * 2 ** logN * r }
   return new Promise((resolve, reject) => {

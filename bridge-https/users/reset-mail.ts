@@ -5,14 +5,14 @@ import type { ResetToken } from './users.ts'
 export type ResetMail = ReturnType<typeof createResetMail>
 
 /**
- * The URL where a person chooses a password. The token stands behind `#`, so that it reaches no server and no log on the
- * way.
+ * The URL where a person chooses a password. The token stands behind `#`, so that it reaches no server and no log on
+ * the way.
  */
 export function resetUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/auth/reset#token=${token}`
 }
 
-/** Sends one-time links; undefined without a mail server (design.md §9). */
+/** Mails one-time links to choose a password. Undefined: there is no mail server (design.md §9). */
 export function createResetMail(parts: {
   server: MailServer | undefined
   log: Log

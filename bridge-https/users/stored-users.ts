@@ -2,11 +2,11 @@ import { createCollection } from '../../store/collection.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { normalEmail, type User } from './user.ts'
 
-/** A user that has shown its password, or a token made with it. */
+/** A user whose password or token was checked. */
 export interface KnownUser extends User {
-  /** Counts the passwords of the user: tokens of an earlier one are void. */
+  /** Counts the passwords of the user. A token made under an earlier password is void. */
   generation: number
-  /** The log-in that its token goes back to; undefined: a new one, or one begun under the release before. */
+  /** The log-in that the token belongs to. Undefined: a new log-in, or one that began under the previous release. */
   loginId?: string | undefined
 }
 
@@ -43,7 +43,7 @@ export async function openStoredUsers(store: Store) {
       idByEmail.set(user.email, user.userId)
     },
 
-    /** False when the user is gone already. */
+    /** False: the user was removed already. */
     async delete(user: StoredUser, held: readonly Change[]): Promise<boolean> {
       if (!(await collection.delete(user.userId, held))) return false
       idByEmail.delete(user.email)
@@ -52,7 +52,7 @@ export async function openStoredUsers(store: Store) {
     },
 
     loggedOut,
-    /** Calls back with the id of a user that is gone, or whose log-ins are void. */
+    /** Calls the listener with the id of each user that is removed, or that has log-ins that become void. */
     onLoggedOut: (listener: (userId: string) => void): void => void listeners.push(listener),
   }
 

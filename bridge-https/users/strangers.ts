@@ -6,10 +6,10 @@ import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
-/** Most questions of strangers per address and minute: many people may share an address. */
+/** Most requests of strangers per address and minute. The limit is high, as many people may share an address. */
 const perMinute = 600
 
-/** The visitor of a public page. It reads, and has no account. */
+/** The user that stands for every visitor of a public page. It may read, and has no account. */
 const stranger: KnownUser = {
   userId: 'stranger',
   email: 'stranger',
@@ -24,7 +24,7 @@ const stranger: KnownUser = {
 export function createStrangers({ store, most = perMinute }: { store?: Store; most?: number }) {
   const limiter = createLimiter(store, 'strangers', { points: most, seconds: 60 })
   return {
-    /** The stranger at an address as a user, or the seconds that it has to wait. */
+    /** The user for a request without a log-in, or the seconds that its address has to wait. */
     async admit(address: string): Promise<{ user: KnownUser } | { retryAfter: number }> {
       const origin = originOf(address).address
       const retryAfter = await limiter.take(origin)

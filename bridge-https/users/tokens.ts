@@ -14,16 +14,16 @@ interface IssuedTokens {
   expires: string
 }
 
-/** Seconds (design.md §9 for the first; the second is ours). */
+/** How long tokens are valid, seconds. design.md §9 sets `access`, this project chose `refresh`. */
 export const lifetimes = { access: 3600, refresh: 30 * 24 * 3600, service: 3600 }
 
 /** The header `typ` keeps one kind of token from being taken for another (RFC 8725 §3.11). */
 const types = { access: 'at+jwt', refresh: 'rt+jwt', service: 'JWT' } as const
 
-/** Longest token that is checked: ours are shorter. */
+/** Longest token that is checked. All tokens that the hub makes are shorter. */
 const maxTokenLength = 8192
 
-/** Most verified tokens that are remembered; the oldest go. */
+/** Most verified tokens that are remembered; the oldest are dropped. */
 const maxVerified = 1_000
 
 /** A token whose signature was right, with the kind and the audience that it was checked for. */
@@ -39,20 +39,20 @@ interface Verified {
 export function createTokens(parts: {
   keys: SigningKeys
   users: Users
-  /** Public URL of the hub: issuer and audience. Asked late, because it may hold a port that is not known yet. */
+  /** Public URL of the hub, as issuer and audience. A function, as the URL may hold a port that is not known yet. */
   issuer: () => string
-  /** The account in the claims of pushes. */
+  /** The account that the tokens of pushes name in their claims. */
   serviceAccount: string
   clock: () => number
 }) {
   const { keys, users, issuer, serviceAccount, clock } = parts
-  /** A page shows the same token every few seconds: its signature is checked once. */
+  /** Verified tokens by their text. A page sends the same token every few seconds: its signature is checked once. */
   const verified = new Map<string, Verified>()
 
   return {
     async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
-      // The generation is that of the checked password: by now there may be another one.
+      // The generation is that of the checked password. The user may have another password by now.
       const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }
       const { email, institutionId: institution, permissions } = user
       return {
@@ -63,19 +63,19 @@ export function createTokens(parts: {
       }
     },
 
-    /** The user an access token was made for, as it is now; undefined for every other text. */
+    /** The user that an access token was made for, with its present data. Undefined for every other text. */
     userOf: (token: string): Promise<KnownUser | undefined> => holder(token, 'access'),
 
-    /** The user a refresh token was made for. Void after a change of the password, removal of the user and log-out. */
+    /** The user that a refresh token was made for. Log-out, a new password and removal of the user void the token. */
     userOfRefresh: (token: string): Promise<KnownUser | undefined> => holder(token, 'refresh'),
 
-    /** Ends the log-in that a refresh token goes back to; without effect for every other text. */
+    /** Ends the log-in that a refresh token belongs to. Any other text has no effect. */
     async endLogin(refreshToken: string): Promise<void> {
       const user = await holder(refreshToken, 'refresh')
       if (user) await users.endLogin(user, clock() + lifetimes.refresh * 1000)
     },
 
-    /** A token of the hub itself for one receiver (design.md §10), in the name of this account. */
+    /** A token of the hub itself for one receiver (design.md §10), in the name of `account`. */
     issueService(audience: string, account = serviceAccount): Promise<string> {
       const claims = { sub: account, email: account, email_verified: true }
       return sign('service', claims, audience, Math.floor(clock() / 1000))
@@ -142,7 +142,7 @@ export function createTokens(parts: {
     }
   }
 
-  /** Whether its time has not passed, and its key is still in use. */
+  /** Whether a verified token has not expired, and its key is still in use. */
   function isStillValid({ kid, key, payload }: Verified): boolean {
     return (payload.exp ?? 0) > Math.floor(clock() / 1000) && keys.find(kid) === key
   }

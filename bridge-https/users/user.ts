@@ -4,7 +4,7 @@ import { isInstitutionUrn } from '../../event/urn.ts'
 export type Permission = (typeof permissions)[number]
 export const permissions = ['publish', 'subscribe', 'operate'] as const
 
-/** A user of the HTTPS API. Every one belongs to one institution (service.md §1). */
+/** A user of the HTTPS API. Every user belongs to one institution (service.md §1). */
 export interface User {
   userId: string
   email: string
@@ -57,7 +57,7 @@ export function normalEmail(email: string): string {
   return email.toLowerCase()
 }
 
-/** An address that can be written to. Control characters in it would reach mail headers. */
+/** Matches an address that mail can be sent to. Control characters are excluded: they would reach mail headers. */
 export const emailPattern = /^[^\s@<>(),;:"\\\p{C}]+@[^\s@<>(),;:"\\\p{C}]+$/u
 
 function checkInstitution(institution: string): string | undefined {

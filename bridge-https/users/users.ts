@@ -26,8 +26,8 @@ const hourMs = 3600 * 1000
 /** Most ended log-ins that are remembered of one user. With one more, all log-ins of the user end. */
 const mostEndedLogins = 100
 /**
- * How long a token to choose a password is valid, milliseconds. Each channel has its own, so that a request for a mail does
- * not void an operator's token.
+ * How long a token to choose a password is valid, milliseconds. Each channel has its own token, so that a request for a
+ * mail does not void an operator's token.
  */
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
 
@@ -81,14 +81,14 @@ export async function createUsers(parts: {
         return stored && (await users.delete(stored, held)) ? stored.userId : undefined
       }),
 
-    /** A token to choose a new password; the old one works until then. Undefined: no such user. */
+    /** A token to choose a new password. Until then the old password works. Undefined: there is no such user. */
     issueReset: (email: string, channel: ResetChannel): Promise<ResetToken | undefined> =>
       inOrder(async (held) => {
         const stored = byEmail(email)
         return stored && storeReset(stored, channel, held)
       }),
 
-    /** Uses a token up and sets the password; every token of the user is void then. Undefined: not a valid token. */
+    /** Uses up a token and sets the password, which voids all tokens of the user. Undefined: the token is not valid. */
     async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
       // Looks the token up before the expensive part, and again under the lock: a token works once.
@@ -108,12 +108,12 @@ export async function createUsers(parts: {
     async authenticate(email: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const stored = byEmail(email)
       const fits = await passwords.verify(password, stored?.passwordHash, asker)
-      // A user that was removed or changed during the check is not this user any more.
+      // Refuse a user that was removed, or whose generation changed, during the check.
       if (!fits || !stored || users.get(stored.userId)?.generation !== stored.generation) return undefined
       return known(stored)
     },
 
-    /** Ends a log-in: every token that goes back to it is void then. They all expire before `until`, milliseconds. */
+    /** Ends a log-in, which voids all its tokens. They all expire before `until`, milliseconds since the epoch. */
     endLogin: ({ userId, generation, loginId }: KnownUser, until: number): Promise<void> =>
       inOrder(async (held) => {
         const stored = users.get(userId)
@@ -123,7 +123,7 @@ export async function createUsers(parts: {
         users.loggedOut(changed)
       }),
 
-    /** Calls back with the id of a user that is gone, or that has a void log-in. */
+    /** Calls the listener with the id of each user that is removed, or that has log-ins that become void. */
     onLoggedOut: users.onLoggedOut,
 
     find(email: string): User | undefined {
@@ -131,7 +131,7 @@ export async function createUsers(parts: {
       return stored && shown(stored)
     },
 
-    /** The user of a token: its id, the generation of its password when the token was made, and its log-in. */
+    /** The user of a valid token, which names the user's id, the generation when it was made, and a log-in. */
     current(userId: string, generation: number, loginId?: string): KnownUser | undefined {
       const stored = users.get(userId)
       if (stored?.generation !== generation) return undefined
@@ -200,7 +200,7 @@ function withPassword({ stored, channel }: FoundReset, passwordHash: string): St
   }
 }
 
-/** Ends this log-in, and forgets ended ones whose tokens have expired. */
+/** Ends this log-in, and forgets ended log-ins whose tokens have expired. */
 function withEnded(
   user: StoredUser,
   loginId: string,

@@ -9,9 +9,9 @@ export interface Client {
   session: Session | undefined
   /** Ends the client's log-in; harmless when called again. */
   logInDone: () => void
-  /** Takes its will out of the bound on stored wills; harmless when called again. */
+  /** Frees the room that its will takes among the wills of its credential; harmless when called again. */
   willGone: () => void
-  /** Where its will is stored. */
+  /** The key under which its will is stored. */
   willKey: string | undefined
   /** Every PUBLISH that Aedes has not asked about yet. Aedes asks in the order of arrival. */
   readonly arrived: ArrivedPublish[]
@@ -46,7 +46,7 @@ export function createClients() {
       return client
     },
     of: (connection: object): Client | undefined => byConnection.get(connection),
-    /** The client that Aedes asks about. Aedes has only those whose connection was added. */
+    /** The client that Aedes asks about. Aedes has only clients whose connection was added. */
     ofAedes(from: { conn: object }): Client {
       const client = byConnection.get(from.conn)
       if (!client) throw new Error('a client without connection')

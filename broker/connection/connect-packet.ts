@@ -22,7 +22,7 @@ export interface Will {
   retain: boolean
 }
 
-/** Why a first packet does not get in, and the return code of the CONNACK that says so, if one does. */
+/** Why the first packet is refused, and the return code of the CONNACK, if the client gets one. */
 export interface Refusal {
   reason: 'protocol' | 'version'
   detail: string
@@ -30,8 +30,9 @@ export interface Refusal {
 }
 
 /**
- * The CONNECT as Aedes gets it. It has no keep alive: the connection watches that, and counts acknowledgements as life
- * too [MQTT-3.1.2-24]. Its will is a placeholder: with the real one Aedes would keep the payload a second time.
+ * The CONNECT as Aedes gets it. Its keep alive is 0: the connection itself watches the client, and accepts
+ * acknowledgements as signs of life, too [MQTT-3.1.2-24]. Its will is a placeholder: with the real one Aedes would keep
+ * the payload a second time.
  */
 export function encodeForAedes(
   { type, body }: Frame,

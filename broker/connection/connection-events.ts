@@ -14,29 +14,29 @@ export interface ConnectionLimits {
   maxSubscriptions: number
 }
 
-/** What a connection tells the broker around it. */
+/** What a connection reports to the broker, and asks of it. */
 export interface ConnectionEvents {
   /** Begins to collect an unfinished packet; `end` is called when there is no room for it any more. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
-  /** A place for the bytes of a packet that waits; `end` is called when there is no room for it any more. */
+  /** Counts the bytes of a packet that waits; `end` is called when there is no room for it any more. */
   hold(end: () => void): Held
   /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
   acknowledged(type: number, packetId: number): void
   /** A PUBLISH. The connection hands it to Aedes next, and Aedes asks for the decision. */
   publish(publish: ArrivedPublish): void
-  /** Never rejects; resolves when it is answered. */
+  /** Answers a SUBSCRIBE. Resolves when that is done. Never rejects. */
   subscribe(request: FiltersFrame): Promise<void>
-  /** Never rejects; resolves when it is answered. */
+  /** Answers an UNSUBSCRIBE. Resolves when that is done. Never rejects. */
   unsubscribe(request: FiltersFrame): Promise<void>
   /** The hub closes the connection; `reason` is a stable word for counters. */
   cut(reason: CutReason, detail: string): void
-  /** A QoS 0 message found no room. */
+  /** A QoS 0 message was left out, because the outgoing buffer is full. */
   dropped(): void
   /** Whether the client may publish anything at all. */
   publishes(): boolean
   /** A PUBLISH of so many bytes came in. True: it may go on. False: `resume` is called when it may. */
   publishing(bytes: number, resume: Resume): boolean
-  /** The same for a SUBSCRIBE or UNSUBSCRIBE with so many filters. */
+  /** As `publishing`, for a SUBSCRIBE or UNSUBSCRIBE with so many filters. */
   requesting(filters: number, resume: Resume): boolean
 }
 
@@ -55,8 +55,8 @@ export type CutReason =
   | 'error'
 
 /**
- * A PUBLISH of the client and when its last byte came in, on the clock of `performance.now()`. One that waited for the
- * publish rate counts from the end of that wait.
+ * A PUBLISH of the client. `started` is when its last byte came in, or when its wait for the publish rate ended, on the
+ * clock of `performance.now()`.
  */
 export interface ArrivedPublish extends PublishFrame {
   started: number

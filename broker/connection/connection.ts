@@ -25,27 +25,27 @@ import { watchKeepAlive } from './keep-alive.ts'
 import { Outgoing, takePubacksAhead } from './socket.ts'
 import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 
-/** Reading pauses while more bytes than this are received and not answered. Each packet counts as a few more. */
+/** Reading pauses while more bytes than this are received and not answered. Each packet adds `packetCostBytes`. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
-/** Packets of one connection that are taken in one turn of the event loop: thousands of the smallest fit into one read. */
+/** Packets of one connection taken in one turn of the event loop: thousands of the smallest fit into one read. */
 const packetsPerTurn = 128
 
 /**
- * The connection Aedes sees instead of the socket. Inwards it lets through only whole, well-formed packets. It handles
- * keep alive, PINGREQ, and acknowledgements of deliveries itself. Outwards it writes into a bounded buffer, and cuts off a peer that stops reading.
+ * The connection that Aedes sees instead of the socket. Lets only whole, well-formed packets in. Handles keep alive,
+ * PINGREQ and acknowledgements of deliveries itself. Bounds its outgoing buffer: a peer that stops reading is cut off.
  */
 export class MqttConnection extends InnerStream {
   readonly remoteAddress: string
   readonly connectedAt: number
-  /** For messages; everything else goes out through `send`. */
+  /** For messages. All other packets are sent by `send`. */
   readonly outgoing: Outgoing
   /** Set once the CONNECT was read. */
   request: ConnectPacket | undefined
   principal: Principal | undefined
   /** Why the hub closed it. */
   cutReason: CutReason | undefined
-  /** The client said goodbye, so that its will is void [MQTT-3.14.4-3]. */
+  /** The client has sent DISCONNECT, so that its will is void [MQTT-3.14.4-3]. */
   farewell = false
   readonly #socket: Duplex
   readonly #limits: ConnectionLimits
@@ -95,7 +95,7 @@ export class MqttConnection extends InnerStream {
     })
     socket.on('error', () => this.destroy())
     socket.on('close', () => {
-      // After a proper end Aedes still gets the packets sent before, and then closes.
+      // If the peer has ended properly, Aedes still gets the packets that the peer sent before, and then closes.
       if (!this.#peerEnded || this.#state !== 'open') this.destroy()
     })
   }
@@ -104,12 +104,12 @@ export class MqttConnection extends InnerStream {
     return this.#state === 'open'
   }
 
-  /** A PUBLISH is acknowledged or given up: there is room for more. */
+  /** Call it when a PUBLISH is acknowledged or given up, because that makes room for more. */
   finished({ payload }: ArrivedPublish): void {
     this.#release(payload.length)
   }
 
-  /** The log-in is done: packets that came behind the CONNECT go in now. `inFlight` is that of the session. */
+  /** Call it when the log-in is done: takes the packets that came behind the CONNECT. `inFlight` is the session's. */
   open(inFlight: InFlight): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
@@ -129,7 +129,7 @@ export class MqttConnection extends InnerStream {
     else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
   }
 
-  /** There is no room for a message: one of QoS 0 is left out, for any other the peer is cut off. */
+  /** Call it when there is no room for a message: at QoS 0 the message is left out, above it the peer is cut off. */
   overflow(qos: Qos): void {
     if (this.#state === 'closed') return
     if (qos === 0) this.#events.dropped()
@@ -146,7 +146,7 @@ export class MqttConnection extends InnerStream {
     if (this.#state === 'closed') return
     this.cutReason = reason
     this.#events.cut(reason, detail)
-    // A peer that does not read will not read last bytes either.
+    // Destroy the socket at once: a peer that does not read would not read the last bytes either.
     if (reason === 'slow') this.#socket.destroy()
     this.destroy()
   }
@@ -177,12 +177,12 @@ export class MqttConnection extends InnerStream {
     if (!this.#isPaused()) this.#socket.resume()
   }
 
-  /** While nothing is read, the client's silence says nothing about it. */
+  /** Whether the hub reads nothing from the client: meanwhile its silence does not count against its keep alive. */
   #isPaused(): boolean {
     return this.#hasMore() || this.#unfinishedBytes > maxUnfinishedBytes
   }
 
-  /** Packets are not taken yet: behind a CONNECT that is not answered [MQTT-3.1.4-5], or behind one that waits. */
+  /** Whether received packets are left: a CONNECT before them is not answered [MQTT-3.1.4-5], or a packet waits. */
   #hasMore(): boolean {
     return this.#waiting !== undefined || this.#frames.hasRest()
   }
@@ -198,7 +198,7 @@ export class MqttConnection extends InnerStream {
     this.#resume()
   }
 
-  /** The peer sends no more. Ends the stream of Aedes once all earlier packets are dispatched. */
+  /** Ends the stream of Aedes if the peer has ended its side, and all packets before that are dispatched. */
   #endInward(): void {
     if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
@@ -221,7 +221,7 @@ export class MqttConnection extends InnerStream {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // No reading on: before log-in no answer is on its way, and a costly peer would only send more of the same.
+      // Read no more bytes: before log-in no answer is on its way, and a costly peer would send only more such packets.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
@@ -237,7 +237,7 @@ export class MqttConnection extends InnerStream {
     return false
   }
 
-  /** False: the PUBACK must wait. An earlier packet is held back or half received, or the client logs in or out. */
+  /** False: the PUBACK must wait, because an earlier packet waits or is half received, or the client logs in or out. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.farewell || isBehind) return false
@@ -319,7 +319,7 @@ export class MqttConnection extends InnerStream {
   #takeWaiting(waitedFor: 'pacing' | 'rate'): boolean {
     if (this.#state !== 'open') return false
     this.#lastHeard = performance.now()
-    // The wait for the publish rate is the publisher's own, and does not count. The wait of a paced packet is the hub's.
+    // The wait for the publish rate does not count: the publisher causes it. The hub causes the wait for pacing.
     if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
     const take = this.#waiting?.take
     this.#stopWaiting()

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 const patienceMs = 1000
 /** Bytes that a closed peer may still send in that time; they are thrown away. */
 const lastBytes = 64 * 1024
-/** The same in pieces: a piece of one byte costs as much as one of a kilobyte. */
+/** Most pieces in which these bytes may come: a piece of one byte costs as much as one of a kilobyte. */
 const lastPieces = 128
 
 /**

@@ -34,7 +34,7 @@ export function createFrameReader(
   let rest: Buffer = empty
 
   return {
-    /** Whether no part of a packet waits for the rest of it. */
+    /** False while a part of a packet waits for the rest of it. */
     isBetweenPackets: () => unfinished === undefined,
 
     /** Whether there are bytes that `next` has not read. */
@@ -98,13 +98,13 @@ export function createFrameReader(
     return toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2, maxFilters)
   }
 
-  /** Even an empty part of a chunk would keep the whole chunk in memory. */
+  /** Keeps the unread part of a chunk, or `empty`: an empty part of the chunk would keep the whole chunk in memory. */
   function keepRest(chunk: Buffer, from: number): void {
     rest = from < chunk.length ? chunk.subarray(from) : empty
   }
 
   function checkSize(start: Buffer, total: number): void {
-    // A type that only servers send is refused by its first byte, whatever length it claims.
+    // A packet type that only servers send is refused by its first byte, whatever the length in its header.
     checkFixedHeader(start[0] ?? 0)
     const limit = maxBytes()
     if (total > limit) throw new ProtocolViolation(`packet of ${total} bytes, at most ${limit} allowed`)
@@ -217,8 +217,8 @@ export interface PublishFrame {
 }
 
 /**
- * Reads a PUBLISH that `createFrameReader` has checked. One that is not allowed in any case must not fill memory: it is
- * read without payload, and with no more of its topic than the log shows. Aedes gets no more of it either.
+ * Reads a PUBLISH that `createFrameReader` has checked. A client that may publish nothing must not fill memory: its
+ * PUBLISH is read without payload, and with no more of the topic than the log shows. Aedes gets no more of it either.
  */
 export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): PublishFrame {
   const bits = (flags >> 1) & 3

@@ -3,21 +3,21 @@ import { TLSSocket } from 'node:tls'
 import { readAhead } from '../../listener/node-internals.ts'
 import { packetType } from './wire.ts'
 
-/** A subscriber that does not empty a buffer more than half full in this time has stopped reading, milliseconds. */
+/** If a buffer more than half full is not emptied in this time, its subscriber has stopped reading; milliseconds. */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more than this is on its way, bytes. */
 const maxPaceBytes = 16 * 1024
-/** What a small packet costs beside its bytes: a million answers of two bytes are not two megabytes. */
+/** Bytes that a small packet counts for beside its own: a million answers of two bytes take more than two megabytes. */
 const writeCostBytes = 64
 const pubackBytes = 4
 
 /**
- * The bytes on their way to one peer: bounded, and no caller waits for them. The first packet goes out at once. Packets
- * that come before the network has taken it are written together afterwards, as streams do, without a timer, a callback
- * or a closure for each packet. `stuck` is called with a reason when the peer has stopped reading.
+ * The bytes on their way to one peer: bounded, and no caller waits for them. The first packet is sent at once. Packets
+ * that come before the network has taken the first are written together afterwards, as streams do. No packet needs a
+ * timer, and only a small one needs a callback. `stuck` is called with a reason when the peer has stopped reading.
  *
- * A class, not a closure: there are thousands, and each packet goes through another one. The fields of an object lie
- * together; fetching fields that lie apart would cost more than the work.
+ * A class, not a closure: there are thousands of instances, and each packet uses another one. The fields of an object
+ * lie together in memory. Fetching fields that lie apart would cost more than the work.
  */
 export class Outgoing {
   /** Bytes that may be sent in one go: messages that can wait must not fill a small buffer. */
@@ -82,7 +82,7 @@ export class Outgoing {
     }
   }
 
-  /** Everything is written, or nothing more will be: callers that wait go on. */
+  /** Call it when everything is written, or nothing more will be written: callers that wait go on. */
   close(): void {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
@@ -93,8 +93,8 @@ export class Outgoing {
 }
 
 /**
- * Takes the PUBACKs at the front of what a socket has read, before they enter its stream: subscribers send hardly
- * anything else. `take` is called for each, and answers false when the PUBACK cannot be taken yet.
+ * Takes the PUBACKs at the front of the bytes that a socket has read, before they enter its stream: subscribers send
+ * hardly anything else. `take` is called for each PUBACK, and answers false if the PUBACK cannot be taken yet.
  */
 export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
   readAhead(socket, (chunk) => {
@@ -104,7 +104,7 @@ export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boo
   })
 }
 
-/** Whether a whole, well-formed PUBACK stands at this place. */
+/** Whether a whole, well-formed PUBACK begins at this offset. */
 function isPuback(bytes: Buffer, at: number): boolean {
   if (bytes.length < at + pubackBytes) return false
   if (bytes[at] !== packetType.puback << 4 || bytes[at + 1] !== 2) return false

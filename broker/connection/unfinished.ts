@@ -3,10 +3,10 @@ import { createHalfReceived } from '../../listener/half-received.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
 import type { ConnectionEvents } from './connection-events.ts'
 
-/** Bytes of all packets that are unfinished or wait, and free pieces of each of them: before log-in and afterwards. */
+/** Before log-in and afterwards: bytes of all packets that are unfinished or wait, and free pieces of each packet. */
 const before = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const after = { bytes: 64 * 1024 * 1024, pieces: 1024 }
-/** Pieces of a few bytes that a credential may send: so many for each of its events, and at least so many a second. */
+/** Tiny pieces that a credential may send in a second: `perEvent` times the publish rate, at least `perSecond`. */
 const tinyPieces = { perEvent: 8, perSecond: 1024 }
 
 /** The room for packets that are unfinished or wait, of all connections together. */

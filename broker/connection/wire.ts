@@ -35,8 +35,8 @@ export function lowerQos(a: Qos, b: Qos): Qos {
 /** One PUBLISH, encoded once per QoS and flags however many subscribers it goes to. */
 export interface Publish {
   /**
-   * The packet for a subscriber of `qos`; `packetId` is required above QoS 0. Its bytes are lent: the next call may
-   * write another identifier into them.
+   * The packet for a subscriber of `qos`; `packetId` is required above QoS 0. The bytes of the packet are lent: the
+   * next call may write another identifier into them.
    */
   packet(qos: Qos, flags: PublishFlags, packetId?: number): Buffer
 }
@@ -117,7 +117,7 @@ export function encodeUnsuback(packetId: number): Buffer {
   return Buffer.of(packetType.unsuback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
-/** CONNACK without a session, for refusals the broker itself need not see. */
+/** CONNACK without a session, for a CONNECT that the connection refuses by itself. */
 export function encodeConnackRefusal(returnCode: number): Buffer {
   return Buffer.of(packetType.connack << 4, 2, 0, returnCode)
 }

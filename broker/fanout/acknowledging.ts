@@ -29,7 +29,7 @@ export function createAcknowledging(parts: {
     if (type !== packetType.pubrec) {
       session.inFlight.delete(packetId)
       if (typeof flight === 'object' && flight.qos === 2) outgoing.finished(session, flight.position)
-      // Only when half of the window is free: otherwise each acknowledgement would read one message.
+      // Read on only when half of the window is free: otherwise each acknowledgement would read one message.
       const hasRoom = session.inFlight.size <= inFlightWindow / 2
       if (!session.clean && !session.isLive && hasRoom) void catchingUp.read(session)
     } else if (typeof flight === 'object') void release(session, flight, packetId)
@@ -40,8 +40,8 @@ export function createAcknowledging(parts: {
   }
 
   /**
-   * That the client has the message is stored before PUBREL. After PUBREL the client forgets the packet identifier, and
-   * would take the same PUBLISH for a new one [MQTT-4.3.3-1].
+   * Stores that the client has the message, then sends PUBREL. After PUBREL the client forgets the packet identifier,
+   * and would take the same PUBLISH for a new one [MQTT-4.3.3-1].
    */
   async function release(session: Session, owed: Owed, packetId: number): Promise<void> {
     const { connection } = session

@@ -15,7 +15,7 @@ const pageSize = 50
 
 export type CatchingUp = ReturnType<typeof createCatchingUp>
 
-/** Sends a connected persistent session its backlog, and then the journal from its place on, as fast as it acknowledges. */
+/** Sends a connected persistent session its backlog, then the journal from its place on, as fast as it acknowledges. */
 export function createCatchingUp(parts: {
   journal: Journal
   returnable: Returnable
@@ -30,7 +30,7 @@ export function createCatchingUp(parts: {
   const { queueLimit, maxOwed, inFlightWindow } = parts.bounds
   return { read }
 
-  /** Sends waiting messages as far as the window and the network allow. Acknowledgements call it again. Never rejects. */
+  /** Sends waiting messages as far as window and network allow. Acknowledgements call it again. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
     if (!connection || session.isLive || session.reading) return
@@ -54,7 +54,7 @@ export function createCatchingUp(parts: {
     }
   }
 
-  /** False: it goes on when something is acknowledged. */
+  /** Sends messages of the backlog. False: stop for now, because an acknowledgement calls `read` again. */
   async function sendBacklog(session: Session, connection: MqttConnection): Promise<boolean> {
     const waiting = session.backlog.slice(0, inFlightWindow - session.inFlight.size)
     const found = await sending.insist(session, connection, () =>
@@ -88,7 +88,7 @@ export function createCatchingUp(parts: {
     const end = again ? again.upTo : journal.head()
     const found = await sending.insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
-    // Looked at after the read, during which the floor may have risen.
+    // The floor is checked after the read, because it may have risen meanwhile.
     if (session.upTo + 1 < journal.floor()) {
       // Messages that are no longer there cannot be counted: they count as one.
       lose(session, 'superseded', 1 + returnTo(session, Math.min(journal.floor() - 1, end)))

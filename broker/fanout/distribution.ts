@@ -40,22 +40,22 @@ export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
   const { journal, retained, returnable, clock } = parts
-  /** Two lines that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
+  /** Two queues that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
   const live = createDeliveryLine()
   const persistent = createDeliveryLine()
   const deliveries = createDeliveries(parts)
   const waiting = createWaitingBatches()
-  /** Messages that other nodes have appended. */
+  /** Messages that other nodes have appended, and that are not delivered here yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
-    // After the other changes of its commit, above all the retained value.
+    // Deliver after the other changes of its commit are applied, above all the retained value.
     if (ofOthers.push(entry) === 1) queueMicrotask(deliverOfOthers)
   })
 
   return {
     /**
-     * A batch of messages that are stored with `alongside`, in one commit. It must be committed at once, with `underway`;
-     * then comes exactly one of `deliver` and `takeBack`.
+     * Makes a batch of messages that are stored with `alongside`, in one commit. The caller commits it at once, with
+     * `underway`, and then calls exactly one of `deliver` and `takeBack`.
      */
     prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
       const now = clock()
@@ -75,7 +75,7 @@ export function createDistribution(
     },
 
     /**
-     * The batch is stored; its first message has this position. Resolves when every connected subscriber has been written to.
+     * Call it when the batch is stored, from position `first` on. Resolves when all subscribers are written to.
      */
     async deliver(batch: Batch, first: number): Promise<void> {
       waiting.remove(batch)
@@ -90,13 +90,13 @@ export function createDistribution(
         if (!isOut) rest.push(deliveries.live(entry, publishes[nth], entry.position))
       }
       await Promise.all([
-        // Also if there is nothing left: it waits for the messages that went out before the commit.
+        // Called even if `rest` is empty: it waits for the messages that went out before the commit.
         live.deliver(rest),
         persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth]))),
       ])
     },
 
-    /** The batch is not stored, or that is not certain. */
+    /** Call it when the commit has failed: the batch is not stored, or that is not certain. */
     async takeBack(batch: Batch): Promise<void> {
       waiting.remove(batch)
       // If the store cannot be read either, the next event of the topic replaces the value.
@@ -121,8 +121,8 @@ export function createDistribution(
   }
 
   /**
-   * Sends the events of a batch to connected clients for whom nothing is stored, while the disk still writes the commit. The
-   * order is that of the commits. Reports wait: they say that the event is stored.
+   * Sends the events of a batch to connected clients for whom nothing is stored, while the disk still writes the
+   * commit. The order is that of the commits. Reports wait: they say that the event is stored.
    */
   function deliverEarly(batch: Batch, first: number): void {
     if (!waiting.isForemost(batch)) return
@@ -174,7 +174,7 @@ interface DeliveryParts {
   reading: Reading
   routes: Routes
   handedOut: HandedOut
-  /** Second line of the ACL, asked once per message and set of permissions. */
+  /** The second check of the ACL, at delivery: asked once per message and set of permissions. */
   mayReceive: Access['mayReceive']
   metrics: Metrics
 }
@@ -238,11 +238,11 @@ function recipientsOf(
   mayReceive: Access['mayReceive'],
 ): Recipient[] {
   const permitted = createPermittedCheck(topic, mayReceive)
-  // Compared with undefined: to see whether it is truthy, V8 would have to fetch it.
+  // Compared with undefined: to see whether the object is truthy, V8 would have to fetch it.
   const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
   const holders = routes.live.match(topic)
   const persistent = routes.persistent.match(topic)
-  // A session with another filter above QoS 0 gets it from the journal.
+  // A persistent session with another matching filter above QoS 0 gets the message from the journal.
   const recipients = [...holders].filter(
     ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
   )

@@ -16,8 +16,8 @@ export interface HandedOut {
 export type Reading = ReturnType<typeof createReading>
 
 /**
- * Brings the messages of the journal to the connected persistent sessions. One that keeps up gets each message as it is
- * accepted. One that does not reads them from the journal, as fast as it acknowledges.
+ * Brings the messages of the journal to the connected persistent sessions. A session that keeps up gets each message as
+ * it is accepted. A session that falls behind reads messages from the journal, as fast as its client acknowledges them.
  */
 export function createReading(parts: {
   handedOut: Readonly<HandedOut>
@@ -32,7 +32,7 @@ export function createReading(parts: {
   const { maxOwed } = parts.bounds
 
   return {
-    /** Sends a message to those of its recipients that keep up, and says to how many. The others find it in the journal. */
+    /** Sends a message to the recipients that keep up, and returns their number. The others find it in the journal. */
     deliver(entry: Entry, publish: Publish, recipients: Iterable<Recipient>): number {
       if (entry.qos === 0) return 0
       let count = 0
@@ -60,7 +60,7 @@ export function createReading(parts: {
       void read(session)
     },
 
-    /** The session has new filters, and is owed these values because of them. */
+    /** Adds to the backlog the retained values that the session is owed because of new filters. */
     owe(session: Session, owed: readonly Owed[]): void {
       const waiting = new Map(session.backlog.map((each) => [each.position, each]))
       for (const each of owed) {
@@ -69,7 +69,7 @@ export function createReading(parts: {
         if (!before?.dup) waiting.set(each.position, isChosen ? { ...each, isChosen } : each)
       }
       session.backlog = [...waiting.values()]
-      // The position of each new filter keeps older messages out.
+      // The `since` position of each new filter keeps older messages out.
       fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
     },
 

@@ -14,7 +14,7 @@ import { sendRetained } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 
-/** Values that are looked up together; then other work goes on. */
+/** Values that are looked up in one turn of the event loop; then other work goes on. */
 const burst = 50
 const { inFlightWindow } = defaultBounds
 
@@ -33,7 +33,7 @@ export function createRetainedSending(parts: {
   metrics: Metrics
 }) {
   const { retained, mayReceive, live, log, metrics } = parts
-  /** Filters that wait until the present ones are done. Asking for one again and again piles nothing up. */
+  /** Filters that wait until the present ones are done. A client that repeats a filter again and again adds nothing. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   const gotLive = createGotLive(retained)
 
@@ -45,7 +45,7 @@ export function createRetainedSending(parts: {
     owedFor: (session: Session, filters: ReadonlySet<string>): Owed[] =>
       retainedOwed(session, filters, parts),
 
-    /** The filters are granted, and stored if they have to be. */
+    /** Sends the retained messages of filters. Call it when they are granted, and stored if they have to be. */
     start(session: Session, filters: ReadonlySet<string>, grant: Grant): void {
       const { connection } = session
       if (!connection || filters.size === 0) return
@@ -60,7 +60,7 @@ export function createRetainedSending(parts: {
   async function run(session: Session, connection: MqttConnection): Promise<void> {
     try {
       for (;;) {
-        // A value whose commit is on its way at the SUBACK can be found by then.
+        // After this turn a value whose commit was on its way at the SUBACK can be found.
         await nextTurn()
         const filters = asked.get(connection)
         if (!filters || filters.size === 0 || session.connection !== connection) return
@@ -174,7 +174,7 @@ interface Grant {
   lost: number
 }
 
-/** Tells which retained values a client has got live since it subscribed. */
+/** Finds out which retained values a client has got live since it subscribed. */
 function createGotLive(retained: RetainedMessages) {
   /** How many live messages did not fit into the outgoing buffer of a connection. */
   const drops = new WeakMap<MqttConnection, number>()

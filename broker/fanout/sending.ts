@@ -21,7 +21,7 @@ export type Sending = ReturnType<typeof createSending>
 /** Sends messages to persistent sessions that are connected: each is in flight until it is acknowledged. */
 export function createSending(parts: {
   outgoing: Outgoing
-  /** Messages in flight. */
+  /** Most messages in flight to one client. */
   maxInFlight: number
   log: Log
   metrics: Metrics
@@ -29,7 +29,7 @@ export function createSending(parts: {
   const { outgoing, maxInFlight, log, metrics } = parts
   return { send, fits, write, insist }
 
-  /** False: it must wait, or the connection is gone. */
+  /** False: the message must wait, or the connection is gone. */
   async function send(
     session: Session,
     connection: MqttConnection,
@@ -79,8 +79,8 @@ export function createSending(parts: {
   }
 
   /**
-   * Tries until it works, as long as the client is connected: if it were cut off, it would only come back and wait.
-   * Undefined: the client has gone. Never rejects.
+   * Repeats an attempt until it works, as long as the client is connected. Does not cut the client off: it would only
+   * come back and wait. Undefined: the client has gone. Never rejects.
    */
   function insist<T>(session: Session, connection: MqttConnection, attempt: () => Promise<T>) {
     const failed = (err: unknown) => {

@@ -10,16 +10,17 @@ const maxWaiting = 8
 /** One message for all who get it. */
 export interface Delivery {
   bytes: number
-  /** Sends it; a break is good at each value. */
+  /** Sends the message. At each yielded value a break is possible. */
   send: () => Iterable<void>
 }
 
 /**
- * Deliveries in their order. Most go out at once. Large messages, and messages for thousands, take several turns of the event
- * loop, so that the network can work in between and no fast reader's buffer overflows. Later messages do not overtake them.
+ * Deliveries in their order. Most go out at once. Large messages, and messages for thousands, take several turns of the
+ * event loop, so that the network can work in between and no fast reader's buffer overflows. Later messages do not
+ * overtake them.
  */
 export function createDeliveryLine() {
-  /** The last of the deliveries that take several turns, while there are any: a later one waits for it. */
+  /** The last call whose deliveries take several turns: a later call waits for it. Undefined: there is none. */
   let last: Promise<void> | undefined
   let waiting = 0
 
@@ -82,12 +83,12 @@ export type Recipient = readonly [session: Session, granted: Qos]
  * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to its recipients, at
  * the granted QoS but not above `highest`.
  *
- * In groups: all subscribers of a group are made ready, then all are written to. The fields that tell whether a
- * subscriber can take a message lie in another place of the memory for each. The processor fetches them for a whole
- * group at once; between system calls it would have to wait for them every time.
+ * In groups: all subscribers of a group are made ready, then all are written to. The fields that show whether a
+ * subscriber can take a message lie elsewhere in memory for each one. The processor fetches the fields of a whole group
+ * at once; between system calls it would have to wait for them every time.
  *
  * Pauses between groups once many have the message. The next turn ends the writes while their data are in the cache of
- * the processor. It does not pause before a group at QoS 1 and 2 only: that turn would also take acknowledgements, and
+ * the processor. Does not pause before a group at QoS 1 and 2 only: that turn would also take acknowledgements, and
  * the other subscribers would wait.
  */
 export function* sendToEach(
@@ -119,7 +120,7 @@ function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos
   }
 }
 
-/** The identifier it is sent with, 0 at QoS 0; undefined: it cannot be sent. */
+/** Prepares a write. Returns the packet identifier, 0 at QoS 0; undefined: the message cannot be sent. */
 function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
   if (!session.outgoing?.hasRoom(publish.packet(qos, flags).length)) {
     session.connection?.overflow(qos)

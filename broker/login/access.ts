@@ -6,7 +6,7 @@ export interface Access {
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
   /** The principal of a client without user name. Absent: such a client is refused. */
   anonymous?: Principal
-  /** Whether it may still do anything: its credential may have ended since its log-in. */
+  /** Whether the principal may still do anything: its credential may have ended since the log-in. */
   isValid(principal: Principal): boolean
   /** Whether it may publish anything at all. */
   publishes(principal: Principal): boolean

@@ -10,13 +10,13 @@ import type { StoredSessions } from '../session/stored-sessions.ts'
 
 export type Claims = ReturnType<typeof createClaims>
 
-/** Tries of a log-in: it tries again when the session was stored in between. */
+/** Most tries of one log-in. It tries again if another commit has changed the stored session in between. */
 const maxTries = 5
 
 /**
- * The session of a client that logs in. It belongs to the permissions it was made with (design.md §5): another principal
- * with the same permissions may resume it, anybody else is refused while it exists. The store decides which of two nodes
- * gets it.
+ * Finds or makes the session of a client that logs in. A session belongs to the permissions that it was made with
+ * (design.md §5): another principal with the same permissions may resume it. While the session exists, a principal with
+ * other permissions is refused. If two nodes want the session, the store decides which of them gets it.
  */
 export function createClaims(parts: {
   known: KnownSessions
@@ -31,8 +31,8 @@ export function createClaims(parts: {
 
   return {
     /**
-     * Resumes the session of a client, or makes a new one. Call it when no other connection owns the session, and `admits`
-     * has said yes. Rejects when the session cannot be stored, or the credential has too many.
+     * Resumes the session of a client, or makes a new one. Call it when no other connection owns the session, and
+     * `admits` has said yes. Rejects when the session cannot be stored, or the credential has too many.
      */
     async claim(
       clientId: string,
@@ -109,8 +109,8 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential has room for this session. A session that it has already needs no room. One of another
-   * credential does: two with the same permissions could otherwise hand sessions to each other without a bound.
+   * Whether the credential has room for this session. A session that it already has needs no room. A session of another
+   * credential does: two credentials with the same permissions could otherwise pass on sessions without a bound.
    * `foreseen`: number of other sessions that are about to be made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {

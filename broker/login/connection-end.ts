@@ -31,11 +31,11 @@ export function createConnectionEnd(parts: {
   calls.serve('take-over', async (asked) => {
     const { clientId, permission } = asked as TakeOver
     const session = sessions.get(clientId)
-    // The asking node may not know yet that others have the client id by now (design.md §5).
+    // The asking node may not know yet that a client with other permissions has the client id (design.md §5).
     if (session?.owner && session.permission !== permission) return 'foreign'
     const processing = [...(session?.processing.values() ?? [])]
     await takeOverHere(clientId)
-    // A QoS 2 message on its way must be known as received wherever the client sends it again.
+    // Wait for QoS 2 messages that are being stored: any node must recognise a message that the client sends again.
     await Promise.allSettled(processing)
     return 'taken over'
   })
@@ -55,8 +55,8 @@ export function createConnectionEnd(parts: {
     },
 
     /**
-     * Ends the client's older connection before the new one counts [MQTT-3.1.4-2]. If it is on another node that does not
-     * answer, that node loses the session all the same.
+     * Ends the client's older connection before the new one counts [MQTT-3.1.4-2]. If it is on another node that does
+     * not answer, that node loses the session all the same.
      */
     async takeOver(clientId: string, principal: Principal): Promise<void> {
       await takeOverHere(clientId)

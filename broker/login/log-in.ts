@@ -37,7 +37,7 @@ export function createLogIn(parts: {
   const { refuse, refuseOneMore } = createRefusals({ claims, log, metrics })
 
   return {
-    /** The log-in of a client: the return code of its CONNACK. Rejects when the store fails. */
+    /** Decides about a log-in: resolves with the return code of its CONNACK. Rejects when the store fails. */
     async admit(client: Client, clientId: string, login: Login): Promise<number> {
       try {
         return await letIn(client, clientId, login)
@@ -73,10 +73,10 @@ export function createLogIn(parts: {
     if (isTemporary(principal) && !isPageId(connection.request?.clientId ?? clientId)) {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
-    // From here on a revocation finds the connection, also while it waits.
+    // From here on a revocation finds the connection, also while the log-in waits.
     connection.principal = principal
-    // One log-in per client id at a time: a second one finds the first finished, and takes its session over. It waits
-    // also when the first client has gone, until the store has finished its work for that client.
+    // One log-in per client id at a time: a second one waits until the first is done, and takes its session over. It
+    // waits even if the first client has gone, until the store has finished its work for that client.
     const logInDone = await logIns.take(clientId)
     let isIn = false
     try {
@@ -91,7 +91,7 @@ export function createLogIn(parts: {
     } finally {
       if (isIn) client.logInDone = logInDone
       else {
-        // The client may have gone while the store worked. Then only this call ends what it has begun.
+        // The client may have gone while the store worked. Then only this call undoes the log-in.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }
@@ -112,7 +112,7 @@ export function createLogIn(parts: {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
     const { clean = true } = connection.request ?? {}
-    // The credential is gone within an hour: its client could not come back to the session.
+    // A temporary credential ends within an hour: its client could not come back to the session.
     if (!clean && isTemporary(principal)) {
       return refuse(client, 'temporary', connackCode.notAuthorized, username)
     }
@@ -131,8 +131,8 @@ export function createLogIn(parts: {
 }
 
 /**
- * Whether a temporary credential may use this client id. Anybody may get one from a public page, and no client
- * with other permissions gets the id of a connected one. So it must not take the ids of publishers and listeners.
+ * Whether a temporary credential may use this client id. Anybody may get such a credential from a public page. While a
+ * client is connected, others cannot have its id. So strangers must not take the ids of publishers and listeners.
  */
 function isPageId(clientId: string): boolean {
   return clientId === '' || clientId.startsWith('page-')
@@ -143,7 +143,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   return { refuse, refuseOneMore }
 
-  /** A client that makes a session at each start is not to fill the log as well. */
+  /** Refuses a session too many. Warns rarely: a client that makes a session at each start must not fill the log. */
   function refuseOneMore({ connection }: Client, { username }: Principal): number {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection

@@ -15,7 +15,7 @@ import type { Received } from '../publish.ts'
 import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
 
-/** A will that is to be published, and whose it is. */
+/** A will that is to be published, with its client and principal. */
 interface SentWill extends Will {
   clientId: string
   principal: Principal
@@ -32,9 +32,9 @@ export type Wills = Awaited<ReturnType<typeof createWills>>
 
 /** Wills of the connected clients of one credential, bytes. */
 const maxWillBytes = 16 * 1024 * 1024
-/** Waiting wills of one credential. Above this it may leave no more, because each will that is taken in is published. */
+/** Most waiting wills of one credential. Above this a log-in with a will is refused: each accepted one is published. */
 const maxWaitingWills = 1_000
-/** The pipeline has logged why. */
+/** The error that is not logged again: the pipeline has logged why the will is not stored. */
 const notStored = new Error('the will is not stored')
 
 /** Publishes the will of each connection that ends without DISCONNECT; if its node has gone, another node does. */
@@ -54,7 +54,7 @@ export async function createWills(parts: {
   const stored = createStoredWills(store, nodes)
   let state: 'new' | 'started' | 'closed' = 'new'
   const inTurn = await createLock(store, 'wills')
-  /** Left-over wills that this node has begun with, by key. */
+  /** The keys of left-over wills that this node has begun to publish. */
   const begun = new Set<string>()
   /** How many wills of each credential wait for its publish rate. */
   const waiting = createSums()
@@ -85,7 +85,7 @@ export async function createWills(parts: {
     /** How many wills of a credential wait for its publish rate. */
     waiting: waiting.of,
 
-    /** Wills that wait, or cannot be published now, are left for the next start, or for another node. */
+    /** Stops publishing: wills that wait, or that failed, are left for the next start, or for another node. */
     close(): void {
       state = 'closed'
     },
@@ -113,8 +113,8 @@ export async function createWills(parts: {
   }
 
   /**
-   * A will waits for the publish rate like any other PUBLISH of its credential, and before those that come later.
-   * Resolves when it has been tried once, or has to wait.
+   * Publishes a will. The will waits for the publish rate like any PUBLISH of its credential, in the order of arrival.
+   * Resolves when the will has been tried once, or when it has to wait.
    */
   async function inItsTurn({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
@@ -134,7 +134,7 @@ export async function createWills(parts: {
   ): Promise<void> {
     if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    // The client has lost its right to publish since.
+    // The credential has ended since the log-in: the will is removed, and not published.
     if (!isValid(will.principal)) {
       await store.commit(alongside)
       return
@@ -170,7 +170,7 @@ function createStoredWills(store: Store, nodes: Nodes) {
       return key
     },
 
-    /** The wills of connections that ended with their node; none if another node publishes them. */
+    /** The wills of connections that ended with their node. Only the leader gets any, because it publishes them. */
     async leftOver(): Promise<StoredWill[]> {
       if (!nodes.isLeader()) return []
       const wills: StoredWill[] = []
@@ -181,9 +181,9 @@ function createStoredWills(store: Store, nodes: Nodes) {
       return wills
     },
 
-    /** Whether a will is still to be published: another node that took this one for dead may have done so. */
+    /** Whether a will is still to be published: a node that took this one for dead may have published it. */
     async isDue(key: string): Promise<boolean> {
-      // An attempt without an answer may have worked; nothing sent before is applied after this.
+      // An attempt without an answer may still be applied. After this commit no earlier commit is applied any more.
       await store.commit([{ tell: 'settled', value: '' }])
       return (await store.get(key)) !== undefined
     },
@@ -213,7 +213,7 @@ export function createWillRoom(wills: Pick<Wills, 'waiting'>, mayPublish: Access
   }
 }
 
-/** A number for each credential that has one. */
+/** A sum for each credential; the sum 0 is not kept. */
 function createSums() {
   const sums = new Map<string, number>()
   return {

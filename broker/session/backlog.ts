@@ -50,7 +50,7 @@ export function createBacklogs(parts: {
       const floor = Math.min(journal.floor() - 1, replay)
       const kept = withoutGap(filters, { upTo, owed: wanted }, floor, terms)
       const first = await sentAgain(kept, replay, terms, mostAgain)
-      // If there are more, the session reads on from there: no message that may have been sent is left out.
+      // If more messages may have been sent, the session reads them later, from `first.upTo` on: none is left out.
       const isCut = first.upTo < replay
       const again = isCut ? await withoutReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
@@ -69,7 +69,7 @@ export function createBacklogs(parts: {
     stillWanted: (all: readonly Owed[], terms: Terms) => stillWanted(journal, all, terms),
   }
 
-  /** Without messages that are over, so that they count for no limit. They are read only if a limit may be reached. */
+  /** Leaves out messages that are over, so that they count for no limit. Reads them only if a limit may be reached. */
   async function withoutOver(
     filters: readonly string[],
     { upTo, owed }: Place,
@@ -85,8 +85,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * The journal is incomplete below its floor. Up to the floor the session gets the messages of any returning session,
-   * marked DUP.
+   * The journal is incomplete below its floor. Up to the floor the session gets the messages that any returning session
+   * gets, marked DUP.
    */
   function withoutGap(
     filters: readonly string[],
@@ -96,7 +96,7 @@ export function createBacklogs(parts: {
   ): { upTo: number; owed: Owed[]; dropped: number } {
     if (place.upTo >= floor) return { ...place, dropped: 0 }
     const known = new Set(place.owed)
-    // The queue limit does not count: some of these messages may be in flight.
+    // The queue limit does not apply: some of these messages may be in flight.
     const limits = { waiting: maxOwed, owed: maxOwed }
     const candidates = returnable.since(place.upTo, filters, floor)
     const { owed, dropped } = choose(place, candidates, terms, limits)
@@ -107,7 +107,7 @@ export function createBacklogs(parts: {
     }
   }
 
-  /** Messages up to a position may have been sent: they go out again, and none is left out. */
+  /** Adds the messages after `upTo`, up to `to`: all may have been sent, so all are sent again. Stops at `most`. */
   async function sentAgain(before: Place, to: number, terms: Terms, most: number): Promise<Place> {
     const owed = [...before.owed]
     const known = new Set(owed.map(({ position }) => position))
@@ -149,7 +149,7 @@ async function stillWanted(
   return { wanted, missing }
 }
 
-/** Without values that a SUBSCRIBE has brought, if the session reads them behind its place: each comes once. */
+/** Leaves out values of a SUBSCRIBE that the session will read from the journal after `upTo`: each comes once. */
 async function withoutReadLater(
   journal: Pick<Journal, 'getFirst'>,
   { upTo, owed }: Place,
@@ -163,7 +163,7 @@ async function withoutReadLater(
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }
 }
 
-/** Each position once: the first that names it counts. */
+/** Keeps one message for each position: the first in the list. */
 function withoutTwice(owed: readonly Owed[]): Owed[] {
   const byPosition = new Map<number, Owed>()
   for (const each of owed) if (!byPosition.has(each.position)) byPosition.set(each.position, each)

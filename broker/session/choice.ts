@@ -6,7 +6,7 @@ import type { Owed } from './in-flight.ts'
 import type { Session, Subscription } from './session.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
-/** The QoS at which the filters of a session ask for a message, 0 where none above QoS 0 does. */
+/** The highest QoS at which the filters of a session ask for a message; 0 if no filter above QoS 0 does. */
 export type Asks = (topic: string, position: number) => Qos
 
 /** The terms on which a session gets a message. */
@@ -18,8 +18,8 @@ export interface Terms {
 
 /**
  * The messages of a session that was away: those it was owed, and the newer candidates that its filters ask for
- * (docs/decisions.md, "Sessions and returns"). Above the limits, the oldest that were never sent are dropped; `dropped` is
- * their number.
+ * (docs/decisions.md, "Sessions and returns"). Above the limits, the oldest that were never sent are dropped; `dropped`
+ * is their number.
  */
 export function choose(
   place: { upTo: number; owed: readonly Owed[] },
@@ -56,12 +56,12 @@ function owedOf(candidate: Candidate, qos: Qos): Owed {
   return owed
 }
 
-/** By QoS. */
+/** The objects that sessions share, by QoS. */
 const owedAt: Record<Qos, WeakMap<Candidate, Owed>> = { 0: new WeakMap(), 1: new WeakMap(), 2: new WeakMap() }
 
 /**
- * Whether the client still gets a message that it is owed. A message that may have been sent needs no matching filter any
- * more.
+ * Whether the client still gets a message that it is owed. A message that may have been sent needs no matching filter
+ * any more.
  */
 export function isWanted(
   owed: Owed,
@@ -90,8 +90,8 @@ export interface Limits {
 }
 
 /**
- * Messages that may have been sent stay, and go first. Of the others the values of a SUBSCRIBE are dropped first,
- * because the next SUBSCRIBE brings them again, and then the oldest. `dropped` is their number.
+ * Keeps messages that may have been sent, and puts them first. Of the others it drops first the values of a SUBSCRIBE,
+ * because the next SUBSCRIBE brings them again, and then the oldest. `dropped` is the number of dropped messages.
  */
 export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed[]; dropped: number } {
   const sent = all.filter(({ dup }) => dup)
@@ -103,7 +103,7 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }
 
-/** The messages that the filters of a session ask for: each filter asks for those that came after it was granted. */
+/** Makes the `asks` of a session: each filter asks for the messages that were accepted after it was granted. */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<Subscription>()
   for (const [filter, subscription] of subscriptions) {

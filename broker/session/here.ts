@@ -46,14 +46,14 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
 
     keepReceiving,
 
-    /** The session is over. */
+    /** The session has ended. */
     forget(clientId: string): void {
       leaving.delete(clientId)
       receiving.delete(clientId)
     },
   }
 
-  /** A client that resumes the session in between must find the QoS 2 messages that are on their way into the store. */
+  /** Keeps a session until its QoS 2 messages are stored: a client that resumes it meanwhile must find them. */
   async function keepReceiving(session: Session): Promise<void> {
     if (session.processing.size === 0) return
     receiving.set(session.clientId, session)

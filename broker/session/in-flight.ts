@@ -8,7 +8,7 @@ export interface Owed {
   readonly retain: boolean
   /** It may have been sent before. */
   readonly dup: boolean
-  /** The session was to get it already when a SUBSCRIBE asked for it as well. Others are dropped before it. */
+  /** The session would get the value even without the SUBSCRIBE that asked for it. Other values are dropped first. */
   readonly isChosen?: boolean
   /** QoS 2: it lies in the store by itself (`outgoing-qos2.ts`). */
   stored?: boolean
@@ -16,7 +16,7 @@ export interface Owed {
   released?: boolean
 }
 
-/** A message sent to a client. Of a clean session it says only how far the message has come. */
+/** A message sent to a client. For a clean session this is only the step that the message has reached. */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 
 /** Identifiers of packets are 1 to this [MQTT-2.3.1-1]. */
@@ -64,7 +64,7 @@ export class InFlight {
       this.#shrunk()
       return
     }
-    // Ended out of order: the messages before it leave the row.
+    // This message ends out of order: the messages before it move from the row to the map.
     while (this.#first !== id) {
       this.#others ??= new Map()
       this.#others.set(this.#first, 'qos1')
@@ -86,7 +86,7 @@ export class InFlight {
     this.#shrunk()
   }
 
-  /** Resolves when no more than `count` are left, or when the caller must look whether it still has to wait. */
+  /** Resolves when at most `count` are left, or at `letGo`: then the caller checks whether it must still wait. */
   fallsTo(count: number): Promise<void> {
     this.letGo()
     return new Promise((resolve) => {
@@ -101,7 +101,7 @@ export class InFlight {
     this.#waiting = undefined
   }
 
-  /** Those of a persistent session. */
+  /** The messages in flight of a persistent session. */
   *owed(): Generator<Owed> {
     for (const flight of this.#others?.values() ?? []) if (typeof flight === 'object') yield flight
   }

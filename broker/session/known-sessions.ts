@@ -34,7 +34,7 @@ export async function openKnownSessions(parts: {
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
   const known = new Map<string, Known>()
-  /** The persistent ones, by the user name that used them last. */
+  /** Client ids of the persistent sessions, by the user name that used them last. */
   const persistent = new Map<string, Set<string>>()
   /** Sessions with equal permissions share one text, so comparing two texts is comparing two addresses. */
   const permissions = new Map<string, string>()
@@ -73,7 +73,7 @@ export async function openKnownSessions(parts: {
     onChanged: (listener: (clientId: string, record: SessionRecord | undefined) => void): void =>
       void listeners.push(listener),
 
-    /** The other node that its client is connected to. */
+    /** The node that the client is connected to, if that is another one and alive. */
     nodeOf(clientId: string): string | undefined {
       const node = known.get(clientId)?.node
       return node !== undefined && node !== nodes.self && nodes.isLiving(node) ? node : undefined
@@ -83,7 +83,7 @@ export async function openKnownSessions(parts: {
     gone: (): Known[] =>
       [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
 
-    /** Whether the other nodes take this one for dead, as far as it knows. */
+    /** Whether the other nodes take this one for dead, as far as this one knows. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
     /** Whether a session has been away for too long, whether or not it was removed already. */
@@ -92,7 +92,7 @@ export async function openKnownSessions(parts: {
       return since !== undefined && hubTime.now() - since >= expiryMs
     },
 
-    /** As of now, by the wall clock; undefined while its client is connected. */
+    /** When a session expires, as of now, by the wall clock; undefined while its client is connected. */
     expiresAt(session: Known): number | undefined {
       const since = offlineSince(session)
       return since === undefined ? undefined : clock() + expiryMs - (hubTime.now() - since)
@@ -128,7 +128,7 @@ export async function openKnownSessions(parts: {
     return own ?? text
   }
 
-  /** In hub time. */
+  /** Since when a client is offline, in hub time; undefined while it is connected. */
   function offlineSince({ node, offlineAt }: Known): number | undefined {
     if (node === undefined) return offlineAt ?? hubTime.now()
     return nodes.isLiving(node) ? undefined : (endOf(node) ?? hubTime.now())

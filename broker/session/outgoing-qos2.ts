@@ -25,12 +25,12 @@ interface Stored {
 
 /**
  * QoS 2 messages that were sent to persistent sessions: stored before they are sent, and again before they are released
- * [MQTT-4.3.3-1]. A finished message is removed in the commit that stores that the session is not owed it any more. So no
- * reader misses it.
- * The hub publishes at QoS 1: only the broker on its own has any.
+ * [MQTT-4.3.3-1]. A finished message is removed in the commit that stores that the session is no longer owed it. So a
+ * message that is still owed is always there.
+ * The hub publishes at QoS 1: only the broker on its own has such messages.
  */
 export function createOutgoing(store: Store) {
-  /** By client id. */
+  /** The removals of finished messages, by client id, until they are stored. */
   const over = new Map<string, Change[]>()
 
   return {
@@ -54,18 +54,18 @@ export function createOutgoing(store: Store) {
       return { topic: header.topic, queue: header.queue, payload }
     },
 
-    /** The client has confirmed it by PUBREC. */
+    /** Stores that the client has confirmed a message by PUBREC. */
     async release({ clientId }: Session, position: number): Promise<void> {
       await store.commit([{ put: keyOf(clientId, position) + releasedMark, value: '' }])
     },
 
-    /** The client has confirmed it by PUBCOMP, or does not get it any more. */
+    /** Notes that the client has confirmed a message by PUBCOMP, or does not get it any more. */
     finished({ clientId }: Session, position: number): void {
       const key = keyOf(clientId, position)
       over.set(clientId, [...(over.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
-    /** The removal of finished messages of a session, or of all: for the commit that stores how far they have got. */
+    /** Takes the removals of a session, or of all. The caller commits them together with the progress of sessions. */
     takeFinished(of?: Session): Finished {
       const taken = of ? new Map([[of.clientId, over.get(of.clientId) ?? []]]) : new Map(over)
       for (const clientId of taken.keys()) over.delete(clientId)
@@ -105,5 +105,5 @@ function keyOf(clientId: string, position: number): string {
   return outgoingPrefix(clientId) + padded(position)
 }
 
-/** Follows the key of a released message. This entry is written at once, without reading the message again. */
+/** An entry with this mark behind the key of a message says that it is released: the message need not be rewritten. */
 const releasedMark = '/released'

@@ -10,9 +10,9 @@ import type { Place, SessionRecord } from './session-record.ts'
 
 export type Progress = Awaited<ReturnType<typeof openProgress>>
 
-/** Between two values of a node, milliseconds. */
+/** Time between two stored values of a node, milliseconds. */
 const intervalMs = 1_000
-/** Messages that a value names. */
+/** Most messages that a value names. */
 const maxInValue = 50_000
 const prefix = 'progress/'
 
@@ -23,16 +23,16 @@ type Unsettled = Record<string, (Place & { createdAt: number }) | null>
 interface Value {
   /** Records with a higher number are later than this value. */
   version: number
-  /** All sessions of the run are settled up to here, but for these. */
+  /** All sessions of the run are settled up to this position, except those in `unsettled`. */
   upTo: number
   unsettled: Unsettled
-  /** Set when the run is over: the position at which the journal ended, and the hub time. */
+  /** Set when the run has ended: the position at which the journal ended then, and the hub time. */
   end?: { head: number; ran: number }
 }
 
 /**
- * The progress of the persistent sessions that are connected to this node. The node stores it once a second, in place of
- * a record for each acknowledgement. After a crash, messages accepted since the last value go out again.
+ * The progress of the persistent sessions that are connected to this node. The node stores it once a second, in place
+ * of a record for each acknowledgement. After a crash, messages accepted since the last value go out again.
  */
 export async function openProgress(parts: {
   store: Store
@@ -50,7 +50,7 @@ export async function openProgress(parts: {
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
-    // Another node took this one for gone. It is not: this node stores its next value even if nothing has changed.
+    // Another node took this one for gone, and ended its run. The next value is stored even if nothing has changed.
     if (run === nodes.self) last = ''
     else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
     else values.delete(run)
@@ -61,7 +61,7 @@ export async function openProgress(parts: {
     /** When the run of a node that is gone ended, in hub time. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
-    /** Writes the value of this node from now on. `takeFinished`: finished messages to remove with it. */
+    /** Stores the value of this node from now on. `takeFinished` gives the removals to commit with the value. */
     start(valueNow: () => Omit<Value, 'end'>, takeFinished: () => Finished): void {
       let isWriting = false
       const writeNow = async () => {
@@ -90,7 +90,7 @@ export async function openProgress(parts: {
       return { upTo, owed, ...(lost !== undefined && { lost }), replay }
     },
 
-    /** Stores that a run is over: where the journal ended, and how long the hub had run. */
+    /** Stores the end of a run: where the journal ends now, and the hub time. */
     async endRun(run: string): Promise<void> {
       const value = values.get(run) ?? { version: 0, upTo: 0, unsettled: {} }
       if (value.end) return
@@ -102,11 +102,11 @@ export async function openProgress(parts: {
     /** Runs of nodes that have ended, and whose value is still stored. */
     ended: (): string[] => [...values.keys()].filter((run) => !nodes.isLiving(run)),
 
-    /** Nothing refers to a run any more. */
+    /** The change that removes the value of a run to which no session refers. Call `removed` when it is stored. */
     removal: (run: string): Change => ({ del: prefix + run }),
     removed: (run: string): void => void values.delete(run),
 
-    /** All sessions have left: there is nothing to remember. Never rejects. */
+    /** Call it when all sessions have left: removes the value of this node. Never rejects. */
     async close(): Promise<void> {
       clearInterval(timer)
       if (last === '') return
@@ -134,8 +134,8 @@ export async function openProgress(parts: {
 }
 
 /**
- * How far these sessions have got. Settled sessions are left out. Once `maxInValue` messages are named, sessions that need
- * more get null where that loses nothing: after a crash their record counts, and they get more messages twice.
+ * How far these sessions have got. Settled sessions are left out. If a session needs more than the rest of `maxInValue`
+ * messages, and its record still has its position, it gets null: after a crash it gets more messages twice.
  */
 export function unsettledOf(sessions: Iterable<Session>, placeOf: (session: Session) => Place): Unsettled {
   // Without a prototype: any text may be a client id.

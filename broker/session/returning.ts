@@ -24,7 +24,7 @@ interface Login {
   owner: MqttConnection
 }
 
-/** Brings a session back from its record: chooses the messages that it is owed, once. They are stored with the log-in. */
+/** Brings a session back from its record: chooses the messages that it is owed, once. The log-in stores the choice. */
 export function createReturning(parts: {
   store: Store
   journal: Journal
@@ -41,18 +41,18 @@ export function createReturning(parts: {
   const backlogs = createBacklogs(parts)
 
   return {
-    /** The session of a client that logs in: new, or from its record. `left` is the session that it left here just now. */
+    /** Makes the session of a client that logs in, new or from its record. `left`: the one it has just left here. */
     open(login: Login, record: SessionRecord | undefined, left: Session | undefined): Session {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
       const session = createSession({ ...login, createdAt, receiving })
-      // The progress of this node may be stored before the session is brought back: until then the record is right.
+      // This node may store its progress before `bringBack` has ended: until then the session is as in its record.
       session.upTo = record?.upTo ?? journal.head()
       session.backlog = (record?.owed ?? []).map(fromStored)
       return session
     },
 
-    /** Fills a session in from its record. The function it returns counts and reports the losses: call it after the commit. */
+    /** Fills in a session from its record. The returned function counts and reports losses: call it after commit. */
     async bringBack(session: Session, record: SessionRecord): Promise<() => void> {
       const { dropped, superseded, denials } = await fillIn(session, record, bounds.maxOwed)
       return () => {
@@ -63,8 +63,8 @@ export function createReturning(parts: {
     },
 
     /**
-     * How many messages a session that is away would get now, how many of them may have been sent before, and how many it
-     * has lost.
+     * How many messages a session that is away would get now, how many of them may have been sent before, and how many
+     * it has lost.
      */
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
       const session = createSession({ ...record, owner: undefined })
@@ -76,7 +76,7 @@ export function createReturning(parts: {
     },
   }
 
-  /** `mostAgain`: number of messages that may go out again after a crash from the backlog. Others are read later. */
+  /** `mostAgain`: most messages of the backlog that are sent again after a crash. The others are read later. */
   async function fillIn(
     session: Session,
     record: SessionRecord,
@@ -96,7 +96,7 @@ export function createReturning(parts: {
     const chosen = await backlogs.choose(
       session.subscriptions,
       { owed, upTo: Math.min(place.upTo, latestHead), replay: Math.min(place.replay, latestHead) },
-      // A message that was sent at QoS 2 must not be found again in the journal.
+      // A message that was sent at QoS 2 must not be read from the journal later, and sent as a new one.
       session.hasSentQos2 ? Infinity : mostAgain,
       termsOf(session, mayReceive, clock()),
     )
@@ -109,7 +109,7 @@ export function createReturning(parts: {
     return { dropped, superseded: chosen.missing, denials }
   }
 
-  /** The QoS 2 messages of the client that it has not released. */
+  /** Reads the identifiers of the QoS 2 messages that the client has published and not released. */
   async function readIncoming({ clientId, createdAt, incoming }: Session): Promise<void> {
     const prefix = incomingPrefix(clientId)
     for await (const [key, value] of store.range(prefix)) {

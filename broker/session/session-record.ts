@@ -27,7 +27,7 @@ export interface SessionRecord extends Place {
   node?: string
   disconnectedAt?: number
   offlineAt?: number
-  /** Of a persistent session, each with the position from which it counts. */
+  /** The filters of a persistent session, each with the position after which it counts. */
   subscriptions: [filter: string, qos: Qos, since: number][]
   dropped: number
 }
@@ -57,8 +57,8 @@ export function fromStored([position, qos, flags]: StoredOwed): Owed {
 }
 
 /**
- * Stores a record. Where nodes share the store, the change applies only while it has the record that this node
- * knows of: a node that was away does not overwrite a later record, nor bring back a session that has ended.
+ * The changes that store a record. Where nodes share the store, they apply only while the store has the record that
+ * this node knows: a node that was away does not overwrite a later record, nor bring back a session that has ended.
  */
 export function recordChanges(
   record: SessionRecord,
@@ -76,7 +76,7 @@ export function recordChanges(
   ]
 }
 
-/** Removes a record, unless there is a later one. */
+/** The change that removes a record, if no later one is stored. */
 export function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
   const del = recordKey(clientId)
   return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
@@ -95,7 +95,7 @@ export function clientIdOf(key: string): string {
   return decodeURIComponent(key.split('/')[1] ?? '')
 }
 
-/** Where the QoS 2 identifiers of a session lie, each with the time at which the session began. */
+/** Prefix of the received QoS 2 identifiers of a session. Each value is the time at which the session began. */
 export function incomingPrefix(clientId: string): string {
   return `incoming/${encodeURIComponent(clientId)}/`
 }
@@ -122,7 +122,7 @@ export function createRecords(parts: {
     isStored,
     recordOf,
     placeOf,
-    /** Whether the store itself refuses to change a record that is not the one this node knows of. */
+    /** Whether the store itself refuses to change a record if it is not the one that this node knows. */
     areChecked: nodes.isShared,
 
     /** Whether a record says that its client is connected to this node. */
@@ -133,13 +133,13 @@ export function createRecords(parts: {
       return stored && readRecord(stored)
     },
 
-    /** Stores a session as it is now, under the next version. */
+    /** The changes that store a session as it is now, under the next version. */
     changesOf(session: Session): Change[] {
       session.version = versionAfter(session.storedVersion)
       return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
     },
 
-    /** Stores a record in place of the one with this version. */
+    /** The changes that store a record in place of the one with this version. */
     replacement: (record: SessionRecord, storedVersion: number): Change[] =>
       recordChanges(record, storedVersion, nodes.isShared),
 
@@ -148,13 +148,13 @@ export function createRecords(parts: {
       return { ...record, version: versionAfter(record.version), ...hubTime.gone() }
     },
 
-    /** Removes the record of a session, unless there is a later one. */
+    /** The changes that remove the record of a session, if no later one is stored. */
     removalOf(session: Pick<SessionRecord, 'clientId' | 'clean' | 'version'> | undefined): Change[] {
       if (!session || !isStored(session)) return []
       return [recordRemoval(session.clientId, session.version, nodes.isShared)]
     },
 
-    /** Removes the other entries that the store has of a session. */
+    /** The changes that remove all other entries of a session from the store. */
     async leftovers(clientId: string): Promise<Change[]> {
       const changes: Change[] = []
       for (const prefix of [incomingPrefix(clientId), outgoingPrefix(clientId)]) {
@@ -165,20 +165,20 @@ export function createRecords(parts: {
   }
 
   /**
-   * Greater than the version before, and less than that of the progress that this node stores next. So the greater one is
-   * the later one, even where clocks disagree or one was set back.
+   * A version greater than `before`, and less than that of the progress that this node stores next. So of two versions
+   * the greater is the later one, even where clocks disagree or a clock was set back.
    */
   function versionAfter(before = 0): number {
     sequences.heard(before)
     return sequences.next()
   }
 
-  /** With several nodes the others must know of every client id that is in use. */
+  /** Clean sessions are stored only if nodes share the store: the others must know every client id that is in use. */
   function isStored({ clean }: { clean: boolean }): boolean {
     return !clean || nodes.isShared
   }
 
-  /** How far a session has got. Of too many owed messages it keeps the first: those may be sent before the next value. */
+  /** How far a session has got. Of too many owed messages it has the first, which may be sent before the next value. */
   function placeOf(session: Session): Place {
     const { upTo, owed } = reading.placeOf(session)
     // A message that was sent at QoS 2 must not be found again in the journal.

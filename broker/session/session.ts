@@ -5,8 +5,8 @@ import type { Qos } from '../connection/wire.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
- * The session of a client that is connected to this node (MQTT 3.1.1 §3.1.2.4). Of other sessions the store has the
- * record, and the memory has `Known` (`known-sessions.ts`).
+ * The session of a client that is connected to this node (MQTT 3.1.1 §3.1.2.4). For every other session the store has a
+ * record, and the memory has a `Known` (`known-sessions.ts`).
  */
 export interface Session {
   readonly clientId: string
@@ -17,17 +17,17 @@ export interface Session {
   principal: Principal
   /** Granted filters. */
   readonly subscriptions: Map<string, Subscription>
-  /** Number of its record as this node last wrote it: each record has a higher one than the one before. */
+  /** Version of the record that this node wrote last. Each record has a higher version than the record before. */
   version: number
   /** Version of the record that is certainly stored. Undefined: none is. */
   storedVersion: number | undefined
-  /** `upTo` in that record. */
+  /** `upTo` in the record that is certainly stored. */
   storedUpTo: number | undefined
   /** The connection that has logged in under this client id, from before its CONNACK on. */
   owner: MqttConnection | undefined
-  /** The connection of `owner`, once it may receive. */
+  /** The same connection as `owner`, once it may receive messages. */
   connection: MqttConnection | undefined
-  /** The outgoing side of `connection`: each delivery needs it, and nothing else of the connection. */
+  /** The outgoing side of `connection`: a delivery needs no other part of the connection. */
   outgoing: Outgoing | undefined
   /** Messages sent and not finished, by packet identifier. */
   readonly inFlight: InFlight
@@ -38,13 +38,13 @@ export interface Session {
   lastPacketId: number
   /** For a persistent session: messages up to here are done, except those in flight or in the backlog. */
   upTo: number
-  /** The session gets messages as they are accepted. Otherwise it reads the journal from `upTo` on, after its backlog. */
+  /** True: the session gets messages as they are accepted. False: it gets its backlog, then the journal from `upTo`. */
   isLive: boolean
   /** Owed messages that were not sent on this connection, in this order. */
   backlog: Owed[]
   /**
-   * Set after a crash. Up to `upTo` the session gets again all that may have been sent. From there to `head`, the end of
-   * the journal at log-in, it gets the messages of any returning session. Undefined: the backlog holds all of them.
+   * Set after a crash. Up to `upTo` the session gets again all that may have been sent. From there to `head`, the end
+   * of the journal at log-in, it gets the messages of any returning session. Undefined: the backlog holds all of them.
    */
   again: { upTo: number; head: number } | undefined
   /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
@@ -79,7 +79,7 @@ export interface SessionBounds {
   maxInFlight: number
 }
 
-/** Tests reach them with fewer messages. */
+/** Tests set lower bounds, to reach them with fewer messages. */
 export const defaultBounds = { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 }
 
 export function createSession(of: {
@@ -144,7 +144,7 @@ export function nextPacketId(session: Session): number {
   return session.lastPacketId
 }
 
-/** The packet identifier of a message to a persistent session. It does not change by a crash, or on another node. */
+/** The packet identifier of a message to a persistent session. It is the same after a crash, and on another node. */
 export function packetIdOf(position: number): number {
   return 1 + ((position - 1) % 65_535)
 }

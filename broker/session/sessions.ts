@@ -10,7 +10,7 @@ import { eachOf, type StoredSessions } from './stored-sessions.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
-/** Tries of a removal: it tries again when the session was stored in between. */
+/** Most tries of one removal. It tries again if the session was stored in between. */
 const maxTries = 5
 
 /**
@@ -46,7 +46,7 @@ export function createSessions(parts: {
     values: () => connected.values(),
     ...ended,
 
-    /** The connection is gone: a clean session ends [MQTT-3.1.2-6], another waits for its client. */
+    /** The connection is gone: a clean session ends [MQTT-3.1.2-6], a persistent one waits for its client. */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
       letGo(session)
@@ -64,12 +64,12 @@ export function createSessions(parts: {
       try {
         await drop(clientId)
       } catch (error) {
-        // Another node has it by now.
+        // Another node has the session by now.
         if (!(error instanceof ConditionFailed)) throw error
       }
     },
 
-    /** Claims the sessions of this node again: the other nodes took it for dead. */
+    /** Claims the sessions of this node again, after the other nodes took this node for dead. */
     async claimAgain(): Promise<void> {
       await eachOf([...connected.values()].filter(records.isStored), stored.store)
     },
@@ -90,7 +90,7 @@ export function createSessions(parts: {
         return true
       } catch (error) {
         if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-        // It was stored in between. A client that has logged in by now keeps it.
+        // The session was stored in between. If its client has logged in by now, it keeps the session.
         if (connected.has(clientId) || known.nodeOf(clientId) !== undefined) throw error
         record = known.get(clientId)
       }
@@ -134,7 +134,7 @@ export function createEndedSessions(parts: {
     /** Forgets sessions that have been offline for too long. Returns how many. */
     async sweep(): Promise<number> {
       if (!isLeader()) return 0
-      // The end of some may not have been stored when their nodes went.
+      // When some nodes went, the end of their sessions may not have been stored.
       await endGone()
       const all = [...known.values()]
       const expired = all.filter(known.hasExpired)

@@ -11,8 +11,9 @@ export type StoredSessions = ReturnType<typeof createStoredSessions>
 type Removable = Pick<Known, 'clientId' | 'clean' | 'version'>
 
 /**
- * The records of this node's sessions in the store. Each commit says which record it replaces: one that another node has
- * changed in between is refused with `ConditionFailed`. A record whose commit failed in another way is made right later.
+ * The records of this node's sessions in the store. Each commit names the record that it replaces: if another node has
+ * changed that record in between, the store refuses the commit with `ConditionFailed`. If a commit fails in another
+ * way, its record is made right later.
  */
 export function createStoredSessions(parts: {
   store: Store
@@ -30,7 +31,7 @@ export function createStoredSessions(parts: {
     /** Stores a session as it is. */
     store: storeRecord,
 
-    /** Stores the session of a client that logs in, in place of the one before. From then on its client is connected here. */
+    /** Stores the session of a client that logs in, in place of the one before. Then its client is connected here. */
     async claim(session: Session, before: Known | undefined, removed: readonly Change[]): Promise<void> {
       const changes = changesOf(session)
       const record = recordOf(session)
@@ -70,7 +71,7 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // The store does not know yet that the client has gone: it is told again.
+      // The store does not know yet that the client has gone: the record is stored again later.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error
@@ -110,12 +111,12 @@ export function createStoredSessions(parts: {
       await store.commit(records.replacement(offline, record.version))
       known.set(offline)
     } catch (error) {
-      // Another node has it by now.
+      // Another node has the session by now.
       if (!(error instanceof ConditionFailed)) throw error
     }
   }
 
-  /** Removes a session by the record for which it was decided. Rejects if the session was stored in between. */
+  /** Removes a session, if `record` is still its latest. Rejects if the session was stored in between. */
   async function remove(record: Removable): Promise<void> {
     const { clientId } = record
     const removed = record.clean ? [] : await records.leftovers(clientId)
@@ -134,8 +135,8 @@ export function createStoredSessions(parts: {
 }
 
 /**
- * Commits of one holder wait for each other, because each names the record that it replaces. Changes in quick succession share
- * a commit.
+ * Commits of one holder wait for each other, because each names the record that it replaces. Changes in quick
+ * succession share a commit.
  */
 function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) {
   const storing = new Map<Holder, { current: Promise<void>; next?: Promise<void> }>()
@@ -159,7 +160,7 @@ function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) 
   }
 }
 
-/** Does each in a commit of its own: one that the store refuses stops no other. Rejects with the first failure. */
+/** Works on each item in a commit of its own: a refused commit stops no other. Rejects with the first other failure. */
 export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const results = await Promise.allSettled(all.map(work))
   const isFailure = (result: PromiseSettledResult<void>) =>
@@ -169,8 +170,8 @@ export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => P
 }
 
 /**
- * Records that may differ from memory, because the store did not answer. `settle` is tried every second until it has made the
- * record of a client id right.
+ * Repairs records that may differ from memory, because the store did not answer. Tries `settle` every second until it
+ * has made the record of each client id right.
  */
 function createRepair(settle: (clientId: string) => Promise<void>) {
   const due = new Set<string>()

@@ -22,8 +22,8 @@ const manyFilters = 10
 export type Subscribing = ReturnType<typeof createSubscribing>
 
 /**
- * SUBSCRIBE and UNSUBSCRIBE: each filter is decided on its own, the granted ones are stored, and then one answer
- * has a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
+ * Answers SUBSCRIBE and UNSUBSCRIBE. Each filter is decided on its own, and the granted ones are stored. Then one
+ * SUBACK has a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
  */
 export function createSubscribing(parts: {
   grants: Grants
@@ -75,7 +75,7 @@ export function createSubscribing(parts: {
     })
     rules.report(session, denials)
     if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
-    // Nothing is awaited where nothing is stored: SUBACK goes out before the first message of the subscription.
+    // For a clean session nothing is awaited, so that SUBACK goes out before the first message of the subscription.
     const granting = grants.store(session)
     if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
     connection?.send(encodeSuback(packetId, returnCodes))
@@ -141,7 +141,7 @@ export function createGrants(parts: {
 
     remove,
 
-    /** Takes filters of a persistent session away once that is stored. Rejects where it is not: the session keeps them. */
+    /** Removes filters of a persistent session once that is stored. If storing fails, rejects and keeps the filters. */
     async end(session: Session, filters: readonly string[]): Promise<void> {
       const ending = filters.flatMap((filter) => session.subscriptions.get(filter) ?? [])
       for (const subscription of ending) subscription.isEnding = true

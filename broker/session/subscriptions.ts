@@ -51,7 +51,7 @@ export function createSubscriptions<Holder>() {
 
 export type Routes = ReturnType<typeof createRoutes>
 
-/** Which session that is connected to this node holds which filter. */
+/** The filters of the sessions that are connected to this node. */
 export function createRoutes() {
   const persistent = createSubscriptions<Session>()
   const live = createSubscriptions<Session>()

@@ -10,7 +10,7 @@ import { sizeText, valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** `hubctl export FILE`. It reads the written file again before it gives the file its name. */
+/** `hubctl export FILE`. Writes a draft, reads it back to check it, and only then gives it the name FILE. */
 export const exportCommand: LocalCommand = {
   words: 'export',
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',

@@ -12,9 +12,9 @@ import { valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** Time between two questions whether the node is back, milliseconds. */
+/** Pause between two requests that ask whether the node is back, milliseconds. */
 const askEveryMs = 200
-/** A node that takes longer than this has a problem that its log tells about. */
+/** Longest wait for the node to start again, milliseconds. After that its log says what is wrong. */
 const patienceMs = 30 * 60_000
 
 type Done = { result: unknown } | { error: CallFailure }
@@ -104,7 +104,7 @@ async function copyInto(dataDir: string, file: string): Promise<void> {
   await rm(path, { force: true })
   const copy = await open(path, 'wx', 0o600)
   try {
-    // By its handle: the name is in a directory where another user may write.
+    // Changes the owner through the handle: another user may write in the directory, and replace the name.
     const { uid, gid } = await stat(dataDir)
     if (process.getuid?.() === 0) await copy.chown(uid, gid)
     await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))

@@ -13,7 +13,7 @@ export const stoppedOption: CommandOption = {
     'no node runs: use the store of this environment (HUB_CONFIG, HUB_DATA_DIR, HUB_REDIS_URL as for a node)',
 }
 
-/** An export holds keys and password hashes: it never goes over the network. */
+/** Refuses a URL: an export holds keys and password hashes, and must not be sent over the network. */
 export function atSocket({ url, socketPath, who }: LocalHow, input: Input): Place {
   if (url !== undefined) throw usage('this works on the machine of a node only, without --url and HUBCTL_URL')
   return { socketPath, stopped: input.flag('stopped'), who }

@@ -3,7 +3,7 @@ import { sizeText } from '../print.ts'
 
 const everyMs = 1_000
 
-/** Passes everything on. On a terminal it shows once a second how much that was. */
+/** A stream that passes all bytes on. On a terminal it shows once a second how many bytes have passed. */
 export function progress(done: string): Transform {
   let bytes = 0
   let isSaid = false

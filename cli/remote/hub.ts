@@ -6,12 +6,12 @@ import { renewSession } from './session.ts'
 
 type Result = { result: unknown } | { error: CallFailure }
 
-/** Time between two questions for new events, milliseconds. */
+/** Pause between two requests for new events, milliseconds. */
 const pollMs = 1_000
 /** A token that ends within this time is exchanged before it is used, milliseconds. */
 const marginMs = 30_000
 
-/** A hub over HTTPS, as the user who logged in there. `ca` replaces the one that was named with the log-in. */
+/** A hub over HTTPS, as the user who logged in there. `ca` replaces the CA that was given at the log-in. */
 export function openRemote(url: string, ca: string | undefined) {
   return { call, readLines }
 
@@ -20,7 +20,7 @@ export function openRemote(url: string, ca: string | undefined) {
     return 'error' in answer ? answer : resultOf(answer, url)
   }
 
-  /** Asks again and again for new events. Resolves with the reason when that does not work any more. */
+  /** Asks again and again for new events. Resolves with the reason when a request fails. */
   async function readLines(
     command: string,
     { args, print }: { args: Record<string, unknown>; print: (value: unknown) => void },
@@ -35,7 +35,7 @@ export function openRemote(url: string, ca: string | undefined) {
       const page = resultOf(answer, url)
       if ('error' in page) return page.error
       const { events, next, leftOut } = Object(page.result)
-      // The events that were left out are older than those that follow.
+      // Printed first: the events that were left out are older than the events of this page.
       if (leftOut !== 0) print({ leftOut })
       for (const event of Array.isArray(events) ? events : []) print(event)
       after = next

@@ -4,20 +4,20 @@ import { isAbsolute, join } from 'node:path'
 
 /** A log-in as it is kept between commands. */
 export interface KeptLogIn {
-  /** Of the hub, without a path. */
+  /** URL of the hub, without a path. */
   url: string
   email: string
   token: string
   refreshToken: string
   /** When the token ends, ISO 8601. */
   expires: string
-  /** The CA that signs the certificate of the hub, PEM, where it was named. */
+  /** The CA that signs the certificate of the hub, PEM. Absent if the user named none. */
   ca?: string
 }
 
 /**
- * The log-in to a hub. Undefined: there is none. Each log-in has a file of its own, so that two commands do not write to
- * the same one.
+ * Reads the log-in to a hub; undefined if there is none. Each hub has a file of its own, so that commands for different
+ * hubs do not write to the same file.
  */
 export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   try {
@@ -29,7 +29,7 @@ export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   }
 }
 
-/** Stores a log-in so that only its owner can read it. The file is whole, or not there. */
+/** Stores a log-in so that only its owner can read it. The file appears only when it is whole. */
 export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   const path = pathOf(kept.url)
   const draft = `${path}.${process.pid}`

@@ -15,8 +15,8 @@ interface LoggedIn {
 }
 
 /**
- * Logs in with e-mail address and password, and keeps the tokens if the user is an operator. Without a terminal the first
- * line of the standard input is the password; without `--email` the e-mail address stands in a line before it.
+ * Logs in with e-mail address and password, and keeps the tokens if the user is an operator. Without a terminal, reads
+ * lines of the standard input: the e-mail address, if `--email` is not given, and then the password.
  */
 export async function logIn(
   url: string,

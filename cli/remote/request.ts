@@ -7,7 +7,7 @@ export interface Answer {
   body: unknown
   /** Seconds after which to ask again. */
   retryAfter: number
-  /** The value of the cookie that it sets. */
+  /** The value of the cookie that the answer sets. */
   cookie: string | undefined
 }
 

@@ -13,10 +13,10 @@ type Outcome = { session: Session } | { refused: Answer } | { error: CallFailure
 
 const path = '/auth/session'
 const cookieName = '__Secure-hub-session'
-/** Without it the hub takes the request for one of a foreign page. */
+/** Without this header the hub takes the request for one of a foreign page. */
 const asPage = { 'x-hub-page': 'hubctl' }
 
-/** Logs in as pages do: `/auth/login` retires with the HTTPS API of publishers, and operators stay. */
+/** Logs in as the web pages do. `/auth/login` will be retired with the HTTPS API of publishers, so it is not used. */
 export async function beginSession(hub: Hub, body: { email: string; password: string }): Promise<Outcome> {
   return outcomeOf(await send(hub, ['POST', path], { body, headers: asPage }))
 }

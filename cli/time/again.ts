@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** Between two answers of `--watch`, milliseconds. */
+/** Pause between two answers of `--watch`, milliseconds. */
 const pauseMs = 2_000
 
 /** Repeats `act`, with a pause between, until it resolves with false. */

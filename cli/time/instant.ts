@@ -16,19 +16,19 @@ export function instantOf(option: string, typed: string, now = new Date()): stri
   )
 }
 
-/** The same, where it must have passed. */
+/** Like `instantOf`, but throws a `usage` error if the moment is still to come. */
 export function passedInstantOf(option: string, typed: string, now = new Date()): string {
   const instant = instantOf(option, typed, now)
   if ((parseInstant(instant) ?? 0) <= now.getTime()) return instant
   throw usage(`${option} "${typed}" has not come yet: expected a time that has passed`)
 }
 
-/** The beginning of a day, or a time of this one. */
+/** The beginning of a day, or a time of today, in the operator's time zone. Undefined for another form. */
 function localTime(typed: string, now: Date): number | undefined {
   if (typed === 'today') return new Date(now).setHours(0, 0, 0, 0)
   const [, hours, minutes] = /^([01][0-9]|2[0-3]):([0-5][0-9])$/.exec(typed) ?? []
   if (minutes !== undefined) return new Date(now).setHours(Number(hours), Number(minutes), 0, 0)
   if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(typed)) return undefined
-  // Only if the day exists. A time of day without an offset is local.
+  // `parseInstant` refuses days that do not exist. `Date.parse` reads a time without an offset as local.
   return parseInstant(`${typed}T00:00Z`) === undefined ? undefined : Date.parse(`${typed}T00:00`)
 }

@@ -1,4 +1,4 @@
-/** The same moment by the clock of the operator, with its offset. Other values stay as they are. */
+/** An ISO 8601 time in the time zone of the operator, with the offset. Other values stay as they are. */
 export function localTime(value: unknown): unknown {
   const found = typeof value === 'string' ? instant.exec(value) : null
   if (!found) return value
@@ -10,7 +10,7 @@ export function localTime(value: unknown): unknown {
   return `${local}${fraction}${offsetOf(ahead)}`
 }
 
-/** Whether the value at a path is a moment. Texts that publishers choose, ids above all, are shown as they wrote them. */
+/** Whether the value at a path is a time. Only paths are compared: an id of a publisher may look like a time. */
 export function isTime(path: string): boolean {
   return timePaths.test(path)
 }

@@ -10,7 +10,7 @@ interface Words {
 
 const shells: Record<string, (words: Words) => string> = { bash: forBash, zsh: forZsh, fish: forFish }
 
-/** `completion bash|zsh|fish`, for these commands and itself. */
+/** The command `completion bash|zsh|fish`. Its scripts complete these commands, and `completion` itself. */
 export function completionOf(
   commands: readonly (Command | LocalCommand)[],
   everywhere: readonly CommandOption[],
@@ -98,7 +98,7 @@ function typedSoFar(valued: readonly string[]): string {
 function forFish({ next, valued }: Words): string {
   const lines = next.map(([typed, words]) => {
     const condition = `__hubctl_typed ${typed}`.trim()
-    // Files only where arguments may follow.
+    // Completes names of files only after a whole command, where arguments may follow.
     const files = typed.includes(' ') ? '' : ' -f'
     return `complete -c hubctl${files} -n '${condition}' -a '${words.join(' ')}'`
   })
@@ -122,7 +122,7 @@ end
 ${lines.join('\n')}`
 }
 
-/** Arguments may follow a whole command. */
+/** Shell pattern for the words typed so far. After a whole command it also matches arguments that follow. */
 function patternOf(typed: string): string {
   if (typed === '') return "''"
   return typed.includes(' ') ? `'${typed}'*` : `'${typed}'`

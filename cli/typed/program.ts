@@ -7,7 +7,7 @@ import { defaultSocket } from '../connection.ts'
 import { logInCommands } from '../remote/log-in-commands.ts'
 import { completionOf } from './completion.ts'
 
-/** Options of all commands: they stand anywhere. */
+/** Options of all commands. They may stand anywhere on the command line. */
 export const programOptions: readonly CommandOption[] = [
   { flags: '--socket <path>', summary: 'admin socket of the node; without it, the one below HUB_DATA_DIR' },
   { flags: '--url <url>', summary: 'a hub over HTTPS, where you are logged in; or HUBCTL_URL' },
@@ -20,21 +20,21 @@ export const programOptions: readonly CommandOption[] = [
 /** Which hub is asked, and how its answer is printed. */
 export interface How {
   socketPath: string
-  /** Over HTTPS instead. */
+  /** Address of the hub, if the command goes over HTTPS instead of through the socket. */
   url: string | undefined
   caPath: string | undefined
   watch: boolean
   yes: boolean
 }
 
-/** Commands that work without a node, or do more than ask it. */
+/** Commands that work without a node, or that do more than send one command to it. */
 const withoutTable = [exportCommand, ...logInCommands]
 export const localCommands: readonly LocalCommand[] = [
   ...withoutTable,
   completionOf([...commands, ...withoutTable], programOptions),
 ]
 
-/** The tables of commands as commander wants them. */
+/** Builds the commander program from the tables of commands. */
 export function createProgram(
   act: (command: Command | LocalCommand, input: Input, how: How) => Promise<void>,
 ): Commander {
@@ -69,7 +69,7 @@ function chosen(command: Command | LocalCommand, input: Input): Command | LocalC
   return without && input.optional(without.option) === undefined ? without.does : command
 }
 
-/** The summary of a command for the help: that of the table of commands, unless `hubctl` has one of its own. */
+/** The summary of a command for the help: its own, or else the summary of the operation that it asks for. */
 export function summaryOfCommand(command: Command | LocalCommand): string {
   return 'does' in command ? command.summary : (command.summary ?? operations[command.asks].summary)
 }
@@ -104,12 +104,12 @@ function optionOf({ flags, summary, required = false, many = false }: CommandOpt
   return option
 }
 
-/** Commander's words on one line. */
+/** Commander's message on one line, without its prefix `error: `. */
 export function oneLine(message: string): string {
   return message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
 }
 
-/** Commander throws instead of exiting and prints only help: errors are ours to print. */
+/** Makes commander throw instead of exit, and print only help: `hubctl` prints errors itself. */
 function quiet(command: Commander): Commander {
   return command.exitOverride().configureOutput({ writeErr: () => undefined, outputError: () => undefined })
 }

@@ -28,11 +28,11 @@ interface DeliveryContext {
 /** Hands items on to one plugin target. */
 export interface PluginDriver {
   /**
-   * Tries once. Resolves with nothing when the target has the item; rejects when it is to be tried again, with
-   * a growing pause. An `Outcome` says more: that the target refuses this item, or when to come back.
+   * Tries once. Resolves with nothing when the target has the item. Rejects when the hub is to try again, after a pause
+   * that grows. An `Outcome` says more: that the target refuses this item, or when to come back.
    */
   deliver(item: PluginItem, context: DeliveryContext): Promise<Outcome | undefined>
-  /** The hub stops. */
+  /** Called when the hub stops. */
   close?(): Promise<void> | void
 }
 

@@ -4,9 +4,9 @@ import type { Outcome, Target } from '../target.ts'
 import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
 import { type PluginTarget, queueOf } from './targets.ts'
 
-/** For one attempt, milliseconds. */
+/** Time for one attempt, milliseconds. */
 export const attemptMs = 20_000
-/** For a driver to close, milliseconds. */
+/** Time for a driver to close, milliseconds. */
 const closeMs = 2_000
 /** Characters that are kept of the reason for which an attempt failed. */
 const maxReason = 200
@@ -15,7 +15,7 @@ const maxReason = 200
 export async function createPlugins(parts: {
   targets: readonly PluginTarget[]
   driverOf: (target: PluginTarget) => Promise<CreateDriver>
-  /** For one attempt, milliseconds. */
+  /** Time for one attempt, milliseconds. */
   deadlineMs?: number
   log: Log
 }) {
@@ -47,7 +47,7 @@ export async function createPlugins(parts: {
       }
     },
 
-    /** Never rejects, and does not wait for a driver that never ends. */
+    /** Closes the drivers. Never rejects, and does not wait for a driver that takes longer than `closeMs`. */
     async close(): Promise<void> {
       const closing = [...drivers].map(([queue, driver]) =>
         close(driver).catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed')),
@@ -60,7 +60,7 @@ export async function createPlugins(parts: {
 async function close(driver: PluginDriver): Promise<void> {
   const ending = new AbortController()
   const late = setTimeout(() => ending.abort(new Error('not closed in time')), closeMs)
-  // Asynchronous, because a driver may also throw at once.
+  // An async function, so that an exception that a driver throws at once becomes a rejection.
   const closed = async () => driver.close?.()
   try {
     await Promise.race([closed(), whenAborted(ending.signal)])
@@ -69,7 +69,7 @@ async function close(driver: PluginDriver): Promise<void> {
   }
 }
 
-/** Others write drivers: whatever a driver does, this resolves, soon after the deadline at the latest. */
+/** Third parties write drivers. Whatever a driver does, this resolves, soon after the deadline at the latest. */
 async function attempt(
   driver: PluginDriver,
   pluginItem: PluginItem,
@@ -86,7 +86,7 @@ async function attempt(
     deadlineMs,
   )
   stopping.addEventListener('abort', stop, { once: true })
-  // Asynchronous, because a driver may also throw at once.
+  // An async function, so that an exception that a driver throws at once becomes a rejection.
   const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
   try {
     return readOutcome(await Promise.race([deliver(), whenAborted(signal)]))

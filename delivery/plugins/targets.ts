@@ -45,7 +45,7 @@ export function queueOf(type: string): string {
   return `plugins.${type}`
 }
 
-/** Warnings about entries without a target: about the first ones, since an event may have thousands. */
+/** Warnings about entries without a target: only the first `maxWarnings`, since an event may have thousands. */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
   const entries = entriesOf(event)
   if (entries.length === 0) return []
@@ -57,7 +57,7 @@ export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]
     if (unknown.length === maxWarnings) break
     if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
     const place = pathOf('plugins', index, 'type')
-    // An event may have entries without a type (service.md §2.6): no reason to refuse it.
+    // An event may have entries without a type (service.md §2.6), so this only warns.
     const said = type === undefined ? 'none' : quote(type)
     unknown.push(errorItem('plugin.unknown', place, `${said}, ${expected}; skipped`))
   }
@@ -69,7 +69,7 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
   return suffix === 'track/playing' && 'type' in event && event.type === 'music'
 }
 
-/** Checked here, because the schemas of control and data events do not check the field. */
+/** Checks `plugins` here, because the schemas of control and data events do not check the field. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const plugins = 'plugins' in event ? event.plugins : undefined
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []

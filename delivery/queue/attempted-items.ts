@@ -7,7 +7,7 @@ import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-
 /** An item remembers so many of its newest attempts. */
 const maxAttempts = 20
 
-/** The ways of an item after an attempt. Called under the lock of the queue. The same commit stores `alongside`. */
+/** Changes an item after an attempt. Called under the lock of the queue. The same commit stores `alongside`. */
 export function createAttemptedItems(parts: {
   store: Store
   inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
@@ -16,7 +16,7 @@ export function createAttemptedItems(parts: {
   const { store, inMemory, payload } = parts
 
   return {
-    /** The item is done, even if it was given up meanwhile. */
+    /** Removes a delivered item, also from the dead letters if it was given up meanwhile. */
     async acknowledge(name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
       const queue = inMemory.get(name)
       const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
@@ -26,7 +26,7 @@ export function createAttemptedItems(parts: {
       inMemory.takeLetters(name, letters)
     },
 
-    /** The item was tried in vain. With `asideUntil` it steps out of the line, or stays out of it, until then. */
+    /** Notes an attempt in vain. With `asideUntil`, sets the item aside until then, or leaves it aside. */
     postpone: (
       name: string,
       item: WorkItem,
@@ -42,12 +42,12 @@ export function createAttemptedItems(parts: {
         ...(how.asideUntil !== undefined && { asideUntil: how.asideUntil }),
       })),
 
-    /** The item steps out of the line without another attempt. */
+    /** Sets the item aside without noting another attempt. */
     setAside: (name: string, item: WorkItem, asideUntil: number): Promise<void> =>
       change(name, item, [], (now) => ({ ...now, asideUntil })),
   }
 
-  /** Replaces an item by the result of `next`, unless the item has gone meanwhile. */
+  /** Replaces an item by the result of `next` if the item still waits. Stores `alongside` in any case. */
   async function change(
     name: string,
     item: WorkItem,
@@ -63,7 +63,7 @@ export function createAttemptedItems(parts: {
       await store.commit([itemChange(name, changed, own, stillThere), ...alongside])
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
-      // Another node is done with the item: it must not come back.
+      // Another node has settled the item: store only `alongside`, so that the item does not come back.
       return void (await store.commit(alongside))
     }
     replaceIn(queue, changed)

@@ -1,7 +1,7 @@
-/** The most that one commit changes of a long queue: other commits wait for it. */
+/** Limits of one commit that changes many items of a queue, because other commits wait for it. */
 const most = { items: 500, bytes: 1024 * 1024 }
 
-/** Reads payloads, or messages with theirs, as many as one commit takes. */
+/** Reads payloads, or messages with their payloads, and yields as many at a time as one commit takes. */
 export async function* inBatches<Of, Found extends Buffer | { payload: Buffer }>(
   all: readonly Of[],
   read: (of: Of) => Promise<Found | undefined>,

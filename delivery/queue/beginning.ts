@@ -7,9 +7,9 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
- * Puts earlier messages in front of a new queue, in the order of the journal. Such an item has the position of its
- * message as its sequence: a node that begins once more, or at the same time, puts the same items there. Called under
- * the lock of the queue, while nothing is sent from it.
+ * Puts earlier messages in front of a new queue, in the order of the journal. The sequence of such an item is the
+ * position of its message. So a node that begins once more, or at the same time as another, makes the same items.
+ * Called under the lock of the queue, while nothing is sent from the queue.
  */
 export function createBeginning(parts: {
   store: Store
@@ -22,14 +22,14 @@ export function createBeginning(parts: {
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended } = parts
 
-  /** Takes the newest messages, as many as there is room for. The commits apply only while `beginning` holds. */
+  /** Takes the newest messages for which there is room. The commits apply only while condition `beginning` is met. */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { line } = inMemory.queueOf(name)
     const placed = line.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Items of these messages that wait already. They move to the places of their positions: a message that a node
-    // accepted before it heard of the queue may belong between them.
+    // Items of these messages that wait already. They are moved into the order of the positions, because a message that
+    // a node accepted before it heard of the queue may belong between them.
     const unplaced = line.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = line.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))
@@ -61,7 +61,7 @@ export function createBeginning(parts: {
         ...items.map(({ item, payload }) => itemChange(name, item, payload)),
       ])
       inMemory.take(name, moved)
-      // Another node may have begun at the same time.
+      // Another node may have added the same items at the same time.
       for (const { item } of items) if (!currentOf(inMemory.queueOf(name), item)) inMemory.add(name, item)
     }
     appended(name)

@@ -13,7 +13,7 @@ import {
   workPrefix,
 } from './work-records.ts'
 
-/** Tries of a portion: other nodes may remove some of it meanwhile. */
+/** Most tries to commit a portion. A try fails if another node has removed one of its items meanwhile. */
 const maxTries = 3
 
 /** How items become dead letters, and dead letters items again. Called under the lock of the queue. */
@@ -39,7 +39,7 @@ export function createDeadLetters(parts: {
       return items.length
     },
 
-    /** Puts dead letters at the end of the line again, all or one. Returns how many. */
+    /** Puts dead letters at the end of the queue again: all, or the one of `messageId`. Returns how many. */
     replay: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxTries),
   }
 
@@ -67,7 +67,7 @@ export function createDeadLetters(parts: {
       ])
     } catch (error) {
       if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node is done with some, or has removed the queue, and this one has heard of it.
+      // Another node has settled some items or removed the queue. This node has heard of it by now, and tries again.
       return giveUpPortion(name, payloads, why, tries - 1)
     }
     inMemory.take(name, waiting)
@@ -98,7 +98,7 @@ export function createDeadLetters(parts: {
       return replayed
     } catch (error) {
       if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has replayed or removed one of them, and this one has heard of it.
+      // Another node has replayed or removed one of the letters. This node has heard of it by now, and tries again.
       return replayed + (await replay(name, messageId, tries - 1))
     }
   }

@@ -2,32 +2,32 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /** One queue in memory. */
 export interface Queue {
-  /** In the order of acceptance. */
+  /** The items that are tried one after the other, in the order of acceptance. */
   line: WorkItem[]
-  /** Those that stepped out of the line. */
+  /** The items that were set aside, because the endpoint refused them too often. */
   aside: WorkItem[]
   /** In the order in which they were given up. */
   dead: DeadLetter[]
   dropped: number
-  /** The highest sequences that it ever held: of items from before the queue began, and of items since. */
+  /** The highest sequences that the queue ever held: `before` of items older than the queue, `since` of the others. */
   highest: { before: number; since: number }
 }
 
-/** No item steps aside for longer, milliseconds: a time further ahead comes from a clock that was set back. */
+/** No item is set aside for longer, milliseconds. A time further ahead comes from a clock that was set back. */
 const maxAsideMs = 3_600_000
 
-/** Up to this number items are looked for one by one. */
+/** Up to this number, `takeFrom` looks for the items one by one. */
 const few = 20
 
 /** The items of a queue that can be next. */
 export interface Waiting {
-  /** The first of the line. */
+  /** The first item in order. */
   head?: WorkItem
-  /** The one behind it. */
+  /** The item behind `head`. */
   second?: WorkItem
-  /** An item that stepped out of the line, and whose time has come. */
+  /** An item that was set aside, and whose time has come. */
   due?: WorkItem
-  /** Of all items that stepped out of the line the one whose time comes first. */
+  /** The item whose time comes first, of all that were set aside. */
   aside?: WorkItem
 }
 
@@ -37,7 +37,7 @@ type Numbered = Pick<WorkItem, 'sequence'>
 /** A queue as operators see it. */
 export interface QueueLength {
   pending: number
-  /** How many of them stepped out of the line. */
+  /** How many of the pending items were set aside. */
   aside: number
   deadLetters: number
   /** Since when the oldest item waits, ISO 8601. */
@@ -54,14 +54,14 @@ export function isEmpty({ line, aside, dead }: Queue): boolean {
   return line.length + aside.length + dead.length === 0
 }
 
-/** An item that was accepted before its queue began: no clock makes so small a sequence, and no journal gets so far. */
+/** Whether an item is older than its queue: its sequence is then a journal position. A clock makes greater ones. */
 export function isFromBefore({ sequence }: Numbered): boolean {
   return sequence < 1e15
 }
 
 /**
- * Whether an event still waits; undefined: it does not. `behind` is the event at the head of the line, where this one
- * waits behind it.
+ * Whether an event still waits in a queue; undefined: it does not. `behind` is the event at the head of the queue.
+ * It is null if this event is at the head itself, or was set aside.
  */
 export function holds({ line, aside }: Queue, messageId: string): { behind: string | null } | undefined {
   const isIt = (item: WorkItem) => item.messageId === messageId
@@ -71,7 +71,7 @@ export function holds({ line, aside }: Queue, messageId: string): { behind: stri
   return { behind: head && !isIt(head) ? head.messageId : null }
 }
 
-/** Puts an item at the end of the line; an item from before the queue began goes ahead of all that came since. */
+/** Adds an item at the end of a queue. An item older than the queue is added ahead of all newer items. */
 export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
   const age = isFromBefore(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
@@ -83,9 +83,9 @@ export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
   }
 }
 
-/** Takes the items with these sequences out. */
+/** Removes the items with these sequences, and returns them. */
 export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem[] {
-  // Nearly always they are few and near the front, and the line may be long.
+  // Nearly always there are few, near the front of a queue that may be long.
   if (sequences.size <= few) return [...sequences].flatMap((sequence) => takeOne(queue, sequence))
   const taken = itemsIn(queue, sequences)
   queue.line = queue.line.filter(({ sequence }) => !sequences.has(sequence))
@@ -108,13 +108,13 @@ export function itemsIn({ line, aside }: Queue, sequences: ReadonlySet<number>):
 
 /** An item as it is now; undefined when it does not wait any more. */
 export function currentOf({ line, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
-  // Most callers ask for a new item, and the queue may be long.
+  // Do not search for a new item: most callers ask for one, and the queue may be long.
   if (item.sequence > highest[isFromBefore(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
   return line.find(isIt) ?? aside.find(isIt)
 }
 
-/** The same order in memory and after a restart, also of those given up in the same millisecond. */
+/** Orders dead letters alike in memory and after a restart, also letters given up in the same millisecond. */
 export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
   // Times in ISO 8601 sort as texts, which is faster: the lists are long.
   if (a.givenUpAt !== b.givenUpAt) return a.givenUpAt < b.givenUpAt ? -1 : 1
@@ -129,7 +129,7 @@ export function sequencesOf(items: readonly Numbered[]): ReadonlySet<number> {
   return new Set(items.map(({ sequence }) => sequence))
 }
 
-/** Puts a dead letter in its place, which nearly always is the last. */
+/** Inserts a dead letter in order, which is nearly always at the end. */
 export function addLetterTo({ dead }: Queue, letter: DeadLetter): void {
   dead.splice(dead.findLastIndex((other) => byGivingUp(other, letter) < 0) + 1, 0, letter)
 }
@@ -138,7 +138,7 @@ export function takeLettersFrom(queue: Queue, sequences: ReadonlySet<number>): v
   queue.dead = queue.dead.filter(({ sequence }) => !sequences.has(sequence))
 }
 
-/** The oldest items beyond a limit. The first of the line is not among them: it may be on its way. */
+/** The oldest items beyond a limit, without the head of the queue: an attempt with the head may be under way. */
 export function beyondLimit({ line, aside }: Queue, limit: number): WorkItem[] {
   const excess = Math.max(0, line.length + aside.length - limit)
   const oldest = [...aside, ...line.slice(1, 1 + excess)].sort(bySequence)
@@ -151,7 +151,7 @@ export function bySequence(a: Numbered, b: Numbered): number {
 
 export function waitingIn({ line, aside }: Queue, now: number): Waiting {
   const [head, second] = line
-  // The one whose time comes first: so every node takes the same item, and an item that was tried in vain comes last.
+  // Take the item whose time comes first. So all nodes take the same one, and an item tried in vain comes last.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
   return {
@@ -162,7 +162,7 @@ export function waitingIn({ line, aside }: Queue, now: number): Waiting {
   }
 }
 
-/** Of items outside the line the one whose time comes first. */
+/** The item whose time comes first, of items that were set aside. */
 function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
   return aside.reduce<WorkItem | undefined>(
     (first, item) => (first && byDueTime(first, item) < 0 ? first : item),
@@ -178,7 +178,7 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
   return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
-/** Replaces an item by its changed state. If it has stepped aside, it leaves the line. */
+/** Replaces an item by its changed state. Moves it from `line` to `aside` if the change has set it aside. */
 export function replaceIn({ line, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)
@@ -203,7 +203,7 @@ export function lengthOf({ line, aside, dead, dropped }: Queue): QueueLength {
   }
 }
 
-/** Not `Math.min`, which takes no long lists. */
+/** The smallest number. `Math.min` cannot take a long list. */
 export function smallest(numbers: readonly number[]): number | undefined {
   return numbers.reduce<number | undefined>(
     (least, one) => (least === undefined || one < least ? one : least),

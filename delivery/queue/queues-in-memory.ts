@@ -19,9 +19,9 @@ import { deadPrefix, decodeItem, decodeLetter, placeOf, readWork, workPrefix } f
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
- * The queues in memory, as they are stored: loaded first, then changed by this node, and by the commits of others. The
- * journal keeps the messages that their items name. `heard` gets every sequence that is in use, `appended` the queues to
- * which other nodes append items.
+ * Loads the queues into memory, and keeps them as they are stored: this node changes them, and so do the commits of
+ * other nodes. The journal keeps the messages that items name. `heard` gets every sequence that is in use, `appended`
+ * each queue to which another node appends an item.
  */
 export async function loadQueues(
   store: Store,
@@ -41,7 +41,7 @@ export async function loadQueues(
   return {
     queues,
 
-    /** A queue to read: an empty one where it is not known. */
+    /** A queue to read only: an empty queue if none has this name. */
     get: (name: string): Queue => queues.get(name) ?? emptyQueue(),
 
     /** A queue to change. */

@@ -11,8 +11,9 @@ import { itemChange } from './work-records.ts'
 type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
 /**
- * Puts messages of the journal at the end of the line once more. An item gets a copy of its payload, unless the journal
- * keeps all messages from there on: then the item names its message. Called under the lock of the queue.
+ * Puts messages of the journal at the end of a queue once more. From its floor on, the journal keeps all messages: an
+ * item from there names its message. An item from below the floor gets a copy of the payload. Called under the lock of
+ * the queue.
  */
 export function createRepeating(parts: {
   store: Store
@@ -22,7 +23,7 @@ export function createRepeating(parts: {
   /** Items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
-  /** Lets one portion after another through, on all nodes. */
+  /** The lock under which all nodes add one portion after another. */
   inLock: InLock
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
@@ -51,14 +52,14 @@ export function createRepeating(parts: {
     portion: readonly (readonly [Owed, Buffer | undefined])[],
     held: readonly Change[],
   ): Promise<number> {
-    // Another node may have repeated the same a moment ago.
+    // Another node may have repeated the same messages a moment ago.
     const { line, aside } = inMemory.get(name)
     const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
     for (const [message, copied] of portion) {
       const { position, at, messageId, details } = message
       const payload = copied ?? (await copyOf(journal, message))
-      // The journal has let go of the message meanwhile.
+      // Skip a message that waits already, or that the journal has removed meanwhile.
       if (known.has(messageId) || (!payload && position < journal.floor())) continue
       const item = { ...newItem(messageId, details), acceptedAt: at }
       items.push(payload ? { item, payload } : { item: { ...item, position } })
@@ -69,7 +70,7 @@ export function createRepeating(parts: {
     return items.length
   }
 
-  /** Those of the messages that are not in the queue yet, without their payloads. */
+  /** The newest messages that are not in the queue yet, as many as there is room for, without their payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
     const { line, aside } = inMemory.get(name)
     const waiting = [...line, ...aside]
@@ -92,7 +93,7 @@ export function createRepeating(parts: {
   }
 }
 
-/** The payload of a message, if the journal may let go of it. */
+/** The payload of a message that the journal may remove. Undefined if the journal keeps the message. */
 async function copyOf(
   journal: Pick<Journal, 'get' | 'floor'>,
   { position }: { position: number },

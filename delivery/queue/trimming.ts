@@ -6,10 +6,10 @@ import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 import { deadPrefix, removal, workPrefix } from './work-records.ts'
 
-/** Whether the item is on its way at this moment. */
+/** Whether an attempt with the item is under way at this moment. */
 export type IsBusy = (queue: string, item: WorkItem) => boolean
 
-/** Keeps a queue within its limits, oldest first. Called under the lock of the queue. */
+/** Keeps a queue within its limits: the oldest items leave first. Called under the lock of the queue. */
 export function createTrimming(parts: {
   store: Store
   inMemory: QueuesInMemory
@@ -30,7 +30,7 @@ export function createTrimming(parts: {
       await giveUp(name, free, 'it waited longer than items are kept')
       await dropExcess(name)
       const { dead } = inMemory.get(name)
-      // The dead letters of a closed queue are its last messages: none is dropped for their number.
+      // In a closed queue, no dead letter is dropped for being too many: they are the last messages of the queue.
       const excess = isClosed(name) ? 0 : dead.length - limits.deadLettersPerQueue
       const expired = dead.filter(({ givenUpAt }, index) => {
         return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now

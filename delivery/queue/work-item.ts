@@ -1,7 +1,7 @@
 import type { Entry } from '../../journal/entry.ts'
 import type { Change } from '../../store/store.ts'
 
-/** One delivery that is owed. It stays in its queue until it is acknowledged or given up. */
+/** One delivery that is still to be made. It stays in its queue until it is acknowledged or given up. */
 export interface WorkItem {
   /** Position in the journal of the message that has the payload; 0: the payload is stored with the item. */
   position: number
@@ -16,13 +16,13 @@ export interface WorkItem {
   details: Details
   /** Milliseconds since the epoch. */
   enqueuedAt: number
-  /** When its event was accepted, milliseconds since the epoch. Set where the item was made later. */
+  /** When its event was accepted, milliseconds since the epoch. Set only if the item was made later than that. */
   acceptedAt?: number
   /** Number of attempts. */
   tries: number
   /** Answers that blamed the message itself. */
   refusals: number
-  /** Set: it has stepped out of the line, and is not tried again before then. */
+  /** Set: the item was set aside, and is not tried again before this time, milliseconds since the epoch. */
   asideUntil?: number
   /** The last attempts, oldest first. */
   attempts: Attempt[]
@@ -34,7 +34,7 @@ export type NewItem = (messageId: string, details: Details) => WorkItem
 /** Reads the payload of an item; undefined when it is not stored any more. */
 export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | undefined>
 
-/** Plain data of the queue's kind: JSON. */
+/** JSON data. Its fields depend on the kind of queue. */
 export type Details = Readonly<Record<string, unknown>>
 
 /** One attempt to deliver, as operators and subscribers read it. */
@@ -62,7 +62,7 @@ export interface EarlierMessage {
   position: number
   /** Milliseconds since the epoch. */
   at: number
-  /** The item that it becomes in a queue; undefined: none. */
+  /** The item that the message becomes in a queue; undefined: the message becomes none. */
   describe: (
     message: Pick<Entry, 'payload' | 'institutionId'>,
   ) => Pick<WorkItem, 'messageId' | 'details'> | undefined
@@ -76,16 +76,16 @@ export interface NewWork {
   groups: readonly WorkGroup[]
 }
 
-/** Items that are owed together, and once for this event and `scope`. */
+/** Items that are made together, and only once for this event and `scope`. */
 export interface WorkGroup {
   scope: string
-  /** Their payload: bytes, or that of the nth message of the commit that stores them. */
+  /** The payload of the items: bytes, or a reference to the nth message of the commit that stores the items. */
   content: { nth: number } | { payload: Buffer }
   /** At least one. */
   items: readonly { queue: string; details: Details }[]
 }
 
-/** The changes that store work. `show` is called when they are stored, with the first number of the commit. */
+/** The changes that store work. `show` is called when they are stored, with the first position of the commit. */
 export interface PlannedWork {
   changes: readonly Change[]
   show: (first: number) => void

@@ -19,8 +19,8 @@ import { deadPrefix, readPayload, removal, workPrefix } from './work-records.ts'
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 
 /**
- * Durable queues of work, on any store. Items are appended in the commit of the event they follow from. Whatever happens
- * to them afterwards is stored before it counts. Reads come from memory, payloads from the journal or the store.
+ * Durable queues of work, on any store. Items are appended in the commit of the event they follow from. Each later
+ * change of an item is stored before it counts. Reads come from memory, payloads from the journal or the store.
  */
 export async function createWorkQueues(parts: {
   store: Store
@@ -29,7 +29,7 @@ export async function createWorkQueues(parts: {
   /** Whether this node looks after a queue. */
   isOwn: (queue: string) => boolean
   clock: () => number
-  /** The time by which items grow old: like `clock`, but a jump ahead gives up no week of messages at once. */
+  /** The clock for the age of items. It ignores jumps ahead, which would give up a week of messages at once. */
   steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
@@ -70,7 +70,7 @@ export async function createWorkQueues(parts: {
 
     payload,
 
-    // The ways of an item after an attempt.
+    // Changes of an item after an attempt.
     acknowledge: locked(attempted.acknowledge),
     postpone: locked(attempted.postpone),
     setAside: locked(attempted.setAside),
@@ -80,11 +80,11 @@ export async function createWorkQueues(parts: {
     giveUpAll: locked(deadLetters.giveUpAll),
     replay: locked(deadLetters.replay),
 
-    // Messages of the journal become items, at the end of the line or in front of a new queue.
+    // Messages of the journal become items, at the end of a queue or in front of a new one.
     repeat: locked(createRepeating({ ...shared, inLock })),
     begin: locked(createBeginning(shared)),
 
-    /** Removes a queue with all it holds. `alongside` is stored with it. */
+    /** Removes a queue with all it holds. The same commit stores `alongside`. */
     drop: locked((name: string, alongside?: readonly Change[]) => drop(store, inMemory, name, alongside)),
 
     /** The queues that hold something. */
@@ -109,7 +109,7 @@ export async function createWorkQueues(parts: {
     grown(name)
   }
 
-  /** A queue has a new item, and may hold too many now. Should dropping fail, the next item tries again. */
+  /** Called when a queue has a new item: drops items if there are too many. If that fails, the next item repeats it. */
   function grown(name: string): void {
     appended(name)
     const { line, aside } = inMemory.get(name)
@@ -128,7 +128,7 @@ export async function createWorkQueues(parts: {
   }
 }
 
-/** Changes a queue, whose name comes first, when earlier changes of it are done. */
+/** Makes a change wait for earlier changes of the same queue. The first argument of the change names the queue. */
 function createQueueLocks() {
   const { hold } = createLocks()
   return <Of extends [queue: string, ...others: unknown[]], Result>(change: (...of: Of) => Promise<Result>) =>
@@ -153,7 +153,7 @@ async function drop(
   ])
   take(name, items)
   takeLetters(name, dead)
-  // Another node may have given up some of the items just before, and this one has heard of it.
+  // Another node may have given up some of the items just before. This node has heard of their letters by now.
   const dropped = sequencesOf(items)
   const letters = inMemory.get(name).dead.filter(({ sequence }) => dropped.has(sequence))
   if (letters.length > 0) await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))

@@ -4,8 +4,8 @@ import { type Change, digits, digitsOf, type Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
- * How work lies in the store: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` one that was given up.
- * A value is a position in the journal, and the item as JSON. Where the position is 0, the payload follows.
+ * How the store holds work: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` is a dead letter. A
+ * value is a position in the journal, followed by the item as JSON. If the position is 0, the payload follows.
  */
 
 export const workPrefix = 'work/'
@@ -14,7 +14,7 @@ export const deadPrefix = 'work-dead/'
 /** Where an item lies: in a queue, or among its dead letters. */
 type Place = typeof workPrefix | typeof deadPrefix
 
-/** An item that names a message by its place among those that its commit stores. As text: there may be hundreds. */
+/** The change that stores an item, which names the nth message of its commit. As text: there may be hundreds. */
 export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
   return {
     put: keyIn(workPrefix, queue, item),
@@ -23,11 +23,11 @@ export function namingChange(queue: string, { position: _later, ...item }: WorkI
   }
 }
 
-/** Only where it is still stored: another node may have removed it. */
+/** Condition of a change: the item or dead letter is still stored. Another node may have removed it. */
 export const stillThere = { when: 'present', onlyOthers: true } as const
 type StillThere = typeof stillThere
 
-/** An item with its payload, where it does not name a message. */
+/** The change that stores an item, with its payload if the item names no message. */
 export function itemChange(queue: string, item: WorkItem, payload?: Buffer, condition?: StillThere): Change {
   const { position, ...rest } = item
   return { put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload), ...condition }

@@ -6,10 +6,10 @@ import type { Outcome, Target } from '../target.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createSlowStart } from './slow-start.ts'
 
-/** Attempts that begin in one turn of the event loop: handshakes of hundreds at once would hold up everything. */
+/** Most attempts that begin in one turn of the event loop: handshakes of hundreds at once would hold up everything. */
 const startsPerTurn = 4
 
-/** Decides when an attempt may start: when its endpoint can bear it, and when it has one of the slots. */
+/** Decides when an attempt may start: its endpoint must be able to bear it, and a slot must be free. */
 export function createAttemptStarts(slots: Slots, clock: () => number, stopping: AbortSignal) {
   const healthy = createConcurrency(slots.healthy)
   const failing = createConcurrency(slots.failing)
@@ -17,7 +17,7 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
   const starts = createPacing(startsPerTurn)
 
   return {
-    /** Resolves when an attempt may start. The function gives its slot back, once however often it is called. */
+    /** Resolves when an attempt may start, with a function that gives its slot back. Further calls do nothing. */
     async enter(target: Target, isFailing: boolean): Promise<() => void> {
       // The attempt pauses before it takes a slot, so that others can use the slot meanwhile.
       const pause = slowStart.waitFor(target)
@@ -29,7 +29,7 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
       return leave
     },
 
-    /** The outcome of an attempt says how much the endpoint can bear. */
+    /** Notes the outcome of an attempt, which shows how much the endpoint can bear. */
     ended(target: Target, { result }: Outcome): void {
       if (result === 'acknowledged') slowStart.succeeded(target)
       else slowStart.failed(target)

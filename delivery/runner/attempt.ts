@@ -13,7 +13,7 @@ export interface Attempted extends Next {
   attempt: Attempt
 }
 
-/** Tries one item once. Undefined: there was no attempt, or nothing may follow from it. */
+/** Tries one item once. Undefined: there was no attempt, or its outcome is to be ignored. */
 export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
   targetOf: TargetOf
@@ -33,7 +33,7 @@ export function createAttempt(parts: {
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While the attempt waited for its slot, the item may have gone, or the queue may have been closed.
+      // While the attempt waited for its slot, the item may have been removed, or the queue closed.
       const now = nextItem(run, queues.waiting(name), clock())
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const where = targetOf(name)
@@ -51,14 +51,14 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // The rest concerns only this node and the store: the slot is free for the next attempt.
+      // Give the slot back before the rest, which concerns only this node and the store.
       leave()
-      // The hub cut it short: that says nothing about the endpoint.
+      // The hub cut the attempt short, so its outcome says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined
       const ms = performance.now() - started
       metrics.workAttempts.inc({ result: outcome.result })
       metrics.workSeconds.observe(ms / 1000)
-      // Its subscription was removed meanwhile: nothing may be left behind.
+      // The subscription was removed meanwhile: nothing about the attempt may be stored.
       if (targetOf(name) === 'gone') return undefined
       starts.ended(target, outcome)
       const { status, reason } = outcome

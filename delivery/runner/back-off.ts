@@ -3,7 +3,7 @@ const maxMs = 600_000
 
 /**
  * Milliseconds until the next attempt after so many failures in a row: 1 s, doubling up to 600 s (design.md §10).
- * The upper half is left to chance, so that deliveries that failed together do not come back together.
+ * The upper half is random, so that deliveries that failed together are not tried again together.
  */
 export function backOff(failures: number, random: () => number): number {
   const full = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))

@@ -29,7 +29,7 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 function createSlots(size: number) {
   let free = size
   const held = new Map<string, number>()
-  /** By owner, each in the order of arrival. The owner that was served last comes last. */
+  /** Waiting calls of `take` by owner, in the order of the calls. The owner that was served last comes last. */
   const waiting = new Map<string, (() => void)[]>()
 
   return {

@@ -8,9 +8,9 @@ const prefix = 'work-lease/'
 export type Leases = Awaited<ReturnType<typeof createLeases>>
 
 /**
- * Which node works off which queue. All nodes compute it alike, from the nodes that are there. A node that has begun
- * with a queue keeps it until the item under way is finished, or the node is gone. On a single node every queue is its
- * own.
+ * Decides which node works off which queue. All nodes compute the same from the list of living nodes. A node that has
+ * begun with a queue keeps the queue until the item under way is finished, or until the node is lost. A single node
+ * works off every queue.
  */
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
   const { store, nodes, calls } = parts
@@ -30,11 +30,11 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   return {
     isOwn,
 
-    /** Whether this node may take the next item of a queue of its own; it holds the queue from then on. */
+    /** Whether this node may take the next item of a queue that is its own. If so, it holds the queue from then on. */
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
       const before = holders.get(queue)
-      // The holder would let go by itself when it notices that the queue is not its own: to ask is faster.
+      // Ask the holder to let go: faster than to wait until it notices that the queue is no longer its own.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true
@@ -47,10 +47,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       return isTaken
     },
 
-    /** Lets go of a queue that is no longer its own. */
+    /** Lets go of a queue that this node is no longer to work off. */
     release,
 
-    /** Asks the store who has the queue. */
+    /** Asks the store which node holds a queue. */
     async refresh(queue: string): Promise<void> {
       if (!nodes.isShared) return
       const holder = await store.get(keyOfQueue(queue))
@@ -58,7 +58,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       else holders.delete(queue)
     },
 
-    /** Calls back when a queue of this node becomes free, or nodes have come or gone. */
+    /** Calls `listener` when a queue is free or another node asks for it, and `changed` when nodes joined or left. */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
       freed = listener
       nodes.onChange(changed)
@@ -76,7 +76,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
   }
 
-  /** False when another node was first. This one has heard of it by then. */
+  /** Commits a change. False: another node was first, and this node has heard of that by now. */
   async function isDone(change: StateChange): Promise<boolean> {
     try {
       await store.commit([change])
@@ -87,7 +87,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     }
   }
 
-  /** Rendezvous hashing: when a node comes or goes, only its share moves. */
+  /** Rendezvous hashing: when a node joins or leaves, only its share of the queues moves. */
   function isOwn(queue: string): boolean {
     if (!nodes.isShared) return true
     const [first] = nodes.living().toSorted((a, b) => (weight(a, queue) < weight(b, queue) ? 1 : -1))

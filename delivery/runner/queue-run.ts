@@ -13,19 +13,19 @@ export interface QueueRunState {
 /** The state of a queue in the node that works it off. */
 export interface QueueRun {
   running: boolean
-  /** Something has changed while it was running: it looks once more before it ends. */
+  /** Something has changed while the run was under way: it looks at the queue once more before it ends. */
   isWoken: boolean
   timer?: NodeJS.Timeout
-  /** In a row. */
+  /** Failed attempts in a row. */
   failures: number
   /** When the pause of the queue ends, milliseconds since the epoch. */
   notBefore: number
   lastReason: string | null
-  /** The head was refused too often: the item behind it shows whether the endpoint is well otherwise. */
+  /** The head was refused too often: try the item behind it, to see whether the endpoint takes other messages. */
   probing: boolean
   /** Probing begins as soon as there is an item behind the head. */
   probeOnArrival: boolean
-  /** An item from aside was tried last: now the line goes on. */
+  /** An item that was set aside was tried last: now the head of the queue is next. */
   triedAside: boolean
   /** The item that is tried, until its outcome is stored. */
   current?: WorkItem
@@ -34,13 +34,13 @@ export interface QueueRun {
 /** The item that is tried next. */
 export interface Next {
   item: WorkItem
-  /** The item is tried in place of this one, which was refused too often. */
+  /** The head of the queue, which was refused too often: `item` is tried in its stead. */
   refusedHead?: WorkItem
 }
 
 /** Refusals after which a message steps out of the way of those behind it (design.md §10). */
 const maxRefusals = 5
-/** An endless `Retry-After` must not silence a queue for days. */
+/** Longest pause of a queue: an endless `Retry-After` must not silence it for days. */
 export const maxPauseMs = 3_600_000
 
 export function createQueueRun(): QueueRun {
@@ -67,7 +67,7 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
 export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
   const { head, second, due, aside } = waiting
   if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
-  // Further ahead than any pause: the clock was set back.
+  // No pause ends so far ahead: the clock was set back. So the pause ends now.
   if (run.notBefore > now + maxPauseMs) run.notBefore = 0
   if (run.notBefore > now) return { at: run.notBefore }
   if (due && !(head && run.triedAside)) return { item: due }
@@ -76,24 +76,24 @@ export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | {
   return head ? { item: head } : {}
 }
 
-/** An item has come behind a head that was refused too often: it is tried at once. */
+/** Starts probing, at once: an item has come behind a head that was refused too often. */
 export function probe(run: QueueRun): void {
   Object.assign(run, { probeOnArrival: false, probing: true, notBefore: 0 })
 }
 
-/** A delivery worked, or there is nothing left to deliver. */
+/** Ends pause and probing: a delivery worked, or there is nothing left to deliver. */
 export function recover(run: QueueRun): void {
   Object.assign(run, { failures: 0, notBefore: 0, lastReason: null, probing: false })
 }
 
-/** After an attempt in vain: whether the queue has to pause, or goes on with another item. */
+/** Whether a queue has to pause after an attempt in vain. If not, it goes on with another item. */
 export function mustPause(
   run: QueueRun,
   { item, refusedHead }: Next,
   isRefused: boolean,
   hasSecond: boolean,
 ): boolean {
-  // Other messages were taken, this one is refused: the line goes on.
+  // The endpoint takes other messages and refuses only this one, so the queue goes on.
   if (item.asideUntil !== undefined && isRefused) return false
   const isTooOften = isRefused && !refusedHead && item.refusals + 1 >= maxRefusals
   run.probing = isTooOften && hasSecond

@@ -18,7 +18,7 @@ export function createRetry(parts: {
   }
 }
 
-/** Makes the other nodes try a queue again when its commit is stored. */
+/** A change that makes the other nodes try a queue again, once its commit is stored. */
 export function retryChange(queue: string): Change {
   return { tell: channel, value: queue }
 }

@@ -11,8 +11,8 @@ const storeRetryMs = 1_000
 const stopMs = 5_000
 
 /**
- * Works off the queues: the items of a queue in its order, one at a time, and the queues beside each other. A queue
- * whose endpoint fails pauses, for longer each time; the others go on.
+ * Works off the queues: the items of one queue in order, one at a time, and all queues in parallel. A queue whose
+ * endpoint fails pauses, for longer each time, while the other queues go on.
  */
 export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 'stopping' | 'cutting'>) {
   const { queues, leases, targetOf, clock, log } = parts
@@ -20,7 +20,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
   const running = createRunningWork()
   const stopping = new AbortController()
   const cutting = new AbortController()
-  // Every attempt under way listens to them: many listeners are no leak.
+  // Every attempt under way listens to these signals. Many listeners are no leak, so Node need not warn of one.
   setMaxListeners(0, stopping.signal, cutting.signal)
   const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
   let tidying: NodeJS.Timeout | undefined
@@ -49,7 +49,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
     states: (): [queue: string, state: QueueRunState][] =>
       [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
-    /** Queues that this node looks after and could deliver from now, and does not. */
+    /** Queues of this node from which it could deliver now, but does not. */
     standing: (): string[] =>
       queues.names().filter((name) => {
         if (!leases.isOwn(name) || runs.get(name)?.running) return false

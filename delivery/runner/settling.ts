@@ -14,7 +14,7 @@ export function createSettling(parts: {
   attempts: Pick<Attempts, 'add'>
   /** Further changes to store with an outcome. `isAside`: an item that was set aside was refused; the queue goes on. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
-  /** An endpoint wants nothing more. True: nothing more is sent there for now. */
+  /** Called when an endpoint wants no more messages. True: the hub sends it nothing more for now. */
   onGone: (queue: string) => Promise<boolean>
   clock: () => number
   random: () => number
@@ -47,7 +47,7 @@ export function createSettling(parts: {
     if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
   }
 
-  /** The endpoint takes the next message, and refuses this one: the fault is in the message. */
+  /** Sets the head of the queue aside. The endpoint took the next message, so the fault is in the head. */
   async function stepAside(name: string, head: Attempted['item']): Promise<void> {
     const { messageId, refusals } = head
     log.warn({ queue: name, messageId, refusals }, 'refused message steps aside')
@@ -64,7 +64,7 @@ export function createSettling(parts: {
     log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')
   }
 
-  /** Tries again until the store takes it: the delivery cannot be undone. Rejects when the runner stops. */
+  /** Repeats `store` until it succeeds, because a delivery cannot be undone. Rejects when the runner stops. */
   async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
     const failed = (err: unknown) => log.error({ err }, 'state of a queue not stored')
     const stored = await untilDone(store, { failed, signal: stopping })

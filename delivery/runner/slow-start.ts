@@ -1,4 +1,4 @@
-/** Failures in a row, over at least this time, after which an endpoint counts as down. */
+/** An endpoint counts as down after so many failures in a row, over at least `downMs` milliseconds. */
 const downFailures = 3
 const downMs = 1_000
 /** Deliveries per second at the moment of recovery; the rate doubles every second. */
@@ -11,7 +11,7 @@ const maxEndpoints = 10_000
 
 interface Endpoint {
   failures: number
-  /** Milliseconds since the epoch, both. */
+  /** Milliseconds since the epoch, like `recoveredAt` and `next`. */
   failingSince: number
   recoveredAt?: number
   /** When the next delivery may start. */
@@ -33,7 +33,7 @@ export function createSlowStart(clock: () => number) {
   const rateAfter = (ms: number) => firstRate * 2 ** (ms / doublingMs)
 
   return {
-    /** Milliseconds until this delivery may start. The next one may start after it. */
+    /** Milliseconds until a delivery may start. Each call makes the next delivery to the endpoint start later. */
     waitFor(place: Place): number {
       const endpoint = endpoints.get(keyOf(place))
       if (endpoint?.recoveredAt === undefined) return 0

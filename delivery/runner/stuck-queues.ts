@@ -1,17 +1,17 @@
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** Between two looks, milliseconds. */
+/** Time between two looks at the queues, milliseconds. */
 const lookMs = 10_000
-/** A queue stands still when it could be delivered from for so long, and is not, milliseconds. */
+/** A queue stands still if nothing is delivered from it for this time, although it could be, milliseconds. */
 const patienceMs = 30_000
 
 /**
- * Notices queues that stand still: an item could be delivered, and is not. That is a fault of the hub. The queue is
- * logged, counted, and picked up. Returns a function that ends this.
+ * Notices queues that stand still: an item could be delivered, but is not. That is a fault of the hub. The queue is
+ * logged, counted, and picked up. Returns a function that stops the watch.
  */
 export function watchStuckQueues(parts: {
-  /** The queues that this node looks after and could deliver from now, and does not. */
+  /** The queues of this node from which it could deliver now, but does not. */
   standing: () => string[]
   /** Asks the store anew which node has the queue, and works it off. */
   pickUp: (queue: string) => Promise<void>
@@ -21,7 +21,7 @@ export function watchStuckQueues(parts: {
   patienceMs?: number
 }): () => void {
   const { standing, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
-  /** By queue, on the clock of `performance.now()`. */
+  /** By queue: since when it stands still, on the clock of `performance.now()`. */
   let since = new Map<string, number>()
   const timer = setInterval(look, parts.lookMs ?? lookMs).unref()
   return () => clearInterval(timer)

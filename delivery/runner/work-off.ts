@@ -6,7 +6,7 @@ import type { Leases } from './leases.ts'
 import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
-/** Works a queue off. Resolves when there is nothing to do for now, with the time from which there will be, if any. */
+/** Works a queue off. Resolves when no item can be tried for now, with the time of the next try if one is due later. */
 export function createWorkOff(
   parts: { queues: WorkQueues; leases: Leases; attempts: Attempts } & Parameters<typeof createAttempt>[0] &
     Parameters<typeof createSettling>[0],

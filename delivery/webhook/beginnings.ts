@@ -14,13 +14,13 @@ import type { PushSubscriptions } from './subscriptions.ts'
 const question = 'knows-subscription'
 
 /**
- * Puts earlier events into the queues of new webhooks: those that were accepted since the time that the webhook asked
- * for.
+ * Puts earlier events into the queue of a new webhook: the events accepted since the time that the webhook asked for.
  *
- * The subscription is stored first, with a mark. From then on new events go into its queue, and nothing is sent. The
- * node that looks after the queue waits until every node puts its events there. Then it adds the earlier events from the
- * journal, in order, and removes the mark. After a crash the mark is still there, and the next start, or another node,
- * begins again. Items that are there already stay as they are, because their sequence is their place in the journal.
+ * The subscription is stored first, with the mark `isBeginning`. From then on new events go into its queue, and nothing
+ * is sent. The node that looks after the queue waits until every node puts new events there. Then this node adds the
+ * earlier events from the journal, in order, and removes the mark. After a crash the mark is still there: the same node
+ * when it is started again, or another node, begins again. It leaves items that are in the queue already as they are,
+ * and recognises them by their sequence, which is the position of the message in the journal.
  */
 export function createBeginnings(parts: {
   store: Store
@@ -38,7 +38,7 @@ export function createBeginnings(parts: {
   isOwn: (name: string) => boolean
   /** Why nothing is sent to webhooks any more, or undefined. */
   whyClosed: () => string | undefined
-  /** Called when the queue has its earlier events. */
+  /** Called when the queue of a subscription holds the earlier events. */
   begun: (name: string) => void
   log: Log
 }) {
@@ -69,7 +69,7 @@ export function createBeginnings(parts: {
     for (const { name } of subscriptions.list()) look(name)
   }
 
-  /** Begins with a subscription if it still has its mark and this node looks after its queue. */
+  /** Fills the queue of a subscription if the subscription has the mark and this node looks after the queue. */
   function look(name: string): void {
     if (beginning.has(name) || !dueOf(name)) return
     beginning.add(name)
@@ -83,14 +83,14 @@ export function createBeginnings(parts: {
   }
 
   async function untilBegun(name: string): Promise<void> {
-    // An institution may make hundreds at once: one after another, since each loads its events into memory.
+    // One subscription at a time: an institution may make hundreds at once, and each loads its events into memory.
     const attempt = () =>
       oneByOne.hold('', async () => {
         const due = dueOf(name)
         if (due) await begin(due)
       })
     const failed = (err: unknown) => {
-      // The subscription was paused, removed, or begun by another node meanwhile: this one has heard of it.
+      // No warning if it was paused, removed, or begun by another node meanwhile: this node knows of that by now.
       if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
     }
     const isWanted = () => dueOf(name) !== undefined
@@ -117,9 +117,9 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves when every node puts its events into the queue, and this one knows of all events that came before. A node
-   * stores in the order in which it decides: when it answers, it has stored all events that it decided about before it
-   * heard of the subscription.
+   * Resolves if every node puts new events into the queue, and this node knows of all earlier ones. Rejects if a node
+   * does not know the subscription yet. A node stores events in the order in which it decides about them. So when it
+   * answers, it has stored all events that it decided about before it heard of the subscription.
    */
   async function untilKnown(name: string, asItIs: Change): Promise<void> {
     await store.commit([asItIs])

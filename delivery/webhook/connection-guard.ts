@@ -3,8 +3,8 @@ import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
 
 /**
- * The look-up of connections to webhooks: an address that is not public is never connected to, whatever the
- * name led to when it was checked (DNS rebinding). Addresses written in the URL itself are not looked up: see `problemOf`.
+ * Makes the DNS look-up of connections to webhooks. Without `allowPrivate` it finds only public addresses, whatever the
+ * name led to when the URL was checked (DNS rebinding). An address in the URL itself is not looked up: see `problemOf`.
  */
 export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
   const { allowPrivate, resolve = resolvePublicly } = options
@@ -29,7 +29,7 @@ export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolv
   }
 
   async function find(name: string): Promise<readonly string[]> {
-    // Only the system knows such a name, and a name server may be slow to say that it does not.
+    // Only the system knows a name without dots. A name server may be slow to answer that it does not know the name.
     if (allowPrivate && !name.includes('.')) return askSystem(name)
     const addresses = await resolve(name)
     return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)

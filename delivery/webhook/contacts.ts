@@ -2,23 +2,23 @@ import type { Log } from '../../telemetry/log.ts'
 import type { PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 
-/** Tells the contact of a subscription that it is disabled. Never rejects. */
+/** Informs the contact of a subscription that the subscription is disabled. Never rejects. */
 export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
- * Tells the contacts of disabled subscriptions, each contact once however many nodes there are. The node that tells is
- * stored with the subscription until it has done so. If it is gone before, another node takes over.
+ * Informs the contacts of disabled subscriptions, each contact once, however many nodes there are. A subscription names
+ * the node that informs its contact (`toldBy`) until that is done. If that node is lost before, another one takes over.
  */
 export function createContacts(parts: {
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>
   /** This node. */
   self: string
   isLiving: (node: string) => boolean
-  /** Calls back when nodes have come or gone. */
+  /** Calls back when nodes have joined or left. */
   onChange: (listener: () => void) => void
   /** Whether this node looks after the queue of a subscription. */
   isOwn: (name: string) => boolean
-  /** Undefined: no contact is told. */
+  /** Undefined: no contact is informed. */
   send: TellContact | undefined
   log: Log
 }) {
@@ -27,17 +27,17 @@ export function createContacts(parts: {
   return {
     tell,
 
-    /** Disables a subscription, and tells its contact. */
+    /** Disables a subscription, and informs its contact. */
     async disable(name: string): Promise<void> {
       await subscriptions.disable(name, send && self)
-      // Whatever `disable` returned: an earlier call whose commit got no answer may have disabled it.
+      // The result of `disable` does not matter: an earlier call, whose commit got no answer, may have disabled it.
       if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
 
-    /** Tells contacts that a node left untold: one that is gone, or with `isStart` this one before its start. */
+    /** Informs the contacts that a lost node did not inform. `isStart`: also those that were left to this node. */
     takeOver,
 
-    /** Takes over from this node before its start, and from now on from each node that goes. */
+    /** Informs the contacts that were left to this node, and from now on those of each node that is lost. */
     start(): void {
       void takeOver(true)
       onChange(() => void takeOver(false))

@@ -3,7 +3,7 @@ import { radioTopic } from '../../event/topic.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
-/** Finds the events that the journal has for the webhooks of a livestream since a time: the newest `most`, in order. */
+/** Finds the events of a livestream that webhooks get, accepted since a time: the newest `most`, in order. */
 export function createEarlierEvents(
   journal: {
     latestOf(
@@ -24,7 +24,7 @@ export function createEarlierEvents(
   }
 }
 
-/** The same item as when the event was accepted. In the former release only the event may name the institution. */
+/** The same item as when the event was accepted. In the former release, only the payload may name the institution. */
 function describe(
   { name }: EventKind,
   livestreamId: string,

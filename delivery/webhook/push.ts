@@ -8,7 +8,7 @@ import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
 
-/** Name of the event in a test message. Receivers filter by it (service.md §1), so that no screen changes. */
+/** Name of the event in a test message. Receivers filter by this name (service.md §1), so a test changes no screen. */
 const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */
@@ -28,7 +28,7 @@ export function createPush(parts: {
     /** Why nothing is sent from a queue any more, or undefined. */
     whyClosed: whyQueueClosed,
 
-    /** Why nothing that is put into a queue now would be sent before an operator resumes it, or undefined. */
+    /** Why a new item of a queue would not be sent: the queue is closed, or an operator paused it. Else undefined. */
     whyNotSent(queue: string): string | undefined {
       const { pausedAt, pausedBy } = subscriptions.find(queue) ?? {}
       const paused =
@@ -54,7 +54,7 @@ export function createPush(parts: {
     },
   }
 
-  /** Where the items of a queue go. Undefined: it is not the queue of a webhook, or nothing is sent to it for now. */
+  /** The target of a queue. `gone`: the webhook was removed. Undefined: there is none, or it gets nothing for now. */
   function targetOf(queue: string): ReturnType<TargetOf> {
     const subscription = subscriptions.find(queue)
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined

@@ -27,7 +27,7 @@ export function readSelection(asked: Record<string, unknown>): Selection | { err
   return { institution, livestream, state, limit }
 }
 
-/** Whether a livestream is meant by its external id or title, which only the node knows. */
+/** Whether a text is the external id or title of a livestream, not its URN. Only the node knows these names. */
 export function isLivestreamName(livestream: string): boolean {
   return livestream !== '' && !livestream.startsWith('urn:')
 }

@@ -2,10 +2,10 @@
 const reuseMs = 10 * 60_000
 const maxKept = 10_000
 
-/** Tokens of the hub for receivers, made again only now and then: a signature costs more than a delivery. */
+/** Makes the tokens by which receivers recognise the hub, and reuses them: a signature costs more than a delivery. */
 export function createServiceTokens(
   issue: (audience: string, account: string) => Promise<string>,
-  /** Id of the key that signs now: receivers may refuse a token of the key before. */
+  /** Id of the key that signs now. No token of an earlier key is reused, because receivers may refuse it. */
   currentKey: () => string,
   clock: () => number,
 ) {
@@ -17,7 +17,7 @@ export function createServiceTokens(
     const found = kept.get(id)
     const key = currentKey()
     if (found && found.until > clock() && found.key === key) return found.token
-    // One at a time: hundreds at once would keep the threads busy that the store writes with.
+    // Sign one token at a time: hundreds at once would occupy the threads that the store needs for its writes.
     const token = issued.then(() => issue(audience, account))
     issued = token.catch(() => undefined)
     kept.delete(id)

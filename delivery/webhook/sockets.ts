@@ -7,12 +7,12 @@ const kept = 64
 /** Two clients, for webhooks and for plugin targets, with two kinds of connections each. */
 const keptInAll = 4 * kept
 
-/** Connections that all of this may take at once. */
+/** Most connections to webhooks and plugin targets at once, idle ones included. */
 export const maxSockets = slots.healthy.total + slots.failing.total + tests + keptInAll
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
-/** How much may go on at once with `allowed` connections. If they are fewer than `maxSockets`, each part gets its share. */
+/** Splits `allowed` connections among deliveries, tests and idle ones. Below `maxSockets`, each gets less. */
 export function socketsWithin(allowed: number) {
   const share = Math.min(1, allowed / maxSockets)
   const part = (whole: number) => Math.max(2, Math.floor(whole * share))

@@ -9,25 +9,25 @@ interface Standing {
   state: 'active' | 'retrying' | 'disabled'
   /** Since when, ISO 8601. */
   since: string
-  /** Why it is not active. */
+  /** Why `state` is not `active`; null if it is. */
   reason: string | null
 }
 
 /** A subscription that has answered only 410 for this time is disabled (design.md §10), milliseconds. */
 export const goneMs = 3_600_000
-/** By this text the owner of a subscription sees that no test message helps. */
+/** This text shows the owner of a subscription that a test message cannot enable it. */
 const pausedReason = 'paused by the operator'
 /**
- * The time that one more 410 adds at most: the longest pause between two attempts, and the time for an answer. So two
- * answers never make an hour, also where a clock jumps or the hub was down between them.
+ * Most time that one more 410 adds to the hour: the longest pause between two attempts, and the time for an answer. So
+ * two answers never make an hour, even if a clock jumps or the hub is down between them.
  */
 const maxStepMs = 11 * 60_000
 
 interface Stored extends Omit<Standing, 'state'> {
   state: 'active' | 'retrying'
   /**
-   * Set while the webhook answers only 410. `at`: time of the last 410, milliseconds since the epoch. `ms`: how long this
-   * had lasted by then.
+   * Set while the webhook answers only 410. `at`: time of the last 410, milliseconds since the epoch. `ms`: how long
+   * it had answered only 410 by then.
    */
   gone?: { at: number; ms: number }
 }
@@ -55,7 +55,7 @@ export async function createStandings(parts: {
   return {
     /** The standing as its institution sees it. */
     of({ name, createdAt, disabledAt, pausedAt }: PushSubscription): Standing {
-      // Clients know three states (design.md §9): the reason tells a pause from the others.
+      // Clients know only three states (design.md §9): a pause is shown as `disabled`, with a reason of its own.
       if (pausedAt !== undefined) return { state: 'disabled', since: pausedAt, reason: pausedReason }
       if (disabledAt !== undefined) return { state: 'disabled', since: disabledAt, reason: 'answered 410' }
       const { state, since, reason } = standings.get(name) ?? fresh(createdAt)
@@ -63,8 +63,8 @@ export async function createStandings(parts: {
     },
 
     /**
-     * The changes that note the outcome of an attempt: they are stored with its other changes. `isAside`: an item
-     * outside the line was refused, and the line goes on.
+     * The changes that note the outcome of an attempt, for the commit that stores the attempt. `isAside`: an item that
+     * was set aside was refused, and the queue goes on.
      */
     noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
       const before = standings.get(name)
@@ -79,22 +79,22 @@ export async function createStandings(parts: {
       return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
     },
 
-    /** The changes that note the answer to a test message. Any answer but 410, and none as well, clears `gone`. */
+    /** The changes that note the answer to a test message. Another answer than 410, or no answer, clears `gone`. */
     tested: (name: string, status: number | null): Change[] => (status === 410 ? [] : forgetGone(name)),
 
-    /** Whether it has answered only 410 for `goneMs`: then the hub believes it. */
+    /** Whether a webhook has answered only 410 for `goneMs`: then the hub believes that the webhook is gone. */
     isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
 
-    /** The changes by which a standing begins anew. */
+    /** The changes that set a standing back to active, from now on. */
     begun: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
-    /** The changes that remove a standing, which may be stored although this node has not heard of it yet. */
+    /** The changes that remove a standing, also one that another node has stored and this node does not know yet. */
     dropped(name: string): Change[] {
       standings.delete(name)
       return [{ del: keyOf(name) }]
     },
 
-    /** Removes standings without a subscription: of outcomes that were stored while the subscription was removed. */
+    /** Removes standings without a subscription. An outcome that is stored during a removal leaves such a standing. */
     async tidy(): Promise<void> {
       const left = [...standings.keys()].filter((name) => !isKnown(name))
       for (const name of left) standings.delete(name)
@@ -107,7 +107,7 @@ export async function createStandings(parts: {
     return gone && 'state' in rest ? put(name, rest) : []
   }
 
-  /** Shown at once, stored or not: it has happened in any case. */
+  /** Shows the standing at once, stored or not: the outcome that it notes has happened in any case. */
   function put(name: string, standing: Stored): Change[] {
     standings.set(name, standing)
     return [{ put: keyOf(name), value: JSON.stringify(standing) }]

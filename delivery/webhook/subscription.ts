@@ -11,24 +11,24 @@ export interface PushSubscription {
   url: string
   contact: string
   institutionId: string
-  /** The account in the claims of its pushes; fixed at creation, receivers compare it (service.md §5). */
+  /** The account in the tokens of its pushes. Fixed at creation, because receivers compare it (service.md §5). */
   serviceAccount: string
   ackDeadlineSeconds: number
   retryPolicy: string | null
   createdAt: string
   /** User id. */
   createdBy: string
-  /** Earlier than `createdAt`: it gets events accepted from then on, ISO 8601. */
+  /** The webhook gets the events accepted from this time on, which is before `createdAt`, ISO 8601. */
   from?: string
-  /** Set: its queue does not hold its earlier events yet, and nothing is sent before it does. */
+  /** Set until the queue holds the earlier events, accepted since `from`. Nothing is sent before. */
   isBeginning?: true
-  /** Set: its endpoint wanted nothing more. Its queue waits until it is enabled again. */
+  /** Set: the endpoint wants no more messages. The queue waits until the webhook is enabled again. */
   disabledAt?: string
-  /** Set: an operator has paused it. Its queue waits until an operator resumes it. */
+  /** Set: an operator has paused the webhook. The queue waits until an operator resumes it. */
   pausedAt?: string
   /** Operating-system user of that operator. */
   pausedBy?: string
-  /** Node that is telling its contact that it is disabled. */
+  /** The node that is to inform the contact that the webhook is disabled. */
   toldBy?: string
 }
 
@@ -43,7 +43,7 @@ export const pushedKinds = eventKinds.filter((kind) => kind.class === 'track')
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20
-/** An event gets its id at most so long before it is stored, milliseconds. */
+/** Longest time from the moment when an event gets its id until it is stored, milliseconds. */
 const maxStoringMs = 1_000
 
 export function newSubscription(
@@ -59,14 +59,14 @@ export function newSubscription(
   }
 }
 
-/** Whether it is, or was, the name of a subscription. */
+/** Whether a text is, or was, the name of a subscription. */
 export function isSubscriptionName(text: string): boolean {
   return text.startsWith(namePrefix)
 }
 
 /**
- * Whether an event was accepted since the time that a subscription begins with. An event from before does not belong
- * to its beginning, even if its publisher repeated the event afterwards.
+ * Whether an event was accepted since `from`, the time with which a subscription begins. An event accepted earlier does
+ * not count, even if its publisher repeated the event after `from`.
  */
 export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId: string): boolean {
   const acceptedAt = timeOfEventId(eventId) ?? Number.POSITIVE_INFINITY
@@ -76,12 +76,12 @@ export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId:
 /** A subscription as it is after a change; undefined: there was nothing to change. */
 type Changed = PushSubscription | undefined
 
-/** Its queue holds its earlier events. */
+/** Notes that the queue of a subscription holds the earlier events. */
 export function begun({ isBeginning, ...others }: PushSubscription): Changed {
   return isBeginning && others
 }
 
-/** Nothing is sent to it any more. `toldBy`: the node that tells its contact. */
+/** Notes that nothing is sent to the webhook any more. `toldBy`: the node that informs its contact. */
 export function disabled(now: PushSubscription, disabledAt: string, toldBy?: string): Changed {
   if (now.disabledAt !== undefined) return undefined
   return { ...now, disabledAt, ...(toldBy !== undefined && { toldBy }) }
@@ -91,7 +91,7 @@ export function enabled({ disabledAt, toldBy: _nobody, ...others }: PushSubscrip
   return disabledAt === undefined ? undefined : others
 }
 
-/** Nothing is sent to it until it is resumed, enabled or not. */
+/** Notes that nothing is sent to the webhook until an operator resumes it, even if it is enabled meanwhile. */
 export function paused(now: PushSubscription, pausedAt: string, pausedBy: string): Changed {
   return now.pausedAt === undefined ? { ...now, pausedAt, pausedBy } : undefined
 }
@@ -100,7 +100,7 @@ export function resumed({ pausedAt, pausedBy: _nobody, ...others }: PushSubscrip
   return pausedAt === undefined ? undefined : others
 }
 
-/** The node `to` tells the contact from now on instead of the node `from`; without `to` the contact has been told. */
+/** Notes that node `to`, not `from`, informs the contact from now on. Without `to`, the contact has been informed. */
 export function passed({ toldBy, ...others }: PushSubscription, from: string, to?: string): Changed {
   if (toldBy !== from) return undefined
   return to === undefined ? others : { ...others, toldBy: to }

@@ -15,7 +15,7 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Subscriptions of one institution: more than its livestreams times its partners. */
+/** Most subscriptions of one institution, chosen above the number of its livestreams times its partners. */
 const maxPerInstitution = 2_000
 
 /** The push subscriptions, in the store and mirrored in memory. */
@@ -32,7 +32,7 @@ export async function createPushSubscriptions(parts: {
     if (before) removeFrom(topics, before)
     if (after) addTo(topics, after)
   })
-  // So disabling brings back no subscription that was just removed, and two users together keep to the limit.
+  // With this lock, disabling cannot bring back a removed subscription, and two users together keep to the limit.
   const inLock = await createLock(store, 'subscription')
 
   return {
@@ -47,19 +47,19 @@ export async function createPushSubscriptions(parts: {
       }),
 
     /**
-     * Notes that the queue of a subscription holds its earlier events. True if it did not before. `alongside` is stored
-     * with it.
+     * Notes that the queue of a subscription holds the earlier events. True if that was not noted before. The same
+     * commit stores `alongside`.
      */
     begun: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, begun, () => alongside),
 
-    /** A condition only. A commit with it applies only while the stored subscription is the one that `find` shows now. */
+    /** A condition that changes nothing: its commit fails if the stored subscription is not what `find` shows now. */
     unchanged: collection.unchanged,
 
-    /** Calls back with each subscription that changed by another node, or by this one while the store did not answer. */
+    /** Calls back with each subscription that another node changed, or this node by a commit without an answer. */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
-    /** The subscriptions of an institution, oldest first: every user of it has the same rights (service.md §4.1). */
+    /** The subscriptions of an institution, oldest first: all its users have the same rights (service.md §4.1). */
     ofInstitution,
 
     /** A subscription of an institution; undefined also if it belongs to another. */
@@ -70,7 +70,7 @@ export async function createPushSubscriptions(parts: {
 
     list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
 
-    /** `alongside` is stored with it. */
+    /** The same commit stores `alongside`. False: the institution has no such subscription. */
     remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       inLock(async (held) => {
         const subscription = ofInstitutionNamed(institutionId, name)
@@ -79,26 +79,26 @@ export async function createPushSubscriptions(parts: {
         return true
       }),
 
-    /** Nothing is sent to it any more. True when it was enabled. `teller`: the node that tells its contact. */
+    /** Stops sending to a webhook. True if it was enabled. `teller`: the node that informs its contact. */
     disable: (name: string, teller?: string): Promise<boolean> =>
       change(name, (now) => disabled(now, isoNow(), teller)),
 
-    /** True when it was disabled. The changes that `alongside` makes are stored with it. */
+    /** True if the webhook was disabled. The same commit stores the changes that `alongside` makes. */
     enable: (name: string, alongside?: () => readonly Change[]): Promise<boolean> =>
       change(name, enabled, alongside),
 
-    /** Nothing is sent to it until it is resumed, enabled or not. True when it was not paused. */
+    /** Stops sending to a webhook until it is resumed, even if it is enabled meanwhile. True if it was not paused. */
     pause: (name: string, by: string): Promise<boolean> => change(name, (now) => paused(now, isoNow(), by)),
 
-    /** True when it was paused. `alongside` is stored with it. */
+    /** True if the webhook was paused. The same commit stores `alongside`. */
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
 
-    /** Node `to` tells the contact from now on; without `to` the contact is told. False: `from` was not the teller. */
+    /** Node `to` is to inform the contact; without `to`, that is done. False: it was not the task of `from`. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 
-    /** Names of subscriptions, by livestream. The planner asks for every event. */
+    /** Names of subscriptions, by livestream. The planner looks them up for every event. */
     topics: topics as ReadonlyMap<string, ReadonlySet<string>>,
 
     /** The subscriptions that get the events of a livestream. */
@@ -109,7 +109,7 @@ export async function createPushSubscriptions(parts: {
       }),
   }
 
-  /** Stores the result of `next` for a subscription. False: there is no such subscription, or nothing to change about it. */
+  /** Stores the result of `next` for a subscription. False: there is no such subscription, or nothing to change. */
   function change(
     name: string,
     next: (now: PushSubscription) => PushSubscription | undefined,

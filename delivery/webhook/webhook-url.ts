@@ -19,7 +19,7 @@ export async function checkWebhookUrl(
   text: string,
   options: {
     allowPrivate: boolean
-    /** URL of the hub itself, which would take a push for work of its own. */
+    /** URL of the hub, which is refused: the hub would take the push for work of its own. */
     own?: string
     resolve?: Resolve
   },
@@ -45,20 +45,20 @@ export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean })
   const host = hostOf(url)
   if (!isHostName(host)) return 'expected a host name of at most 253 characters, 63 between dots'
   if (allowPrivate) return undefined
-  // Below 1024 are the ports of mail, shells, file servers and the like.
+  // Refuse ports below 1024: mail, shells, file servers and the like use them.
   if (port !== '' && Number(port) < 1024) return `expected port 443 or one above 1023, not ${port}`
   return isIP(host) !== 0 && !isPublicAddress(host) ? 'the address is not a public one' : undefined
 }
 
 /**
- * Whether a name or address can be one of DNS (RFC 1035 §2.3.4). OpenSSL refuses a longer one as the server name of a
- * handshake, and Node then ends the TLS connection of somebody else with that error.
+ * Whether a host keeps to the lengths that DNS allows (RFC 1035 §2.3.4). OpenSSL refuses a longer host as the server
+ * name of a handshake, and Node then ends an unrelated TLS connection with that error.
  */
 function isHostName(host: string): boolean {
   return host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)
 }
 
-/** The host as an address or a name; the parser has written every spelling of an IPv4 address as four numbers. */
+/** The host as an address or a name. `URL` has already turned every spelling of an IPv4 address into four numbers. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 }
@@ -72,7 +72,7 @@ export function isPublicAddress(address: string): boolean {
   return isAssigned && processed.range() === 'unicast' && processed.toString() !== platformAddress
 }
 
-/** The host agent of Azure, for every virtual machine there. */
+/** Every virtual machine of Azure reaches the host agent at this address, which looks public. */
 const platformAddress = '168.63.129.16'
 
 /** All of IPv6 that is assigned (RFC 4291 §2.4): an unassigned address would otherwise count as public. */

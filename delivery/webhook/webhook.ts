@@ -6,7 +6,7 @@ import type { Outcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
-/** Bytes that are read of an answer's body. The hub ignores it, but a connection is used again only when it is read. */
+/** Most bytes read of an answer's body. The hub ignores the body, but reuses a connection only after reading it. */
 const maxAnswerBytes = 64 * 1024
 /** Header fields of an answer, bytes. */
 const maxHeaderBytes = 16 * 1024
@@ -38,7 +38,7 @@ export function createWebhooks(options: {
   /** `now-playing-hub/3.0.0` */
   userAgent: string
   resolve?: Resolve
-  /** Unused connections that are kept, and used ones whose answer has been judged but not read to its end. */
+  /** Most unused connections, and also most connections that still read an answer whose status is known. */
   maxKept?: number
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
@@ -49,14 +49,14 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // Read once: as `ca` the whole list would be read again for every connection.
+    // Parse the list once: given as `ca`, Node would parse the whole list again for every connection.
     ...(ca !== undefined && { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }),
   })
 
   const post: Post = async (call) => {
     const deadlineAt = performance.now() + call.deadlineMs
     const first = await send(call, deadlineAt)
-    // The server had closed the kept connection before it saw the request: that says nothing of the endpoint.
+    // Try again: the server closed the kept connection before it saw the request. The endpoint may be well.
     return first === 'stale' ? toOutcome(await send(call, deadlineAt)) : first
   }
 
@@ -128,7 +128,7 @@ export function createWebhooks(options: {
   }
 }
 
-/** Keeps so many unused connections, however many endpoints there are. */
+/** Keeps at most `most` unused connections in all, however many endpoints there are. */
 class KeepingAgent extends Agent {
   readonly #most: number
 
@@ -179,7 +179,7 @@ function discard(answer: IncomingMessage, sent: ClientRequest): void {
     bytes += chunk.length
     if (bytes > maxAnswerBytes) sent.destroy()
   })
-  answer.on('error', () => undefined) // it has been judged by its status
+  answer.on('error', () => undefined) // the status has decided the outcome already
 }
 
 function isStale(sent: ClientRequest, error: Error): boolean {

@@ -5,9 +5,9 @@ import type { Entry } from '../entry.ts'
 
 /** An event as the history lists it. Unknown fields are null. */
 export interface EventRow {
-  /** Of its report, or of the message by which it is listed. */
+  /** Position of the report of the event, or of the message by which the event is listed. */
   position: number
-  /** When it was decided, ISO 8601. */
+  /** When the hub decided about the event, ISO 8601. */
   at: string
   outcome: string | null
   /** The hub only decided about the event. */
@@ -17,20 +17,20 @@ export interface EventRow {
   id: string | null
   event: string | null
   institutionId: string | null
-  /** Livestreams. Of a refused event, whatever the publisher named. */
+  /** Livestreams. For a refused event, all services that the publisher named. */
   services: string[]
-  /** Of an event that was published for some of its services: the others. */
+  /** For an event that was published for only some of its services: the services that were refused. */
   refusedServices?: string[]
   playlistItemId: string | null
   name: string | null
   eventTime: string | null
   title: string | null
   artist: string | null
-  /** Why it was refused, wholly or for some of its services. */
+  /** Why the event was refused, wholly or for some of its services. */
   errors: unknown[]
 }
 
-/** Reads a payload of the hub, or the kept part of an event: an object with anything in it. */
+/** Parses a payload; empty if it is no JSON object. The fields may have any type. */
 export function readObject(payload: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(payload.toString())
@@ -40,7 +40,7 @@ export function readObject(payload: Buffer): Record<string, unknown> {
   }
 }
 
-/** The event that a message of a livestream carries. */
+/** The row of the event that a message of a livestream carries. */
 export function rowOfMessage({ position, at, institutionId, payload, isRepetition }: Entry): EventRow {
   const event = readObject(payload)
   const services = Array.isArray(event.services) ? event.services.filter(isRecord) : []
@@ -86,7 +86,7 @@ export function rowOfReport(
   }
 }
 
-/** The institution whose report it is. */
+/** The institution that a report is for. */
 export function institutionOf({ stream, topic }: Pick<Entry, 'stream' | 'topic'>): string {
   return (stream ?? topic).slice(feedbackTopic('').length)
 }
@@ -97,7 +97,7 @@ export interface Named {
   externalId?: string | undefined
 }
 
-/** Whether an event was for a livestream. If `published` is asked for, it must have been published for this one. */
+/** Whether an event was for a livestream. If `outcome` is `published`, it must have been published for this one. */
 export function isOf(row: EventRow, livestream: Named, outcome?: Outcome): boolean {
   return (
     names(row.services, livestream) || (outcome !== 'published' && names(row.refusedServices, livestream))
@@ -134,5 +134,5 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value.slice(0, maxText) : null
 }
 
-/** Characters of a publisher's text, for a table. */
+/** A publisher's text is cut to this many characters, for a table. */
 const maxText = 500

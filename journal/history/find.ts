@@ -15,17 +15,17 @@ import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
 import { positionAt } from './newest.ts'
 
-/** An entry may stand this much before those of its time, because nodes append at once and clocks differ, milliseconds. */
+/** An entry may come this much too early in the journal for its time, because clocks of nodes differ, milliseconds. */
 const clockToleranceMs = 30_000
 /** A publisher that repeats an event within this time gets the same id again, milliseconds. */
 const repeatedMs = 3_600_000
-/** For one id: messages that are looked at, and bytes of them. */
+/** Limits of the search for one id: messages that are looked at, and the bytes of these messages. */
 const maxScanned = { entries: 10_000, bytes: 64 * 1024 * 1024 }
-/** For one id: reports of one institution that are looked at. */
+/** In the search for one id, this many reports of one institution are looked at. */
 const maxReports = 500
 /** Positions of reports that are collected at once. */
 const positionsAtOnce = 50
-/** Between the last message of an event and its report there may be a few of other kinds. */
+/** Between the last message of an event and its report there may be this many messages of other kinds. */
 const maxBetween = 20
 
 /** An event with its report, as far as they are kept. */
@@ -38,11 +38,11 @@ export interface Found {
 /** The result of a search. */
 export interface Search {
   found?: Found | undefined
-  /** Nothing was left out. Otherwise there were too many messages around the time of the event to look at all of them. */
+  /** False if there were too many messages around the time of the event, so that the search left some out. */
   isWhole: boolean
 }
 
-/** Messages to look at, in order. Without `entry` a message needs no look. */
+/** Messages to look at, in order. A message without `entry` need not be looked at: only its bytes count. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
 interface Parts {
@@ -55,10 +55,10 @@ export function createFind({ store, journal }: Parts) {
   const all = (from: number, end: number) => everything(store, from, end)
 
   return {
-    /** An event by its id. If it was sent several times: the first time that it was published. */
+    /** Finds an event by its id. If it was sent several times, finds the first time that it was published. */
     byId: (id: string): Promise<Search> => search(id, all, maxScanned),
 
-    /** An event that this institution published, by its id. Looks at its reports, then for a message of its own. */
+    /** Finds an event of this institution by its id: first in the institution's reports, then in all messages. */
     async ofInstitution(id: string, institutionId: string): Promise<Search> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       const most = { ...maxScanned, entries: maxReports }
@@ -113,12 +113,12 @@ export function createFind({ store, journal }: Parts) {
       const message = isOther ? undefined : await journal.get(position)
       if (message && isAbout(message, id)) messages.push(message)
     }
-    // The same event may have been sent, and published, just before.
+    // The same event may have been published just before as well, so only the last messages count.
     return { report, messages: messages.slice(-count) }
   }
 }
 
-/** Where to look for an event that got its id at an instant: right there, then close by, then where it may be repeated. */
+/** Where to look for an event that got its id at `at`: shortly after, shortly before, then where it may be repeated. */
 async function* stretches(
   { store, journal }: Parts,
   at: number,
@@ -134,7 +134,7 @@ async function* stretches(
 async function* everything(store: Store, from: number, end: number): Candidates {
   for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
     const { entry, sharedWith } = readEntry(positionIn(key), value)
-    // The message that has the payload of this one was looked at.
+    // The message that holds the payload of this one was already looked at.
     yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
   }
 }
@@ -158,7 +158,7 @@ async function* entriesAt(journal: Journal, positions: readonly number[]): Candi
   }
 }
 
-/** The messages of an event, by one of them: the first has the payload of all, and stays as long as any other. */
+/** All messages of the event of one message. The first one holds the payload, and stays as long as any other. */
 async function sharingWith({ store, journal }: Parts, position: number): Promise<Entry[]> {
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
@@ -173,7 +173,7 @@ async function sharingWith({ store, journal }: Parts, position: number): Promise
   return messages
 }
 
-/** The first report after a message is that of its event: one commit stored both. */
+/** The report of a message's event: the first report after the message, because one commit stored both. */
 async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
   const { id } = readObject(payload)
   const next = { from: padded(position + 1), most: maxLivestreams + maxBetween }

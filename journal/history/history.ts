@@ -22,15 +22,15 @@ export type History = ReturnType<typeof createHistory>
 
 /** The events to list. */
 export interface Query extends RowFilter {
-  /** Accepted messages of a livestream. With `owner` also events of that institution that were refused for it. */
+  /** Accepted messages of a livestream. With `owner` also events of that institution refused for this livestream. */
   livestream?: Named & { owner?: string | undefined }
-  /** All events of these institutions, whatever became of them. */
+  /** All events of these institutions, with any outcome. */
   institutionIds?: readonly string[]
   /** Decided at this instant or later, milliseconds since the epoch. */
   since?: number | undefined
   /** At this position or later. */
   from?: number | undefined
-  /** At an earlier place than this. */
+  /** At an earlier position than this. */
   before?: number | undefined
   limit: number
 }
@@ -38,23 +38,23 @@ export interface Query extends RowFilter {
 /** The parsed payload of a report. */
 type Report = Record<string, unknown>
 
-/** The newest first. */
+/** A page of events, the newest first. */
 export interface Page {
   events: EventRow[]
-  /** Where to go on, as `before`; null: there is no more. */
+  /** The `before` of the query for the next page; null: there are no more events. */
   next: number | null
 }
 
-/** Events that were decided since the last question, in order. */
+/** Events that were decided since the last call, in order. */
 interface Since {
   events: EventRow[]
   next: number
   leftOut: number | null
 }
 
-/** For one page: messages that are looked at, and bytes that are read for them, events of reports included. */
+/** Limits of one page: messages that are looked at, and bytes that are read for them and for the events of reports. */
 const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
-/** Bytes of one page of whole events; a single one may have more. */
+/** Bytes of one page of whole events; a single event may have more. */
 const maxPageBytes = 256 * 1024
 /** Messages that are read at once. */
 const readAtOnce = 10
@@ -63,17 +63,17 @@ const maxSince = 200
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
-/** The history of events: read from the journal when somebody asks, so that nothing is stored for it. */
+/** The history of events. It is read from the journal on request, so that nothing is stored for it. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
   const listeners = new Set<(row: EventRow) => void>()
   const recentReports = createRecentReports(journal)
-  /** Stops listening to the journal, while this file does. */
+  /** Stops listening to the journal. Does nothing while there are no listeners. */
   let leave = () => {}
 
   return {
     find: createFind({ store, journal }),
 
-    /** Why messages were never retained: see `late.ts`. */
+    /** For messages that were never retained, finds the newer message that was the reason: see `late.ts`. */
     newerThan: createLate({ store, journal }),
 
     /** A page of events. It may be short although there are more: `next` says so. */
@@ -103,7 +103,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         scanned += entries.length
         const isTooMuch = scanned >= maxScanned.entries || bytes >= maxScanned.bytes
         if (isTooMuch) return { events, next: entries.at(-1)?.position ?? null }
-        // Publishers must not wait for a whole page.
+        // Lets other work proceed, so that publishers do not wait for a whole page.
         await nextTurn()
       }
     },
@@ -129,8 +129,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
 
     /**
-     * Events that any node decided behind a position: the newest, in order, and how many more there were (null: not known
-     * any more). `next` is the position for the next question. It does not go back, even on a node that lags.
+     * The newest events that any node decided after a position, in order. `leftOut`: how many more there were (null: no
+     * longer known). `next`: the position to pass in the next call. It never decreases, even on a node that lags.
      */
     async since(after = journal.head()): Promise<Since> {
       const next = Math.max(after, journal.head())
@@ -160,7 +160,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     for (const listener of listeners) listener(row)
   }
 
-  /** The row of a new report. Its event was accepted in the same moment, and so is still in memory. */
+  /** The row of a new report. The event was accepted at the same moment, so it is still in memory. */
   function recentRow(entry: Entry): EventRow {
     const report = readObject(entry.payload)
     const first = firstMessageOf(entry, report)
@@ -184,7 +184,7 @@ async function rowAt(
   const report = readObject(entry.payload)
   if (livestream) {
     const row = rowOfReport(entry, report)
-    // An event that was published for the livestream is listed by its message.
+    // An event that was published for the livestream is already listed by its message, so the report is left out.
     const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
     return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
   }
@@ -192,7 +192,7 @@ async function rowAt(
   return rowOfReport(entry, report, eventOf(report, first === undefined ? undefined : await get(first)))
 }
 
-/** The next entries, up to those from before an instant or a position. */
+/** The next entries. Stops at the first entry that is older than `since` or before `from`. */
 async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since: number; from: number }) {
   const entries: IndexEntry[] = []
   while (entries.length < readAtOnce) {
@@ -203,19 +203,19 @@ async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since
   return { entries, isLast: false }
 }
 
-/** The published event that a report is about, as far as it is kept. */
+/** The published event that a report is about; empty if `message` is not that event. */
 function eventOf(report: Report, message: Entry | undefined): Record<string, unknown> {
   const event = message ? readObject(message.payload) : {}
   return event.id === report.id ? event : {}
 }
 
-/** Where the first message of a published event lies: one for each of its livestreams stands before its report. */
+/** Position of the first message of a published event: its messages, one per livestream, stand before its report. */
 function firstMessageOf({ position }: Entry, { outcome, dryRun, services }: Report): number | undefined {
   if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
   return position - services.length
 }
 
-/** Where the reports of an institution are listed. */
+/** The index prefix below which the reports of an institution are listed. */
 function reportsOf(institutionId: string): string {
   return indexPrefix({ queue: { keep: 'every' }, topic: feedbackTopic(institutionId) })
 }

@@ -5,25 +5,25 @@ import { clearedKey, clockBehindKey } from '../retained.ts'
 import { farFutureMs } from '../retained-values.ts'
 import { indexesOf, newestFirst } from './newest.ts'
 
-/** The times of two messages say which was first, unless they are closer than this: clocks of nodes differ, milliseconds. */
+/** Times of two messages prove which was first only if they are this far apart: clocks differ, milliseconds. */
 const toleranceMs = 60_000
-/** An event time that was no further ahead than this never gave way to an older one. */
+/** A message whose event time was no further ahead of the clock than this was never replaced by an older one. */
 const defendedMs = farFutureMs - 2 * toleranceMs
-/** Messages that are looked at before one message. */
+/** For one message, this many earlier messages are looked at. */
 const maxLookedAt = 100
-/** Messages that are looked at for a whole event; at least `minLookedAt` before each of its messages. */
+/** For a whole event, this many messages are looked at, but at least `minLookedAt` for each of its messages. */
 const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * Finds why a message was never retained: a message with a newer event time came before it. It answers only where stored
- * data prove this, so all nodes say the same. The proof is that, since the newer one,
+ * Finds why a message was never retained: a message with a newer event time came before it. It answers only where
+ * stored data prove this, so all nodes say the same. The proof is that, since the newer message,
  * - the whole journal is kept,
  * - no event time was so far ahead that an older one may have replaced it,
  * - the topic was not cleared, and no clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
-  /** For each message of an event the newer one. Undefined: the message was not late, or there is no proof. */
+  /** For each message of an event, finds the newer message. Undefined: the message was not late, or no proof exists. */
   return async (messages: readonly Entry[]): Promise<(Entry | undefined)[]> => {
     const most = Math.min(maxLookedAt, Math.floor(maxLookedAtInAll / messages.length))
     const found: (Entry | undefined)[] = []
@@ -33,7 +33,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
 
   async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
     const { position, at, topic, stream, retained, queue, institutionId } = message
-    // Control states end by themselves. Messages of the release before are not in the order of their acceptance.
+    // Control states end by themselves. Messages of the previous release (no `institutionId`) are not in order.
     const isJudged = queue.keep === 'latest' && institutionId !== undefined
     if (!isJudged || !retained || stream === undefined) return undefined
     let newest: { position: number; time: number } | undefined
@@ -54,7 +54,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
     if (!newest) return undefined
     const places = await Promise.all([clearedKey(topic), clockBehindKey].map(placeAt))
     if (places.some((place) => place > (newest?.position ?? 0))) return undefined
-    // Asked at the end: something in between may have been removed meanwhile.
+    // The floor is read again at the end, because messages in between may have been removed meanwhile.
     return newest.position < journal.floor() ? undefined : journal.get(newest.position)
   }
 

@@ -9,7 +9,7 @@ import {
   readIndexEntry,
 } from '../entry.ts'
 
-/** Entries of an index that are read at once: few at first, because most streams have few of the newest. */
+/** Entries of an index that are read at once: few at first, because most streams have few of the newest entries. */
 const pageSizes = { first: 10, most: 100 }
 
 /** The index entries below these prefixes before a position, the newest first. */
@@ -32,12 +32,12 @@ export async function* newestFirst(
   }
 }
 
-/** Where the messages of a stream are listed. */
+/** The index prefixes below which the messages of a stream are listed. */
 export function indexesOf(stream: string): string[] {
   return (['latest', 'every'] as const).map((keep) => indexPrefix({ queue: { keep }, topic: stream }))
 }
 
-/** The index below a prefix. */
+/** The index entries below one prefix, the newest first. */
 async function* backwards(
   store: Store,
   prefix: string,
@@ -56,8 +56,8 @@ async function* backwards(
 }
 
 /**
- * The position from which on messages were accepted at an instant or later: nearly, because the clocks of nodes differ.
- * Found by halving, in as many reads as the head has bits.
+ * The position from which on messages were accepted at an instant or later. It is not exact, because the clocks of
+ * nodes differ. A binary search finds it in as many reads as the head has bits.
  */
 export async function positionAt(store: Store, head: number, at: number): Promise<number> {
   let low = 1

@@ -1,6 +1,6 @@
 import type { Journal } from '../journal.ts'
 
-/** Reports whose positions stay in memory: those of some seconds, however many there are. */
+/** Positions of this many reports stay in memory: enough for some seconds, however many events come. */
 const kept = 65_536
 
 /**
@@ -10,7 +10,7 @@ const kept = 65_536
 export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
   const positions = new Float64Array(kept)
   let count = 0
-  /** All reports behind this position are known. */
+  /** All reports after this position are in memory. */
   let knownFrom = journal.head()
   journal.onEach(({ isReport, position }) => {
     if (!isReport) return
@@ -20,8 +20,8 @@ export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
 
   return {
     /**
-     * The newest of the reports behind a position, in order: at most `limit`, and how many more there were. Null: that
-     * was too long ago, or before this node was started.
+     * The newest reports after a position, at most `limit`, in order. `leftOut`: how many more there were. Null: the
+     * position is from too long ago, or from before this node was started.
      */
     after(position: number, limit: number): { found: number[]; leftOut: number | null } {
       const first = firstAfter(position)
@@ -31,7 +31,7 @@ export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
     },
   }
 
-  /** The first known report behind a position. */
+  /** The number of the first known report after a position. */
   function firstAfter(position: number): number {
     let low = Math.max(0, count - kept)
     let high = count

@@ -4,8 +4,8 @@ import type { Store } from '../store.ts'
 const batchMs = 100
 
 /**
- * Counts that nodes add up: a count of this node reaches `onOthers` of every other node a moment later.
- * The caller does not wait, and counts that the store does not take are lost. On an embedded store it does nothing.
+ * Makes a function that adds to a count on all nodes: a moment later, every other node calls its `onOthers` with it.
+ * The caller does not wait. Counts that the store does not take are lost. On an embedded store nothing happens.
  */
 export function createAddedCounts(
   store: Store | undefined,

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from '../store.ts'
 import type { Nodes } from './nodes.ts'
 
-/** Time for an answer, milliseconds. A living node answers at once; a silent one is about to be found gone. */
+/** Longest wait for an answer, milliseconds. A living node answers at once; a silent node will soon count as gone. */
 const timeoutMs = 1_500
 
 export type Calls = ReturnType<typeof createCalls>
 
-/** Does something for another node; the result must survive JSON. */
+/** Answers a question of another node; the result must survive JSON. */
 type Handler = (args: unknown) => Promise<unknown> | unknown
 
 /** Questions between nodes, over the log of the store. A single node has no other to ask. */
@@ -30,7 +30,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
     /** Sets the function with which this node answers a question. */
     serve: (name: string, handler: Handler): void => void handlers.set(name, handler),
 
-    /** Undefined when the node does not answer in time. */
+    /** Asks one node. Resolves with undefined when that node does not answer in time. */
     ask,
 
     /** The answers of all other living nodes, by node. */
@@ -44,7 +44,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   }
 
   async function ask(to: string, name: string, args: unknown): Promise<unknown> {
-    // A node is not told its own words.
+    // Answers by itself, because a node does not receive its own `tell`.
     if (to === nodes.self) return resultOf(name, args)
     const id = randomUUID()
     let timer: NodeJS.Timeout | undefined
@@ -71,7 +71,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
       const result = await resultOf(name, args)
       await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies Answer) }])
     } catch {
-      // The node that asked goes on after a while, as if this one were gone.
+      // The node that asked waits for its timeout, and then goes on as if this node were gone.
     }
   }
 }

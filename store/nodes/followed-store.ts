@@ -4,11 +4,11 @@ import type { SharedStore, Told } from '../store.ts'
 type Driver = Omit<SharedStore, 'onOthers'>
 
 export type FollowedStore = SharedStore & {
-  /** Begins to tell the changes of others since the store was opened. Call it when everything is loaded. */
+  /** Begins to report the changes of other nodes since the store was opened. Call it when everything is loaded. */
   startFollowing(onGap: (reason: Error) => void): void
 }
 
-/** Hands each change of other nodes to the listeners of its place. */
+/** Adds `onOthers` to a driver: hands each change of other nodes to the listeners of its prefix or channel. */
 export function withListeners<D extends Driver>(driver: D): D & FollowedStore {
   const listeners = new Map<string, ((change: Told) => void)[]>()
   return {

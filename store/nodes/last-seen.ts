@@ -1,7 +1,7 @@
 import { createCollection } from '../collection.ts'
 import type { Store } from '../store.ts'
 
-/** Between two writes. A crash loses no more than that. */
+/** Milliseconds between two writes. A crash loses at most the notes of this time. */
 const flushMs = 10_000
 
 /** When something was seen last, ISO 8601. */

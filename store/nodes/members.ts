@@ -2,7 +2,7 @@ import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
-/** `member/{slot}` is the node that has the slot. A slot has one node. */
+/** Prefix of the members: `member/{slot}` names the node that has the slot. A slot has one node. */
 export const membersPlace = 'member/'
 
 export interface Member {
@@ -35,11 +35,11 @@ export async function loadMembers(store: FollowedStore) {
       return slots.find((slot) => (members.get(slot)?.node ?? node) === node)
     },
 
-    /** Whether a slot is the lowest of those whose node counts. */
+    /** Whether no lower slot belongs to a node for which `counts` is true. */
     isFirst: (slot: number, counts: (node: string) => boolean): boolean =>
       [...members].every(([other, { node }]) => other >= slot || !counts(node)),
 
-    /** Rejects with `ConditionFailed` where it is another member by now. */
+    /** Rejects with `ConditionFailed` if another member has the slot by now. */
     async remove(slot: number, member: Member): Promise<void> {
       await store.commit([removal(slot, member)])
       if (members.get(slot)?.node === member.node) members.delete(slot)

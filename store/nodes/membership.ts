@@ -9,8 +9,8 @@ import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
 
 /**
- * The nodes that are there. Commits decide who has a slot and when a node is gone, because their order is the
- * same for all nodes. The commits of a node apply only while it is a member: one that was away for too long is
+ * The living nodes. Commits decide which node has a slot and when a node is gone, because all nodes see commits in the
+ * same order. The commits of a node apply only while the node is a member. A node that was away for too long is
  * refused until it has caught up with the others and joined again.
  */
 export async function createMembership(parts: {
@@ -62,7 +62,7 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // Only as a member: where there is no other node, this one clears up behind its former self.
+      // Only now that this node is a member: if there is no other node, it clears up behind its former self.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

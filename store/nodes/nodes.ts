@@ -6,23 +6,23 @@ export interface Nodes {
   readonly self: string
   /** What `hubctl` calls this node. */
   readonly name: string
-  /** Whether there can be others. */
+  /** Whether other nodes may share the store. */
   readonly isShared: boolean
   /** A number below `maxNodes` that no other living node has. */
   slot(): number
   isLiving(node: string): boolean
   /** The slot of a living node. */
   slotOf(node: string): number | undefined
-  /** Ids, this one included, by slot. */
+  /** The ids of all living nodes, this one included, in the order of their slots. */
   living(): readonly string[]
   nameOf(node: string): string
   /** Whether this node does the work that one node does for all: true on exactly one living node. */
   isLeader(): boolean
-  /** Another node is no longer there; all nodes hear it at the same place among the commits. */
+  /** Calls back when another node is gone. All nodes learn this between the same two commits. */
   onGone(listener: (node: string) => void): void
-  /** Nodes have come or gone. */
+  /** Calls back when nodes have joined, or are gone. */
   onChange(listener: () => void): void
-  /** The others took this node for dead, and it is back: it must claim again everything that it holds. */
+  /** Calls back when this node, taken for dead by the others, is back. It must claim again everything that it holds. */
   onReturn(listener: () => void): void
   /** Joins the others; call it when everything is loaded and followed. */
   join(): Promise<void>
@@ -38,7 +38,7 @@ export function ownKey(key: string, nodes: NumberedNode | undefined): string {
   return slot === 0 ? key : `${key} #${slot}`
 }
 
-/** Sequences have room for so many nodes. */
+/** Most nodes that can share a store: sequences have room for no more. */
 export const maxNodes = 64
 
 /** The only node of an embedded store. */

@@ -4,7 +4,7 @@ import type { FollowedStore } from './followed-store.ts'
 import { keyOfSlot, type Member, type Members } from './members.ts'
 import { maxNodes } from './nodes.ts'
 
-/** The slot of this node, which makes it a member: taken, lost when the others go on without it, and taken again. */
+/** The slot of this node, which makes it a member. A node that is taken for dead loses it, and takes one again. */
 export function createOwnSlot(parts: {
   store: FollowedStore
   members: Members
@@ -12,9 +12,9 @@ export function createOwnSlot(parts: {
   /** For operators. */
   name: string
   log: Log
-  /** This node is a member from now on. */
+  /** Called when this node has become a member. */
   taken: () => void
-  /** It was taken for dead, and is a member again. */
+  /** Called when this node was taken for dead, and is a member again. */
   returned: () => void
 }) {
   const { store, members, self, name, log, taken, returned } = parts
@@ -24,16 +24,16 @@ export function createOwnSlot(parts: {
   let isLeaving = false
 
   return {
-    /** Undefined: it is no member. */
+    /** Undefined while this node is no member. */
     get: (): number | undefined => own,
 
-    /** Whether it is the lowest of those whose node counts. */
+    /** Whether this node has a slot, and no lower slot belongs to a node for which `counts` is true. */
     isFirst: (counts: (node: string) => boolean): boolean =>
       own !== undefined && members.isFirst(own, counts),
 
     take,
 
-    /** The store was out of reach for so long that the others went on without this node. Never rejects. */
+    /** Joins again, after the store was out of reach for so long that this node was taken for dead. Never rejects. */
     comeBack(): Promise<void> {
       own = undefined
       comingBack ??= joinAgain().finally(() => {
@@ -50,7 +50,7 @@ export function createOwnSlot(parts: {
     },
   }
 
-  /** Takes the first free slot. Of two nodes that want the same one, the first commit has it. */
+  /** Takes the first free slot. If two nodes want the same slot, the first commit gets it. */
   async function take(): Promise<void> {
     for (let attempts = 0; !isLeaving; attempts++) {
       if (attempts > maxNodes) throw new Error('no slot could be taken')

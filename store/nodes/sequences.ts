@@ -1,14 +1,14 @@
 import { maxNodes, type NumberedNode } from './nodes.ts'
 
-/** Sequences per millisecond: so many numbers for each of `maxNodes` nodes. */
+/** Sequences reserved for each of `maxNodes` nodes per millisecond. */
 const perNode = 64
 
 export type Sequences = ReturnType<typeof createSequences>
 
 /**
- * Rising numbers that sort by time, and of which no two nodes make the same: the milliseconds, a counter, and
- * the slot of the node. A new one sorts behind all that its node has heard of, even where the clocks of two nodes
- * disagree or one was set back (Lamport).
+ * Rising numbers that sort by time. No two nodes make the same number, because it consists of the milliseconds, a
+ * counter and the slot of the node. A new number sorts behind all that its node has heard of, even if the clocks of
+ * two nodes disagree or one was set back (Lamport).
  */
 export function createSequences(clock: () => number, nodes: NumberedNode) {
   let last = 0
@@ -29,7 +29,7 @@ export function padded(sequence: number): string {
   return String(sequence).padStart(16, '0')
 }
 
-/** How far sequences are apart that are made `ms` milliseconds one after the other. */
+/** The difference between two sequences that are made `ms` milliseconds apart. */
 export function sequencesIn(ms: number): number {
   return ms * perNode * maxNodes
 }

@@ -4,11 +4,11 @@ import type { FollowedStore } from './followed-store.ts'
 import type { Members } from './members.ts'
 import type { createOwnSlot } from './own-slot.ts'
 
-/** Between two signs of life, milliseconds. */
+/** Time between two signs of life, milliseconds. */
 const usualIntervalMs = 1_000
 /**
- * A node is gone when it gave no sign while so many signs of this one arrived. Signs are counted, not timed: an
- * unreachable store or a wrong clock makes no node look dead.
+ * Most signs of this node that may arrive after the last sign of another node. With one more, the other node is gone.
+ * Signs are counted, not timed, so that an unreachable store or a wrong clock makes no node look dead.
  */
 const patience = 5
 
@@ -20,13 +20,13 @@ export function createSignsOfLife(parts: {
   members: Members
   self: string
   own: ReturnType<typeof createOwnSlot>
-  /** These nodes were silent, and are members no longer. */
+  /** Called with the nodes that were silent, and are members no longer. */
   buried: (nodes: readonly string[]) => void
   log: Log
   intervalMs: number | undefined
 }) {
   const { store, members, self, own, buried, log, intervalMs = usualIntervalMs } = parts
-  /** Signs of this node that arrived since the last one of another. */
+  /** For each other node: signs of this node that arrived since the last sign of the other. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   let isBeating = false
@@ -39,7 +39,7 @@ export function createSignsOfLife(parts: {
       timer = setInterval(() => void beat(), intervalMs)
     },
     stop: (): void => clearInterval(timer),
-    /** A node has joined, which is a sign. */
+    /** Notes that a node has joined, which counts as a sign. */
     joined: (node: string): void => void missed.set(node, 0),
     gone: (node: string): void => void missed.delete(node),
   }
@@ -67,7 +67,7 @@ export function createSignsOfLife(parts: {
     if (!own.isFirst((node) => !isSilent(node))) return
     const silent = members.all().filter(([, { node }]) => isSilent(node))
     for (const [slot, member] of silent) await members.remove(slot, member)
-    // Only when all are removed: one of them may have had the lowest slot, which makes a node the leader.
+    // Reported only when all are removed: one of them may have had the lowest slot, which makes a node the leader.
     if (silent.length > 0) buried(silent.map(([, { node }]) => node))
   }
 }

@@ -13,16 +13,16 @@ import {
 import { timeOf } from '../stored-value.ts'
 
 /*
- * The changes of a group of commits as one run of bytes: sent once, read by the script, kept in the log as it
- * is and read from there by the other nodes. Each change is
+ * The changes of a group of commits are one sequence of bytes. The node sends the bytes once, the script reads them and
+ * keeps them unchanged in the log, and the other nodes read them from there. Each change is
  *
  *     kind 1 · bytes of the key 4 · bytes of the value 4 · horizon 8 · key · event time 8 · value
  *
  * with numbers in big endian and NaN where there is no order. Event time and value together are the value
- * that is stored. The kind says where a change has a number: key, value or both. The digits there are an offset. Script
- * and readers add it to the first number of the group.
+ * that is stored. The kind says where a change has a number: key, value or both. The digits there are an offset, which
+ * the script and the readers add to the first number of the group.
  *
- * The conditions of the group are another run, which only the script reads. Each commit that has some is
+ * The conditions of the group are separate bytes, which only the script reads. Each commit that has conditions is
  *
  *     number of its first change, counted from 1, 4 · how many changes 4 · how many conditions 4 · the conditions
  *
@@ -31,14 +31,14 @@ import { timeOf } from '../stored-value.ts'
  *     kind 1 · bytes of the key 4 · bytes of the value 4 · event time 8 · key · value
  */
 
-/** `key`, `value` and `both`: a put with a number there. */
+/** `key`, `value` and `both`: a put with a number in its key, in its value or in both. */
 export const kinds = { put: 1, del: 2, tell: 3, key: 4, value: 5, both: 6 }
 export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNewerThan: 5 }
 
 const headBytes = 17
 const timeBytes = 8
 
-/** A group of commits as the script takes it; `taken`: how many numbers they take. */
+/** A group of commits as the script takes it; `taken`: how many numbers the group takes. */
 export function encodeGroup(commits: readonly (readonly Change[])[]): {
   changes: Buffer
   conditions: Buffer
@@ -53,7 +53,7 @@ export function encodeGroup(commits: readonly (readonly Change[])[]): {
   return { changes: Buffer.concat(parts), conditions: encodeConditions(commits), taken }
 }
 
-/** How many changes of a commit are among those of its group: a mere condition is none. */
+/** How many changes a commit has, without each `check`, which is only a condition. */
 export function countOf(changes: readonly Change[]): number {
   let count = 0
   for (const change of changes) if (!('check' in change)) count++
@@ -120,7 +120,7 @@ function bytesOf(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-/** The changes whose number, counted from 1, is wanted; `base` is the first number that their group took. */
+/** The changes of a group whose index, from 1, `isWanted` accepts; `base`: the first number that the group took. */
 export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean): Told[] {
   const told: Told[] = []
   for (const { kind, key, value } of readChanges(bytes, base, isWanted)) {
@@ -131,7 +131,7 @@ export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: nu
   return told
 }
 
-/** The same changes as records: what is stored after them. */
+/** The same changes, as the records that they leave in the store. */
 export function decodeRecords(
   bytes: Buffer,
   base: number,
@@ -163,12 +163,12 @@ function* readChanges(bytes: Buffer, base: number, isWanted: (number: number) =>
   }
 }
 
-/** The key as it is stored: the change carries an offset where the number that it took belongs. */
+/** The key as it is stored: the number replaces the offset that the change carries. */
 function numberedKey(kind: number, key: string, base: number): string {
   return kind === kinds.value ? key : key.slice(0, -digits) + numberAt(key.slice(-digits), base)
 }
 
-/** The value as it is stored, likewise. */
+/** The value as it is stored: the number replaces the offset here too. */
 function numberedValue(kind: number, value: Buffer, base: number): Buffer {
   if (kind === kinds.key) return value
   const number = numberAt(value.toString('latin1', 0, digits), base)

@@ -11,11 +11,11 @@ export interface RedisServer {
   /** Under which name the Sentinels know the server. */
   name?: string
   cluster?: readonly RedisAddress[]
-  /** Before those of the URL. */
+  /** User name and password, if given, replace those of the URL. */
   username?: string
   password?: string
   sentinelPassword?: string
-  /** TLS also without a URL that says so. */
+  /** Uses TLS even if the URL does not ask for it. */
   tls?: boolean
   /** Path of the PEM file of a CA to trust in place of the known ones; implies `tls`. */
   ca?: string
@@ -27,8 +27,8 @@ interface RedisAddress {
 }
 
 /**
- * Makes clients of ioredis, which is loaded only here. They reconnect by themselves and neither keep nor repeat
- * a command: the caller decides about one without an answer, because it knows what the command means.
+ * Makes clients of ioredis, which is loaded only here. A client reconnects by itself, and neither keeps nor repeats
+ * a command. The caller decides about a command without an answer, because only the caller knows its meaning.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')
@@ -48,7 +48,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
-    // After a failover the old master may stay reachable, as a replica.
+    // Connects again, because after a failover the old master may stay reachable as a replica.
     reconnectOnError: (error) => /\bREADONLY\b/.test(error.message),
   }
 
@@ -62,7 +62,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         slotsRefreshTimeout: timeoutMs,
-        // Certificates are issued to names.
+        // Keeps the names of nodes instead of addresses, because certificates are issued to names.
         ...(tls && { dnsLookup: (address, found) => found(null, address) }),
       })
       cluster.on('+node', hearAllErrors)
@@ -84,8 +84,8 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
 }
 
 /**
- * ioredis hears the first error of a socket only. A second one, as when a server complains of a TLS handshake that was
- * given up because its certificate is not trusted, would end the process.
+ * Adds an error listener to every socket, because ioredis handles only the first error of a socket. Otherwise a second
+ * error ends the process, as when a server complains of a TLS handshake that was given up because of its certificate.
  */
 function hearAllErrors(redis: Redis): Redis {
   const heard = new WeakSet<Duplex>()
@@ -113,7 +113,7 @@ export function nameOf({ url, sentinels, name, cluster }: RedisServer): string {
 }
 
 function partsOf(url = 'redis://localhost') {
-  // The error of URL itself shows the URL, password included.
+  // Not the error of `URL`, which shows the URL with its password.
   if (!URL.canParse(url)) throw new Error('the URL of Redis is malformed')
   const { protocol, hostname, port, pathname, username, password } = new URL(url)
   return {

@@ -10,7 +10,7 @@ import { type Membership, type TimedPending, timedPending } from './timed-commit
 
 /**
  * The commits of this node. Waiting commits go to Redis as one group with a number, and are settled in the order of the
- * calls. Where the store is followed, a group is settled at its place in the log.
+ * calls. While the store is followed, a group is settled when the reader of the log reaches it.
  */
 export function createCommitting(parts: {
   sending: ReturnType<typeof createSending>
@@ -54,7 +54,7 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    /** A group of this node has its place in the log. Resolves with those of its changes that were given up. */
+    /** The reader has reached a group of this node in the log. Resolves with the changes whose callers had given up. */
     onOwn: (number: number, outcome: Outcome): Promise<GivenUp> =>
       sent.told(number, outcome, sending.waitsForReplicas ? writing : undefined),
 
@@ -84,7 +84,7 @@ export function createCommitting(parts: {
       const answer = await sending.send(current, {
         take: () => sent.take(current, group),
         read: () => log()?.position() ?? start,
-        // One that enters is not fenced.
+        // A commit that enters is not fenced.
         fence: group[0]?.membership ? undefined : fence,
       })
       fence = group[0]?.membership ?? fence
@@ -103,7 +103,7 @@ export function createCommitting(parts: {
     }
   }
 
-  /** Refuses all waiting and later commits, and those that Redis has answered but not told: it may have lost them. */
+  /** Refuses all waiting and later commits, and those sent but not settled, because Redis may have lost them. */
   function onLost(): void {
     isLost = true
     for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {

@@ -12,13 +12,13 @@ export interface Client {
 
 export type Connection = ReturnType<typeof createConnection>
 
-/** Told when the connection is lost, with the reason, and when it is back. */
+/** Called when the connection is lost, with the reason, and when it is back. */
 export type OnConnection = (state: { up: true } | { up: false; reason: string }) => void
 
 /**
- * A connection that reconnects by itself, and on which no command waits without end: one that is not answered in
+ * A connection that reconnects by itself, and on which no command waits for ever. A command that is not answered in
  * time rejects, and a connection on which nothing arrives for `quietMs` is replaced.
- * Errors are made here and hold texts only: those of ioredis carry the command, which may hold a password.
+ * All errors are made here and hold only texts, because errors of ioredis carry the command, which may hold a password.
  */
 export function createConnection(client: Client, limits: { timeoutMs: number; quietMs: number }) {
   const { timeoutMs, quietMs } = limits
@@ -56,14 +56,14 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
 
   return {
     onConnection: (listener: OnConnection) => listeners.push(listener),
-    /** One command, once. Rejects at once while there is no connection. */
+    /** Sends a command once. Rejects at once while there is no connection. */
     send,
     /** Resolves when there is a connection, rejects when there is none in time. */
     ready: () => inTime(timeoutMs, ready),
 
     /**
-     * Attempts until there is an answer, as long as the problem may pass by itself. The attempt before may have
-     * arrived all the same: to repeat it must do no harm.
+     * Repeats `attempt` until there is an answer, as long as the problem may pass by itself. Repeating must do no harm,
+     * because Redis may have carried out an attempt whose answer was lost.
      */
     ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
       inTime(timeoutMs, async (deadline) => {
@@ -131,7 +131,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   }
 }
 
-/** Between two attempts while Redis answers with a problem that passes, milliseconds. */
+/** Pause between two attempts while the problem may pass by itself, milliseconds. */
 const retryMs = 20
 
 /** The deadline has passed. */
@@ -139,11 +139,11 @@ const tooLate = new Error('too late')
 
 interface Deadline {
   isOver: boolean
-  /** Rejects when it is over. */
+  /** Rejects when the deadline has passed. */
   over: Promise<never>
 }
 
-/** Does work that looks at its deadline. */
+/** Does work with a deadline after `ms` milliseconds. The work itself must look at the deadline. */
 async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
   let giveUp = () => {}
   const over = new Promise<never>((_, reject) => {
@@ -162,7 +162,7 @@ async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): 
   }
 }
 
-/** Whether an error passes by itself: one of the connection, or of a Redis that starts, fails over or moves. */
+/** Whether an error passes by itself: a lost connection, or a Redis that starts, fails over or moves its slots. */
 function passesByItself(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return true
   return /\b(LOADING|READONLY|WAIT cannot be used|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(
@@ -204,9 +204,9 @@ export function isNoAnswer(error: unknown): boolean {
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (/^Stream isn't writeable|^Reached the max retries/.test(error.message)) return 'the connection was lost'
-  // Of several addresses that were tried, the first speaks for all.
+  // If several addresses were tried, the error of the first one stands for all.
   const [first] = error instanceof AggregateError ? error.errors : []
-  // Redis repeats the arguments of an unknown command.
+  // Redis repeats the arguments of a command that it does not know: they are cut off.
   return textWithoutArguments(first instanceof Error ? first.message : error.message)
 }
 

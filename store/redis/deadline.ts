@@ -1,10 +1,10 @@
-/** A deadline passes in so many parts. */
+/** Number of parts, one timer each, in which the time of a deadline passes. */
 const parts = 4
 
 /**
- * Calls `over` after `ms` milliseconds without an answer; the function that it returns ends the wait. A long turn of the
- * event loop, or a process that was stopped, uses up one part of the time at most. An answer that arrived meanwhile is
- * read before `over` is called: it is no fault of Redis that this node did not look.
+ * Calls `over` after `ms` milliseconds, unless the caller gets its answer first and calls the returned function. A long
+ * turn of the event loop, or a stopped process, uses up at most one part of the time. An answer that came meanwhile is
+ * read before `over` is called, because Redis is not to blame for a pause of this node.
  */
 export function startDeadline(ms: number, over: () => void): () => void {
   let left = parts

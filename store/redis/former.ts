@@ -4,21 +4,21 @@ import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection } from './connection.ts'
 import { createScript, formerKeysOf, keysOf } from './script.ts'
 
-/** A node of the release before gives a sign of life each second, and is taken for dead after five that are missing. */
+/** Time to watch for former nodes: each gives a sign of life per second, and counts as dead after five missing ones. */
 const watchMs = 7_000
 const timeoutMs = 5_000
 
 /**
- * Moves the store of the release before to the place of this one, at once and as it is; false if there is none. Rejects
- * while nodes of that release are in it. A notice in the former place keeps them from starting there again: they know no
- * other place.
+ * Moves the store of the former release to the keys of this release, in one step and unchanged. False if there is none.
+ * Rejects while nodes of the former release use it. A notice under a former key keeps such nodes from starting again,
+ * because they know only the former keys.
  */
 export async function moveFormerStore(of: {
   server: RedisServer
   project: string
   stage: string
   watchMs?: number
-  /** Told of nodes that did not sign off, before this one waits for their signs of life. */
+  /** Called with the nodes that did not sign off, before this node waits for their signs of life. */
   onMembers: (names: readonly string[]) => void
 }): Promise<boolean> {
   const [former, own] = [formerKeysOf(`${of.project}:${of.stage}`), keysOf(`${of.project}:${of.stage}`)]
@@ -41,7 +41,7 @@ export async function moveFormerStore(of: {
       const [outcome] = await move(id)
       if (outcome !== 'changed') return outcome === 'moved'
       const names = await readMembers()
-      // With none left, the last one has just signed off: then it is tried again.
+      // If none is left, the last node has just signed off: the move is tried again.
       if (names.length > 0)
         throw new Error(`${running(of.server, names)}: stop all of them, then start this one again`)
     }
@@ -49,7 +49,7 @@ export async function moveFormerStore(of: {
     connection.close()
   }
 
-  /** The names of the nodes that are in the former store, running or not. */
+  /** The names of the nodes that are registered in the former store, running or not. */
   async function readMembers(): Promise<string[]> {
     const found = await ask('zrangebylex', [former.keys, '[member/', '(member0'])
     const slots = Array.isArray(found) ? found.map(String) : []
@@ -64,10 +64,10 @@ function running(server: RedisServer, names: readonly string[]): string {
   return `nodes of the former release run on ${nameOf(server)} (${names.join(', ')})`
 }
 
-/** Takes the place of a hash that the release before reads first. That release says that Redis refuses, and ends. */
+/** Replaces a hash that a former node reads first. That node then says that Redis refuses, and ends. */
 const notice = 'a newer release has taken over this store'
 
-/** One script, so that of two nodes that start at once one moves it, and no commit comes in between. */
+/** One script, so that only one of two starting nodes moves the store, and no commit comes in between. */
 const moveScript = createScript(`
 local formerValues, formerKeys, formerHead, formerLog, formerMarks, values, keys = unpack(KEYS)
 if redis.call('EXISTS', formerValues) == 0 or redis.call('EXISTS', values) == 1 then return 'nothing' end

@@ -6,14 +6,14 @@ import { type Keys, start } from './script.ts'
 
 /** Time that Redis waits for a new entry before it answers that there is none. */
 export const blockMs = 2_000
-/** Entries of one answer. */
+/** Most entries in one answer. */
 const batchSize = 32
 
 export type GivenUp = readonly (readonly [from: number, to: number])[]
 
 /** The outcome of a group of commits. */
 export interface Outcome {
-  /** Numbers of the conditions that did not hold, counted from 1. */
+  /** Indexes, from 1, of the conditions that did not hold. */
   failed: readonly number[]
   /** The group has a log entry. */
   isLogged: boolean
@@ -24,8 +24,8 @@ export interface Outcome {
 export type LogReader = ReturnType<typeof followLog>
 
 /**
- * Reads the log of changes from `position` on, for as long as the connection is open. Each entry names the one
- * before it, so that a missing one shows.
+ * Reads the log of changes from `position` on, for as long as the connection is open. Each entry names the entry
+ * before it, so that the reader notices a missing entry.
  */
 export function followLog(parts: {
   connection: Connection
@@ -34,12 +34,12 @@ export function followLog(parts: {
   node: string
   position: string
   listener: (changes: readonly Told[]) => void
-  /** Called first at a gap, before commits are settled: this node may know a past that Redis has lost. */
+  /** Called first at a gap, before commits are settled, because this node may know data that Redis has lost. */
   onLost: () => void
   onGap: (reason: Error) => void
   /**
-   * Called when the log reaches a group of this node. Resolves with the ranges of changes whose callers had given up,
-   * counted from 1. This node must be told these changes too. The reader waits until it resolves.
+   * Called when the reader reaches a group of this node. Resolves with the ranges of changes, counted from 1, whose
+   * callers had given up: `listener` must receive these changes too. The reader waits for the result.
    */
   onOwn: (number: number, outcome: Outcome) => GivenUp | Promise<GivenUp>
 }) {
@@ -50,10 +50,10 @@ export function followLog(parts: {
   const reading = read()
 
   return {
-    /** The last entry that was read, told or not. */
+    /** The id of the last entry that was read, even if `listener` has not received it. */
     position: (): string => position,
 
-    /** Calls back when everything up to `id` has been told, or there was a gap: then all is loaded anew. */
+    /** Calls back when `listener` has received everything up to `id`, or after a gap: then all is loaded anew. */
     whenPassed: passing.when,
 
     async close(): Promise<void> {
@@ -73,17 +73,17 @@ export function followLog(parts: {
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
         const entries = newEntriesOf(await connection.send('xread', options))
         await take(entries)
-        // Nodes give signs of life: where there are none, Redis may have lost the log, this node's membership included.
+        // Without entries, not even signs of life, Redis may have lost the log: `position` is checked again.
         isContinuous = entries.length > 0
       } catch {
-        // Whatever it was, the position says where to go on.
+        // After any error, `position` says where to read on.
         isContinuous = false
         if (!isClosed) await delay(20)
       }
     }
   }
 
-  /** The last entry that was read is gone if the log was cut after it, or if Redis lost data. */
+  /** Leaps if the last entry that was read is gone: the log was cut after it, or Redis lost data. */
   async function checkPosition(): Promise<void> {
     if (position === start) return
     const found = await connection.send('xrange', [keys.log, position, position])
@@ -103,7 +103,7 @@ export function followLog(parts: {
         const unknown = await onOwn(entry.number, entry)
         if (unknown.length === 0) {
           passing.upTo(entry.id)
-          // The caller of the commit acts on it before the next entry is told.
+          // The caller of the commit acts on its result before `listener` receives the next entry.
           await nextTurn()
           continue
         }
@@ -127,12 +127,12 @@ export function followLog(parts: {
     position = await readPosition(connection, keys)
     passing.leapTo(position)
     await nextTurn()
-    // By itself, because a failure of `onGap` is no failure of reading.
+    // Outside of the reading loop, because an error of `onGap` is no error of reading.
     queueMicrotask(() => onGap(reason))
   }
 }
 
-/** The callers that wait until everything up to some entry has been told, and own commits have been settled. */
+/** The callers that wait until `listener` has received everything up to an entry, and own commits are settled. */
 function createPassing(position: string) {
   const waiting: { id: string; onPassed: () => void }[] = []
   let passed = position
@@ -143,7 +143,7 @@ function createPassing(position: string) {
       else onPassed()
     },
 
-    /** Whether anybody waited for this entry. */
+    /** Notes that everything up to an entry has passed. Returns whether a caller waited for that. */
     upTo(id: string): boolean {
       passed = id
       let count = 0
@@ -158,7 +158,7 @@ function createPassing(position: string) {
       return count > 0
     },
 
-    /** Ends all waits: an entry before this one may be gone. */
+    /** Ends all waits, because the entries that callers wait for may be gone. */
     leapTo(id: string): void {
       passed = id
       for (const { onPassed } of waiting.splice(0)) onPassed()

@@ -43,8 +43,8 @@ export function createReading(
     },
 
     /**
-     * Shows the store at the end of the log when the last key has been read. Commits made while the keys are read stand
-     * in the log: their records follow each page, so that they replace older ones.
+     * Shows the store as it is when the last key has been read. Commits made while the keys are read stand in the log.
+     * Their records follow after each page, so that they replace older ones.
      */
     async *dump() {
       const position = { read: await ask((send) => readPosition({ send }, keys)) }
@@ -56,13 +56,13 @@ export function createReading(
         if (!last) break
         from = Buffer.concat([Buffer.from('('), last])
       }
-      // Numbers may be missing: a later one is right as well.
+      // This number may be later than the records, because numbers may be missing.
       const number = await ask((send) => send('hget', [keys.head, 'number']))
       if (Buffer.isBuffer(number)) yield [{ key: counterKey, value: number }]
     },
   }
 
-  /** The records of the log behind a position, which moves on to the end of the log. */
+  /** Yields the records of the log behind a position, and moves the position to the end of the log. */
   async function* changesSince(position: { read: string }): AsyncGenerator<StoredRecord[]> {
     for (let count = logEntries; count === logEntries; ) {
       const after = position.read === start ? '-' : `(${position.read}`
@@ -94,7 +94,7 @@ function contentsOf(page: readonly Buffer[]): [key: string, value: Buffer][] {
   return recordsOf(page).map(({ key, value }) => [key, value])
 }
 
-/** Keys and values in turn, as records. */
+/** Makes records from a list in which each key is followed by its value. */
 function recordsOf(page: readonly Buffer[]) {
   const records: { key: string; value: Buffer; time: number | undefined }[] = []
   for (let index = 0; index + 1 < page.length; index += 2) {

@@ -16,7 +16,7 @@ export interface RedisStoreOptions {
   stage: string
   /** Milliseconds after which a commit or read without an answer rejects. */
   timeoutMs?: number
-  /** Bytes that the log of changes may take: how far a node may fall behind without loading all again. */
+  /** Bytes that the log of changes may take. A node that falls further behind must load everything again. */
   logBytes?: number
   /** Replicas that must have a commit before it resolves. */
   replicas?: number
@@ -27,10 +27,10 @@ export interface RedisStoreOptions {
  * The driver that nodes share: everything lives in one Redis (one server, Sentinel or Cluster).
  *
  * Waiting commits go out together as one call of a script, which applies them, keeps out changes older than the
- * entries they would replace, and appends them to a log that the other nodes read. "On disk" is what Redis makes
- * of it: append-only file, `appendfsync`.
+ * entries they would replace, and appends them to a log that the other nodes read. The settings of Redis
+ * decide what "on disk" means: append-only file, `appendfsync`.
  *
- * A group without an answer is sent again until its time is up; it has a number, so that it is applied once.
+ * A group without an answer is sent again until its time is up. Its number keeps Redis from applying it twice.
  * A commit that was rejected for want of an answer may still be applied, but never after a later one of this
  * node. Rejects with a readable reason when Redis cannot be reached.
  */

@@ -4,7 +4,7 @@ import { conditionKinds, kinds } from './changes.ts'
 
 export type Argument = string | number | Buffer
 
-/** Sends one command. Rejects with what Redis or the connection says. */
+/** Sends one command. Rejects with the error of Redis or of the connection. */
 export type Send = (command: string, args: readonly Argument[]) => Promise<unknown>
 
 export type Keys = ReturnType<typeof keysOf>
@@ -28,11 +28,11 @@ function keysBelow(prefix: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` of the last entry of the log, `size` of what was written since the last mark, last `number` taken. */
+    /** Hash: `id` of the last entry of the log, `size` of the entries since the last mark, last `number` taken. */
     head: below('log-head'),
-    /** List: ids in the log, with as many bytes between each and the next. */
+    /** List: ids of entries in the log, about the same number of bytes apart. */
     marks: below('log-marks'),
-    /** The last group that a node committed: its number, and its id in the log. */
+    /** String: the number of the last group that a node committed, and the answer of the script. */
     writer: (node: string) => below(`writer:${node}`),
   }
 }
@@ -40,23 +40,23 @@ function keysBelow(prefix: string) {
 /** The id before every other. */
 export const start = '0-0'
 
-/** Marks in the log. With one more the oldest goes, and the part of the log before it. */
+/** Most marks in the log. One more removes the oldest mark, and the part of the log before it. */
 export const logMarks = 16
 
 /**
- * Decides, then writes: all of it, because nothing after the first write can fail. Where nothing grows the first write
- * is a deletion, and Redis allows the others after it also when its memory is full.
+ * Decides first, then writes all or nothing, because nothing after the first write can fail. If a group stores nothing
+ * new, the first write is a deletion: after it, Redis allows the other writes even when its memory is full.
  *
- * The script answers with the id of a log entry, and the numbers of the conditions that failed, counted from 1: `ID 3,5`.
- * A node that has read the log up to this id knows why they failed. Then comes the first number that the group took, if
- * any. A group without effect has no log entry: `=ID`.
+ * The script answers with the id of a log entry, and the indexes, from 1, of the conditions that failed: `ID 3,5`. A
+ * node that has read the log up to this id knows why they failed. Then comes the first number that the group took, if
+ * any. A group without effect has no log entry: its answer begins with `=ID`, the id of the last entry.
  *
  * The script refuses if the log has lost the entry up to which the node has read, by a failover or a restored backup.
- * Then the node knows another past, until it starts again.
+ * The node then knows data that Redis does not have, until it starts again.
  *
- * A repetition has the same number as the last group of the node, and gets the same answer. It writes as well, so that
- * WAIT covers the group also on a new connection. A group with a lower number was given up and arrives after a later
- * one: the script refuses it.
+ * A repeated group has the same number as the last group of the node, and gets the same answer. The script writes too,
+ * so that WAIT covers the group also on a new connection. A group with a lower number was given up and arrives after a
+ * later one: the script refuses it.
  */
 const commitLua = `
 local values, keys, log, head, marks, writer = unpack(KEYS)
@@ -228,7 +228,7 @@ end
 return answer
 `
 
-/** The next entries of a range, forwards or backwards, as many as are a moderate answer. */
+/** Reads the next entries of a range, forwards or backwards, up to a count and about a size in bytes. */
 const pageLua = `
 local page, bytes = {}, 0
 local command = ARGV[5] == 'REV' and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'
@@ -245,7 +245,7 @@ return page
 export const commitScript = createScript(commitLua)
 export const pageScript = createScript(pageLua)
 
-/** A script by its hash; with its text where Redis does not know it, as after a restart. */
+/** Runs a script by its hash, or by its text if Redis does not know the hash, as after a restart. */
 export function createScript(lua: string) {
   const hash = createHash('sha1').update(lua).digest('hex')
   return async (send: Send, keys: readonly string[], args: readonly Argument[]): Promise<unknown> => {

@@ -4,7 +4,7 @@ import { numbersOf, type Outcome } from './log.ts'
 import { type Argument, commitScript, type Keys, type Send } from './script.ts'
 import type { Membership, TimedPending } from './timed-commit.ts'
 
-/** Time that one WAIT may take, in which the connection does nothing else. */
+/** Milliseconds that one WAIT may take. Meanwhile the connection does nothing else. */
 const waitMs = 100
 
 /** How groups of commits go to Redis, and to its replicas. */
@@ -27,8 +27,8 @@ export function createSending(parts: {
     waitsForReplicas: replicas > 0,
 
     /**
-     * Sends a group until it is answered: with its place in the log, and its outcome. `take` is asked for its
-     * commits once, when there is a connection; `read` how far the log was read, each time.
+     * Sends a group until Redis answers with an id in the log and the outcome. `take` gives the commits: it is called
+     * once, when there is a connection. `read` says how far the log was read: it is called at each attempt.
      */
     async send(
       number: number,
@@ -65,7 +65,7 @@ export function createSending(parts: {
   }
 }
 
-/** `ID 3,5 17` or `=ID …`: see the script. */
+/** Reads an answer of the commit script: `ID 3,5 17` or `=ID …`. */
 function readAnswer(answer: unknown): { id: string; outcome: Outcome } {
   const [place = '', failed, base = 0] = String(answer).split(' ')
   const isLogged = !place.startsWith('=')

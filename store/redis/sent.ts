@@ -10,19 +10,19 @@ interface SentGroup {
 }
 
 /**
- * Groups that were sent to Redis and are not settled, by number. Without a `log` the answer settles a group. Else the
- * reader does: when it reaches the log entry of the group, or for a group without one, the entry that the answer names.
- * `onLost`: Redis answered a group whose log entry is missing.
+ * Groups that were sent to Redis and are not settled, by number. Without a `log`, the answer settles a group. Else the
+ * reader of the log settles a group at its log entry. If a group has no log entry, the reader settles it at the entry
+ * that the answer names. `onLost` is called if Redis answered a group whose log entry is missing.
  */
 export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
   const unsettled = new Map<number, SentGroup>()
   let answeredAt = Number.NEGATIVE_INFINITY
 
   return {
-    /** When Redis last answered a group, or told of one, on the clock of `performance.now()`. */
+    /** When Redis last answered a group, or the log last reached one, on the clock of `performance.now()`. */
     answeredAt: (): number => answeredAt,
 
-    /** A group as it is sent: without commits whose callers have given up. */
+    /** Notes a group as sent, and returns its commits without those whose callers have given up. */
     take(number: number, group: readonly TimedPending[]): readonly TimedPending[] {
       const alive = group.filter(({ isSettled }) => !isSettled)
       unsettled.set(number, { commits: alive })
@@ -30,13 +30,13 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       return alive
     },
 
-    /** Redis has answered a group. `id`: the log entry up to which this node must have read before callers hear of it. */
+    /** Redis has answered a group. `id`: the log entry that the reader must reach before the group is settled. */
     answered(number: number, { id, outcome }: { id: string; outcome: Outcome }): void {
       answeredAt = performance.now()
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
       const reader = log()
-      // A group with a log entry was settled when the reader reached it.
+      // If the group has a log entry, the reader settled the group there. If it did not, the entry is missing.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
@@ -51,8 +51,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /**
-     * The log has reached the group. Resolves with the changes whose callers gave up. It waits for `writing` first,
-     * because only that answer says whether replicas have the group.
+     * The reader has reached the group in the log. Resolves with the changes whose callers gave up. Waits for `writing`
+     * first, because only the end of the write says whether replicas have the group.
      */
     async told(number: number, outcome: Outcome, writing: Promise<void> | undefined): Promise<GivenUp> {
       const sent = unsettled.get(number)
@@ -74,7 +74,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     answeredAt = performance.now()
     for (const [number, { commits, outcome = lastOutcome }] of unsettled) {
       if (number > last) return
-      // The log has reached a later group, and not this one: its entry is missing.
+      // The reader has reached a later group before this one, so the entry of this one is missing.
       if (log() && number < last && outcome.isLogged && outcome !== lastOutcome) {
         onLost()
         return

@@ -1,12 +1,12 @@
 import { createClients, type RedisServer } from './client.ts'
 import { createConnection } from './connection.ts'
 
-/** A start waits no longer for this, milliseconds. */
+/** Longest time that a start waits for these settings, milliseconds. */
 const timeoutMs = 2_000
 
 /**
- * The settings of Redis that break the promise of an acknowledgement, a sentence each. INFO tells most of them:
- * CONFIG is forbidden in many places. An unknown setting is no problem.
+ * The settings of Redis that break the promise of an acknowledgement, a sentence each. Most are read with INFO, because
+ * CONFIG is often forbidden. A setting that cannot be read counts as no problem.
  */
 export async function redisSettingProblems(server: RedisServer): Promise<string[]> {
   const connect = await createClients(server, timeoutMs).catch(() => undefined)
@@ -30,7 +30,7 @@ export async function redisSettingProblems(server: RedisServer): Promise<string[
   }
 }
 
-/** `appendonly` as INFO has it, `0` or `1`. Undefined: Redis did not tell. */
+/** `appendonly` is `0` or `1`, as in INFO. Undefined: Redis did not answer with this setting. */
 export function problemsOf(settings: {
   appendonly: string | undefined
   appendfsync: string | undefined

@@ -5,11 +5,11 @@ import { startDeadline } from './deadline.ts'
 export type Membership = { key: string; value: string }
 
 export interface TimedPending extends Pending {
-  /** It makes this node a member. */
+  /** Set if the commit makes this node a member. */
   membership: Membership | undefined
   isSent: boolean
   isSettled: boolean
-  /** Rejected, and may be applied all the same. */
+  /** The commit was rejected for want of an answer, and may still be applied. */
   isGivenUp: boolean
   giveUp(): void
 }
@@ -17,17 +17,17 @@ export interface TimedPending extends Pending {
 /** How long a commit waits for Redis. */
 export interface Patience {
   timeoutMs: number
-  /** When Redis last answered a commit, or told of one, on the clock of `performance.now()`. */
+  /** When Redis last answered a commit, or the log last reached one, on the clock of `performance.now()`. */
   answeredAt(): number
-  /** Takes a commit back that was not sent. */
+  /** Takes a commit back if it was not sent yet. */
   withdraw(pending: TimedPending): void
   /** Why there is no answer. */
   reason(): string
 }
 
 /**
- * A commit that rejects when its time is up, wherever it is by then. While Redis answers commits before it, it goes on
- * waiting: to give up for a backlog would make clients send everything again, and the backlog longer.
+ * A commit that rejects when its time is up, sent or not. While Redis answers earlier commits, the commit waits on:
+ * giving up because of a backlog would make clients send everything again, and the backlog longer.
  */
 export function timedPending(
   changes: readonly Change[],

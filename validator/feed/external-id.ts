@@ -13,12 +13,12 @@ const crid =
   /^crid:\/\/[^/\s\p{C}\p{Default_Ignorable_Code_Point}]+\/[^\s\p{C}\p{Default_Ignorable_Code_Point}]+$/u
 
 /**
- * The same text for external ids that people take for one: those that differ in case, in white space or in how a
- * character is escaped. No institution may have a livestream that reads like one of another institution.
+ * Returns the same text for external ids that people take for the same: those that differ only in case, in white space
+ * or in how a character is escaped. No institution may have a livestream that reads like one of another institution.
  */
 export function foldExternalId(externalId: string): string {
   const visible = externalId.replace(escapedCharacter, unescaped).normalize('NFKC').replace(hidden, '')
-  // Upper case makes one of ß and ss, of σ and ς, of ı and i; the first lower case makes ß of ẞ.
+  // Upper case makes ß and ss equal, σ and ς, ı and i. The lower case before it turns ẞ into ß.
   return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC')
 }
 

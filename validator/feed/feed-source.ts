@@ -50,13 +50,13 @@ export async function createFeedSource(options: {
   clock: () => number
   /** Whether a source is the sample feed of this or of an earlier release. */
   isSample?: (source: string) => boolean
-  /** In place of the platform's, for tests. */
+  /** Replaces the platform's `fetch`, for tests. */
   fetchImpl?: typeof fetch
   limits?: typeof httpLimits
 }) {
   const { source, store, log, clock, isSample = () => false } = options
   const { fetchImpl = fetch, limits = httpLimits } = options
-  /** Whether a source is the configured one. After an update the sample feed lies elsewhere. */
+  /** Whether a source is the configured one. After an update of the hub, the sample feed has another path. */
   const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
   const former = await createFormerLivestreams(store, feedPlace)
@@ -68,7 +68,7 @@ export async function createFeedSource(options: {
   let confirmedAt = lastGood ? Date.parse(lastGood.loadedAt) : undefined
 
   const first = refresh({ force: false })
-  // With a good feed at hand a slow or absent source does not keep the node from starting.
+  // With a good feed of this source at hand, the node starts without waiting for a remote source.
   if (!(lastGood?.source === source && isRemote(source))) await first
   const timer = setInterval(() => {
     // A source slower than the interval must not pile up refreshes.
@@ -85,7 +85,7 @@ export async function createFeedSource(options: {
   return {
     /** The feed in use, or undefined while there has never been a good one. */
     current: (): Feed | undefined => lastGood?.feed,
-    /** Livestreams that a feed listed once, as it listed them last. */
+    /** Livestreams that an earlier feed listed, as they were listed last. */
     former: former.livestreams,
 
     /** Reads the source now, as `refresh` does, and has the other nodes read it. */
@@ -98,7 +98,7 @@ export async function createFeedSource(options: {
     /** When the feed in use was last read and found good, milliseconds since the epoch; undefined without one. */
     confirmedAt: (): number | undefined => confirmedAt,
     ...createLookUp(() => lastGood?.feed),
-    /** Stops refreshing; one under way is given up. */
+    /** Stops refreshing, and aborts a refresh that is under way. */
     close(): void {
       clearInterval(timer)
       closing.abort(new Error('the hub is stopping'))
@@ -106,8 +106,8 @@ export async function createFeedSource(options: {
   }
 
   /**
-   * Reads the source now, after a refresh that is under way. `force` overrides the shrink guard only.
-   * Never rejects: a failure is the `problem` of the result.
+   * Reads the source, after the end of any refresh that is under way. `force` overrides the shrink guard only. Never
+   * rejects: a failure is the `problem` of the result.
    */
   function refresh(how: { force: boolean }): Promise<RefreshResult> {
     underWay++
@@ -133,7 +133,7 @@ export async function createFeedSource(options: {
 
   /** Takes the feed over if it is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
-    // The feed of another source is better than none, but no measure for this one.
+    // A feed of another source may be in use, but the feed of this source is not compared with it.
     const known = lastGood?.source === source ? lastGood : undefined
     const found = await readGood(source, known, { force, fetchImpl, limits, closing: closing.signal })
     if ('problem' in found) return found.problem
@@ -147,7 +147,7 @@ export async function createFeedSource(options: {
     return null
   }
 
-  /** Another node has a new feed. Each node may have another file, so this node reads its own. */
+  /** Takes over a new feed of another node. If the source is a file, this node reads its own file, which may differ. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === lastGood?.text) return
@@ -223,14 +223,14 @@ async function readGood(
 async function restore(store: Store, isWanted: (source: string) => boolean): Promise<UsedFeed | undefined> {
   const stored = await store.get(lastGoodKey)
   const last = stored && parseStored(stored)
-  // Invented livestreams must not outlive the setting that asked for them.
+  // The invented livestreams of the sample feed must not stay when the setting no longer asks for them.
   return last && isWanted(last.source) ? last : undefined
 }
 
 /** The look-ups of operators in the feed in use. */
 function createLookUp(current: () => Feed | undefined) {
   return {
-    /** The livestreams an id or external id of a livestream or publisher names; else those with a name that has it. */
+    /** The livestreams with this id, external id or publisher id, else those of `namedLike`; without `text`, all. */
     lookup(text: string | undefined): Livestream[] {
       const feed = current()
       if (!feed) return []
@@ -264,7 +264,7 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
   if (!(cause instanceof Error)) return error.message
-  // One attempt per address ends in an AggregateError, which has a code but no message.
+  // If the attempts at all addresses of a host fail, the cause is an AggregateError. It has a code but no message.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
   return `${error.message}: ${cause.message || code}`
 }

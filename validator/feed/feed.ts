@@ -17,7 +17,7 @@ export interface Livestreams<One extends Livestream = Livestream> {
   byId(id: string): One | undefined
   /** Several livestreams may carry the same external id; then only the id tells them apart. */
   byExternalId(externalId: string): readonly One[]
-  /** Those whose external id reads like this one (`foldExternalId`). */
+  /** Livestreams whose external id reads like this one (`foldExternalId`). */
   likeExternalId(externalId: string): readonly One[]
 }
 
@@ -33,7 +33,7 @@ export interface Feed extends Livestreams {
 
 /**
  * Reads a feed document.
- * A feed with one bad item is refused whole: half an ownership table blocks the wrong stations.
+ * A feed with one bad item is refused as a whole: with half of the owners, the hub would block the wrong stations.
  */
 export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   let document: unknown
@@ -70,7 +70,7 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   }
 }
 
-/** Livestreams with the further ways to find them. */
+/** Livestreams by id, with look-ups by external id added. */
 export function indexed<One extends Livestream>(byId: ReadonlyMap<string, One>): Livestreams<One> {
   const byExternalId = new Map<string, One[]>()
   const folded = new Map<string, One[]>()
@@ -125,7 +125,7 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
   else lists.set(key, [value])
 }
 
-/** The livestreams of an institution, by its id, or with this text in their own name or that of publisher or institution. */
+/** The livestreams of the institution with this id, or with this text in a name: own, publisher or institution. */
 export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
   const sought = foldName(text)
   if (sought === '') return []
@@ -140,7 +140,7 @@ export function titled(livestreams: Iterable<Livestream>, name: string): Livestr
   return [...livestreams].filter(({ title }) => foldName(title) === foldName(name))
 }
 
-/** The same text for names that people take for one. */
+/** Returns the same text for names that people take for the same. */
 function foldName(name: string): string {
   return name.normalize('NFKC').toLowerCase().trim().replace(/\s+/g, ' ')
 }

@@ -6,14 +6,14 @@ interface Former extends Livestream {
   droppedAt: number
 }
 
-/** Former names that are kept of one livestream. An older one has no owner. */
+/** Most former names that are kept of one livestream. A name that is no longer kept has no owner. */
 const maxNames = 20
 
 /**
- * Livestreams that the feed in use does not list as before: they dropped out of it, or have a new external id. Over HTTPS
- * a former name belongs to its last owner. They are stored below `place`, in one commit with the feed that changed them.
- * Key of a dropped livestream: its id. Key of a former name: id and external id. The newest `maxNames` names of a
- * livestream are kept.
+ * Livestreams that the feed in use does not list as before: they dropped out of the feed, or have a new external id.
+ * Over HTTPS a former name belongs to its last owner. These livestreams are stored below `place`, in one commit with
+ * the feed that changed them. Key of a dropped livestream: its id. Key of a former name: id and external id. The newest
+ * `maxNames` names of a livestream are kept.
  */
 export async function createFormerLivestreams(store: Store, place: string) {
   const prefix = `${place}former/`
@@ -30,7 +30,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
       likeExternalId: (externalId) => current().likeExternalId(externalId),
     } satisfies Livestreams,
 
-    /** The changes when `next` takes the place of `before`. Call `show` when they are stored. */
+    /** The changes when the feed `next` replaces the feed `before`. Call `show` when they are stored. */
     change(before: Feed | undefined, next: Feed, now: number): { changes: Change[]; show(): void } {
       const removed = new Set<string>()
       const added = new Map<string, Former>()
@@ -100,7 +100,7 @@ function keyOfName({ id, externalId }: Livestream): string {
   return `${id}/${encodeURIComponent(externalId)}`
 }
 
-/** A feed may have given an external id to another livestream later. Then it names the later one. */
+/** If several livestreams had an external id one after the other, it names the one that had it last. */
 function lastOf(formers: readonly Former[]): readonly Livestream[] {
   const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
   return formers.filter(({ droppedAt }) => droppedAt === last)

@@ -3,7 +3,7 @@ import { mask } from '../../config/mask.ts'
 
 export interface ReadFeed {
   text: string
-  /** Of the response it came with; null for a file. */
+  /** The ETag of the response; null for a file. */
   etag: string | null
 }
 
@@ -38,7 +38,7 @@ async function readResponse(response: Response, maxBytes: number): Promise<ReadF
 }
 
 function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
-  // The feed decides who owns what: it must not arrive where anybody could change it.
+  // The feed decides who owns which livestream, so it must not come over a connection where others could change it.
   if (redirected && !isHttps(url)) return `redirected to ${mask('feed', url)}, which is not https`
   return ok || status === 304 ? undefined : `the source answered ${status}`
 }

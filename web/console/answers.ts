@@ -320,7 +320,7 @@ export interface Track {
   link: string | null
   retiredAt: string | null
   requests: number
-  /** Until then its routes answer 503. */
+  /** Until this time the routes of the track answer 503. */
   brownoutUntil: string | null
   traffic: { day: string; route: string; requests: number }[]
   /** Users with their last request, the newest first. */

@@ -14,7 +14,7 @@ import { Navigation, NodeState } from './navigation.tsx'
 import { useNodeState } from './node-state.ts'
 import { currentView } from './views.tsx'
 
-/** The operators' console: what `hubctl` asks and does, in a browser. */
+/** The operators' console: the commands of `hubctl`, in a browser. */
 function Console() {
   const who = user.value
   const isFirst = place.value === firstOperatorPath
@@ -32,7 +32,7 @@ function isOperator(): boolean {
   return user.value?.permissions.includes('operate') ?? false
 }
 
-/** Scrolls to the top: focus alone would scroll the heading under the bar. */
+/** Focuses the content and scrolls to its top. Focus alone would scroll the heading under the bar. */
 function showFromItsTop(): void {
   document.getElementById('main')?.focus({ preventScroll: true })
   window.scrollTo(0, 0)
@@ -47,7 +47,7 @@ function Desk() {
     document.title = `${title} – Console`
   }, [title])
   useEffect(() => {
-    // Takes people who do not see the new view to it.
+    // Moves the focus to the new view, for people who do not see that it has changed.
     if (shown.current !== place.value) showFromItsTop()
     shown.current = place.value
   }, [place.value])

@@ -7,7 +7,7 @@ import { repeat } from './poll.ts'
 /** The last status of the node, and the one before: rates come from their difference. */
 export const nodeState = signal<Status | undefined>(undefined)
 export const formerState = signal<Status | undefined>(undefined)
-/** Why the last question had no answer. */
+/** The reason why the last request failed. Undefined: it did not. */
 export const stateProblem = signal<string | undefined>(undefined)
 
 const everyMs = 5_000
@@ -40,7 +40,7 @@ export function useNodeState(): void {
 export function rateOf(counter: string): number | undefined {
   const after = nodeState.value
   const before = formerState.value
-  // Behind a load balancer the next answer may be that of another node.
+  // Behind a load balancer, two answers in a row may come from different nodes.
   if (!after || !before || after.node !== before.node || after.uptime <= before.uptime) return undefined
   const grown = (after.counters[counter] ?? 0) - (before.counters[counter] ?? 0)
   return grown / (after.uptime - before.uptime)

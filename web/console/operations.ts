@@ -13,8 +13,9 @@ export type View =
   | 'node'
 
 /**
- * Where an operator finds each command of `hubctl`. `loses`: it removes something for good, so the console asks first. A
- * test holds that this is the table of `admin/operations/operations.ts`, and that each view uses its rows.
+ * The view in which an operator finds each command of `hubctl`. `loses`: the command removes something for good, so the
+ * console asks first. A test checks that these are the commands of `admin/operations/operations.ts`, and that each view
+ * uses its commands.
  */
 export const operations = {
   status: { view: '' },

@@ -64,7 +64,7 @@ function NotFound() {
   )
 }
 
-/** A path that cannot be decoded names nothing. */
+/** Decodes a part of a path. A text that cannot be decoded stays as it is: it names nothing. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

@@ -6,18 +6,18 @@ import { type Credential, forgetCredential, takeCredential } from './credential.
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 
 /**
- * Time before a credential ends at which the page takes its successor, milliseconds: random in between, so that not all
- * pages ask at once.
+ * How long before the end of a credential the page takes its successor, milliseconds. Each page takes a random time
+ * between these two, so that not all pages ask at once.
  */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
-/** Between two attempts, milliseconds: growing, and random. */
+/** Pause between two attempts, milliseconds. It grows, and is random. */
 const waitMs = { first: 500, longest: 20_000 }
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
 const credentialCodes = [4, 5]
 
 /**
- * MQTT over WebSocket that goes on by itself: connects again when the connection is lost, and changes to a new
- * credential before the old one ends. Each connection brings the retained messages.
+ * Keeps an MQTT connection over WebSocket: connects again when the connection is lost, and changes to a new credential
+ * before the old one ends. Each new connection brings the retained messages.
  */
 export function connect(parts: {
   filters: readonly string[]
@@ -78,7 +78,7 @@ export function connect(parts: {
     client.on('connect', () => {
       client.subscribe([...filters], { qos: 1 }, (error) => {
         if (error) return void client.end(true)
-        // Until here the predecessor stays, so that no message is missed.
+        // The former connection ends only now, so that no message is missed.
         const former = current
         current = client
         wasLive = true
@@ -103,7 +103,7 @@ export function connect(parts: {
     timer = setTimeout(() => void begin(true), Math.max(expiresAt - now() - before, 10_000))
   }
 
-  /** Tries again in a while. As long as there is a connection, nothing is lost. */
+  /** Tries again in a while. Reports `lost` only if no other connection is open. */
   function again(reason: string, seconds?: number): void {
     if (!current) changed('lost', reason)
     const longest = Math.min(waitMs.first * 2 ** failures++, waitMs.longest)

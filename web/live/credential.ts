@@ -10,7 +10,7 @@ export interface Credential {
   expiresAt: number
 }
 
-/** Why there is no credential. The page must not ask for one again (`isRefused`), or only after some time. */
+/** Why there is no credential. `isRefused`: the page must not ask again. Otherwise it may, after some time. */
 export interface NoCredential {
   isRefused: boolean
   reason: string
@@ -19,7 +19,7 @@ export interface NoCredential {
 
 /** A kept credential with less time left is not used, milliseconds. */
 const leastMs = 5 * 60 * 1000
-/** Stored with the tab, so that loading a page again and again does not use up the credentials that a user may have. */
+/** Key in `sessionStorage`. A tab keeps its credential, so that reloads do not use up those that a user may have. */
 const place = 'hub-mqtt'
 
 /** The credential of this tab, or a new one. `isFresh`: a new one in any case. */
@@ -37,7 +37,7 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
   return credential
 }
 
-/** The credential was refused or has expired. */
+/** Forgets the credential of this tab, because it was refused or has expired. */
 export function forgetCredential(): void {
   sessionStorage.removeItem(place)
 }
@@ -51,7 +51,7 @@ function keptCredential(): Credential | undefined {
   }
 }
 
-/** Whose credential it is: a user who logs in later may read other things. */
+/** The user whose credential is kept. A user who logs in later may read other things, and needs another one. */
 function holder(): string {
   return user.value?.email ?? ''
 }

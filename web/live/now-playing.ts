@@ -45,7 +45,7 @@ export const nothing: NowPlaying = { controls: [] }
 /** Most control states of one livestream that are kept: there may be any number of names. */
 const maxControls = 100
 
-/** A livestream after an event. The same object if the event changes nothing: it is old, or of a kind that is not shown. */
+/** A livestream after an event: the same object if the event is old, or of a kind that is not shown. */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
   if (!isRecord(event)) return before
   const kind = kindOf(textOf(event.event))
@@ -66,7 +66,7 @@ export function after(before: NowPlaying, event: unknown, now: number): NowPlayi
   }
 }
 
-/** The states that hold now. A regular end is a state that is off; `validUntil` is for the end that never came. */
+/** The states that are on now. Usually an event switches a state off. If none comes, `validUntil` ends the state. */
 export function controlsOn({ controls }: NowPlaying, now: number): ControlState[] {
   return controls.filter(({ isOn, validUntil }) => isOn && validUntil > now)
 }
@@ -116,7 +116,7 @@ function withControl(
   return { ...before, controls: controls.slice(-maxControls) }
 }
 
-/** The cover, if a page may load it: only https, and the real one rather than a fallback. */
+/** The URL of a cover that a page may load: only https, and a real cover rather than a fallback. */
 function coverOf(media: unknown): string | undefined {
   const covers = (Array.isArray(media) ? media : []).filter(isRecord).filter(({ type }) => type === 'cover')
   const urls = [...covers.filter(({ isFallback }) => isFallback !== true), ...covers].map(({ url }) => url)

@@ -30,7 +30,7 @@ export function Board() {
   )
 }
 
-/** Shown only while there are announcements, or while the board shows nothing else. */
+/** The filter for announcements. It is shown only while there are some, or while it is switched on. */
 function Announcing() {
   const count = announcing.value.length
   if (count === 0 && !isAnnouncingOnly.value) return null

@@ -12,7 +12,7 @@ export function Card({ livestream }: { livestream: Livestream }) {
   const known = now.value
   const { playing, text } = known
   const next = upNext(known)
-  // A text, so that the ticker draws the card again only when it changes.
+  // Computes a text, so that a tick draws the card again only if the text has changed.
   const controls = useComputed(() =>
     controlsOn(now.value, ticker.value)
       .map(({ name }) => nameOfControl(name))

@@ -83,7 +83,7 @@ function Hero({ livestream, institution }: { livestream: Livestream; institution
   )
 }
 
-/** Tells screen readers as well: an announcement begins unexpectedly. */
+/** Control states that are on. Screen readers read them out, because an announcement begins unexpectedly. */
 function Controls({ livestream }: { livestream: Livestream }) {
   const shown = useComputed(() =>
     controlsOn(livestream.now.value, ticker.value)

@@ -10,7 +10,7 @@ export interface Livestream {
   id: string
   title: string
   institutionId: string
-  /** What it plays now. Its cards follow by themselves. */
+  /** What the livestream plays now. A change draws its cards again. */
   now: Signal<NowPlaying>
 }
 
@@ -27,9 +27,9 @@ export const connection = signal<{ state: ConnectionState; reason: string }>({
   state: 'connecting',
   reason: '',
 })
-/** The list of livestreams is there. */
+/** Whether the list of livestreams has been read. */
 export const isListed = signal(false)
-/** The time at the hub, every few seconds: the one ticker of the page. */
+/** The time at the hub, set every few seconds. It is the only ticker of the page. */
 export const ticker = signal(now())
 /** Livestreams with a traffic announcement or another control state. */
 export const announcing = computed(() =>
@@ -37,10 +37,10 @@ export const announcing = computed(() =>
 )
 
 const tickMs = 5_000
-/** Messages of one moment are shown together: a new connection brings thousands. */
+/** Messages that come within this time are shown together, milliseconds: a new connection brings thousands. */
 const togetherMs = 50
 const relistMs = 5 * 60 * 1000
-/** Seconds after which the page asks for the list again, if the hub has none or was away. */
+/** Seconds after which the page asks for the list again, if the hub has no list or did not answer. */
 const retrySeconds = 10
 let listing: ReturnType<typeof setTimeout> | undefined
 
@@ -93,7 +93,7 @@ function eventIn(payload: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder().decode(payload))
   } catch {
-    return undefined // nothing that the hub has checked
+    return undefined // not an event that the hub has checked
   }
 }
 
@@ -104,7 +104,7 @@ function unlisted(id: string): Livestream {
   return livestream
 }
 
-/** Reads the names of the livestreams. What they play stays. */
+/** Reads the list of livestreams, and keeps what is known of the events on them. */
 async function list(): Promise<void> {
   const answer = await askAsUser('GET', '/livestreams')
   if (answer.status !== 200) {

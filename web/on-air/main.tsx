@@ -14,7 +14,7 @@ import { moveBars } from './progress.tsx'
 function OnAir() {
   const [, id] = /^\/livestreams\/(.+)$/.exec(place.value) ?? []
   const isRefused = connection.value.state === 'refused'
-  // Begins when the user is known, and again when another user has logged in.
+  // Begins to follow when the user is known, and again when another user has logged in.
   const who = user.value === undefined ? undefined : (user.value?.email ?? '')
   useEffect(() => (who === undefined || mustLogIn.value ? undefined : follow()), [who, mustLogIn.value])
   useEffect(() => {

@@ -4,10 +4,10 @@ import { now } from '../page/clock.ts'
 import { ticker } from './livestreams.ts'
 import { clockTime, duration, relative } from './times.ts'
 
-/** Times of bars count from here, in seconds: CSS has no room for those of the epoch. */
+/** Times of bars are seconds since this moment: seconds since the epoch are too large for CSS. */
 const begin = now()
 
-/** Moves all bars of the page to where they are now. */
+/** Moves all bars of the page to the present time. */
 export function moveBars(): void {
   document.documentElement.style.setProperty('--now', String(seconds(now())))
 }
@@ -16,7 +16,7 @@ function seconds(time: number): number {
   return (time - begin) / 1000
 }
 
-/** How far a title is. CSS computes the bar from one number for the whole page: nothing is drawn again while it plays. */
+/** How much of a title has played. CSS computes all bars from one number, so that no script draws a bar again. */
 export function Progress({ track }: { track: Track }) {
   const { time, length } = track
   const age = useComputed(() => {
@@ -37,5 +37,5 @@ export function Progress({ track }: { track: Track }) {
   )
 }
 
-/** A title counts as over only this much later, milliseconds: its length is an estimate. */
+/** A title counts as over only this long after its end, milliseconds, because its length is an estimate. */
 const overMs = 60_000

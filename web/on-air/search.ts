@@ -4,10 +4,10 @@ import { announcing, type Institution, institutions, type Livestream, livestream
 
 /** The text that the visitor searches for. */
 export const search = signal('')
-/** Only livestreams with an announcement. */
+/** Whether only livestreams with an announcement are shown. */
 export const isAnnouncingOnly = signal(false)
 
-/** The livestreams of an institution that match. */
+/** An institution with those of its livestreams that match. */
 export interface Group {
   institution: Institution
   livestreams: readonly Livestream[]

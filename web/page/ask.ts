@@ -1,12 +1,12 @@
 import { setClock } from './clock.ts'
 import { isRecord } from './record.ts'
 
-/** An answer of the hub to a page. `status` 0: it did not answer. */
+/** An answer of the hub to a page. `status` 0: the hub did not answer. */
 export interface Answer {
   status: number
   /** JSON. */
   body: Record<string, unknown>
-  /** Seconds after which it may be asked again, where it says so. */
+  /** Seconds after which the page may ask again, if the hub says so. */
   retryAfter: number | undefined
 }
 

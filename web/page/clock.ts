@@ -5,7 +5,7 @@ export function now(): number {
   return Date.now() + ahead
 }
 
-/** Sets the clock by an answer of the hub. Its header has whole seconds, so a small difference does not count. */
+/** Sets the clock by an answer of the hub. The `date` header has whole seconds, so small differences are ignored. */
 export function setClock(response: Response): void {
   const date = Date.parse(response.headers.get('date') ?? '')
   const difference = date - Date.now()

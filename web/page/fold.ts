@@ -1,4 +1,4 @@
-/** A text as it is searched: `Küste` is found by `kuste` and by `KÜSTE`. */
+/** The form of a text that is compared in searches, so that `kuste` and `KÜSTE` both find `Küste`. */
 export function fold(text: string): string {
   return text
     .slice(0, longest)

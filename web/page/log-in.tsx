@@ -1,7 +1,7 @@
 import { isLogInOptional, logIn, mustLogIn } from './session.ts'
 import { useSubmission } from './submission.ts'
 
-/** E-mail address and password. */
+/** The form to log in, with e-mail address and password. */
 export function LogIn({ need }: { need: string }) {
   const { isBusy, problem, submit } = useSubmission((fields) =>
     logIn(String(fields.get('email')), String(fields.get('password'))),

@@ -8,8 +8,8 @@ export const query = signal(location.search)
 addEventListener('popstate', shown)
 
 /**
- * Shows another page without loading it. A handler for clicks: it takes the links to pages of the same script, and leaves
- * to the browser whatever is to open elsewhere.
+ * A handler for clicks that shows another page without loading it. It handles links to pages of the same script, and
+ * leaves to the browser all other links and all clicks that open a new tab or window.
  */
 export function linksTo(isOurs: (path: string) => boolean) {
   return (event: MouseEvent): void => {

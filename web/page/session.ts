@@ -14,24 +14,24 @@ export const user = signal<User | null | undefined>(undefined)
 
 /** Whether the form to log in is shown: the hub requires a log-in, or the visitor wants one. */
 export const mustLogIn = signal(false)
-/** The visitor may as well go on as a stranger. */
+/** Whether the visitor may also continue without a log-in. */
 export const isLogInOptional = signal(false)
 
 /** The access token lives only here. The refresh token is in a cookie that no script can read. */
 let token: string | undefined
 let renewing: Promise<boolean> | undefined
 
-/** Remembers that there is a cookie: without it a page need not ask. It is no secret. */
+/** Key in `localStorage` that says that there is a cookie. Without this mark, a page need not ask. It is no secret. */
 const mark = 'hub-logged-in'
 const path = '/auth/session'
 
-/** Goes on with the log-in of an earlier visit, if there is one. */
+/** Continues the log-in of an earlier visit, if there is one. */
 export async function resume(): Promise<void> {
   if (localStorage.getItem(mark) !== null) await renew()
   user.value ??= null
 }
 
-/** Shows the log-in form to a stranger, who may also go on without a log-in. */
+/** Shows the log-in form to a stranger, who may also continue without a log-in. */
 export function offerLogIn(): void {
   isLogInOptional.value = true
   mustLogIn.value = true
@@ -54,7 +54,7 @@ export async function logOut(): Promise<void> {
   forget()
 }
 
-/** Asks in the name of the user, or of a stranger where nobody is logged in. */
+/** Sends a request as the user, or as a stranger if nobody is logged in. Renews the token if the hub refuses it. */
 export async function askAsUser(method: string, place: string, body?: unknown): Promise<Answer> {
   const answer = await ask(method, place, { body, token })
   const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
@@ -76,7 +76,7 @@ function renew(): Promise<boolean> {
   renewing ??= ask('PUT', path).then((answer) => {
     renewing = undefined
     if (begin(answer)) return true
-    // A hub that is away says nothing about the log-in.
+    // Only 403 means that the log-in has ended. Without an answer of the hub, the log-in may still be valid.
     if (answer.status === 403) forget()
     return false
   })

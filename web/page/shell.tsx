@@ -6,11 +6,11 @@ import { logOut, mustLogIn, offerLogIn, user } from './session.ts'
 /** The frame of every page: a head with its name and the user, and the form to log in where that is needed. */
 export function Shell(props: {
   title: string
-  /** Where its name leads. */
+  /** The address that the title in the head links to. */
   home?: string
   /** The permission that a user of the page needs. */
   need?: string
-  /** In the head, beside the title. */
+  /** Elements in the head, beside the title. */
   tools?: ComponentChildren
   children: ComponentChildren
 }) {

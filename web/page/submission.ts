@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 
-/** Sends a form once at a time. Says whether it is under way, and in words what went wrong with it. */
+/** Handles the submission of a form. `isBusy`: it is being sent. `problem`: what went wrong, in words. */
 export function useSubmission(send: (fields: FormData) => Promise<string | undefined>) {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)

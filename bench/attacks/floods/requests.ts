@@ -19,7 +19,7 @@ export const wrongLogins: Attack = floodRequests(() => {
   return `POST /auth/login HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }, 4)
 
-/** Sends `atOnce` requests at once on each connection, and the next ones when an answer came. */
+/** Sends `atOnce` requests at once on each connection, and the next ones after an answer, or after a second. */
 function floodRequests(make: (target: Target) => string, atOnce: number): Attack {
   return (target, force) => {
     const assault = createAssault(force)

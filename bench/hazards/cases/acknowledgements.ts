@@ -6,7 +6,7 @@ import { withFault } from '../store-faults.ts'
 import { queueLimit } from '../subject.ts'
 import { leaveSession, openPublisher, openUser, publish } from '../users.ts'
 
-/* The worth of an acknowledgement. */
+/* Whether a client can rely on an acknowledgement. */
 
 const others = 20
 

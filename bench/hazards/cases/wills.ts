@@ -19,7 +19,7 @@ export const wildcardWill: Hazard = {
   },
 }
 
-/** Four heartbeats after its start, a new broker looks for wills that another one left behind. */
+/** Four heartbeats after its start, an Aedes broker looks for wills that another broker left behind. */
 const aedes = { heartbeatInterval: 200 }
 const sweepMs = 5000
 

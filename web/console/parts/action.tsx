@@ -5,16 +5,16 @@ import type { Results } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'
 
-/** A command behind a button. The hub's answer stands beside it. */
+/** A button that carries out a command. The answer of the hub is shown beside it. */
 export function Action<Name extends OperationName>(props: {
   name: Name
   args?: Record<string, unknown>
   label: string
-  /** The object of the button, if its label does not name it. */
+  /** The object of the command, if the label does not name it. */
   about?: string
-  /** What is lost, in a sentence or two: the person confirms it. Commands that lose something must have it. */
+  /** What is lost, in a sentence or two. The person must confirm it. Commands that lose something need this text. */
   loss?: ComponentChildren
-  /** The text that is shown when it is done. */
+  /** The text that is shown when the command is done. */
   said?: (result: Results[Name]) => string
   done?: (result: Results[Name]) => void
   isStrong?: boolean
@@ -79,7 +79,7 @@ export function Said({ answer }: { answer: { text: string; isProblem: boolean } 
   )
 }
 
-/** Asks once more, and names what is lost. */
+/** Asks the person to confirm, and says what is lost. */
 function Confirm(props: {
   title: string
   label: string
@@ -103,7 +103,7 @@ function Confirm(props: {
   )
 }
 
-/** A dialog that is open as long as it is there. */
+/** A dialog that is open as long as it is rendered. */
 export function Dialog(props: { title: string; closed: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])

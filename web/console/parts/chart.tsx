@@ -2,7 +2,7 @@ import 'uplot/dist/uPlot.min.css'
 import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 
-/** A line of a chart. */
+/** One curve of a chart. */
 export interface Series {
   name: string
   /** Name of a colour of the style sheet. */
@@ -15,7 +15,7 @@ const height = 190
 /** The time that a chart shows, even if the node has run for less. */
 const shownSeconds = 3_600
 
-/** Lines over time. Screen readers get `summary` in place of the picture. */
+/** A chart of values over time. Screen readers get `summary` in place of the picture. */
 export function Chart(props: {
   title: string
   summary: string
@@ -24,7 +24,7 @@ export function Chart(props: {
   series: readonly Series[]
   /** How a value is written. */
   words: (value: number) => string
-  /** A line that must not be crossed. */
+  /** A value that must not be exceeded. It is drawn as a dashed line. */
   limit?: number
 }) {
   const { title, summary, times, series } = props

@@ -9,7 +9,7 @@ import { Said } from './action.tsx'
 /** The typed texts, by the names of the fields. They live outside of the form, so that none of them is lost. */
 export type Typed = Signal<Readonly<Record<string, string>>>
 
-/** A command with typed arguments. A problem stands beside the button, and the typed texts stay. */
+/** A form for a command with typed arguments. If the command fails, the form shows why, and keeps the typed texts. */
 export function CommandForm<Name extends OperationName>(props: {
   name: Name
   title: string
@@ -93,7 +93,7 @@ export function Field(
   )
 }
 
-/** A field for an institution: its URN, found by its name. */
+/** A field for the URN of an institution. It suggests URNs by name. */
 export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
   const list = `institutions-${props.name}`
   return (

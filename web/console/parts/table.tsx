@@ -7,15 +7,15 @@ import { count } from '../words.ts'
 export interface Column<Row> {
   title: string
   cell: (row: Row) => ComponentChildren
-  /** Numbers stand below each other. */
+  /** The cells are numbers, which are aligned. */
   isNumber?: boolean
   /** Its title is for screen readers only. */
   isUntitled?: boolean
 }
 
-/** Rows that are shown at first, and more each time. */
+/** Number of rows that are shown at first, and that each click on the button adds. */
 const rowsAtOnce = 100
-/** With at most so many rows there is no filter: they are seen at a glance. */
+/** Most rows for which there is no filter, because they can be seen at a glance. */
 const worthFilter = 8
 
 /** A table of any length. The page shows only some of its rows, and a filter finds the others. */
@@ -32,7 +32,7 @@ export function Table<Row>(props: {
   toneOf?: (row: Row) => string | undefined
   /** How many rows are in the page at first. */
   atOnce?: number
-  /** Beside the filter. */
+  /** Elements beside the filter. */
   tools?: ComponentChildren
 }) {
   const { caption, columns, rows, keyOf, textOf, empty, toneOf } = props

@@ -22,7 +22,7 @@ export function searchAt(typed: Readonly<Record<string, string>>): string {
   return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`
 }
 
-/** Where new events are shown as they come. */
+/** The address of the live tail, which shows new events as they come. */
 export const tailAt = path
 
 /** The search that an address asks for. Undefined: it asks for none. */

@@ -7,8 +7,8 @@ import { repeat } from '../poll.ts'
 const everyMs = 5_000
 
 /**
- * The last events of a livestream or institution, the newest first: as many as `most`. The page asks for all of them once,
- * then for those since.
+ * The last events of a livestream or institution, the newest first, at most `most`. The page asks for all of them once,
+ * and then only for newer events.
  */
 export function useRecent(
   args: Record<string, unknown>,

@@ -6,12 +6,12 @@ import { Problem } from '../parts/shown.tsx'
 import { amount, clockTime } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
-/** Events that one search finds before it stops. */
+/** Number of events that one search finds before it stops. */
 const wanted = 50
 /** Most pages that one search reads: a page may hold no event that matches. */
 const mostPages = 40
 
-/** Events of the past, the newest first: it reads backwards until it has found enough. */
+/** Events of the past, the newest first. The search reads backwards until it has found enough. */
 export function Search({ args }: { args: Record<string, unknown> }) {
   const rows = useSignal<readonly EventRow[]>([])
   const next = useSignal<number | null | undefined>(undefined)

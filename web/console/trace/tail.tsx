@@ -8,7 +8,7 @@ import { count } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
 const everyMs = 1_500
-/** Events of the tail that a page keeps. */
+/** Number of events of the tail that a page keeps. */
 const kept = 500
 
 /** Events as they are decided, the newest first. */

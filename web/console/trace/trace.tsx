@@ -27,7 +27,7 @@ export function Trace() {
     event.preventDefault()
     const name = (looked.value.item ?? '').trim()
     isBusy.value = true
-    // It may be the id of an event as well as of an item.
+    // The typed text may be the id of an event as well as of an item.
     const shown = name === '' || name.length > 500 ? undefined : await operate('events.show', { id: name })
     isBusy.value = false
     if (shown && 'result' in shown) return go(`/console/trace/${encodeURIComponent(name)}`)

@@ -15,7 +15,7 @@ const names: Readonly<Record<string, string>> = {
 }
 const tones: Readonly<Record<string, Tone>> = { live: 'good', deprecated: 'warn', gone: 'plain' }
 
-/** Where the tracks of the HTTPS API stand on their way out, and who still uses them. */
+/** How far the tracks of the HTTPS API are on the way to retirement, and who still uses them. */
 export function Lifecycle() {
   const { value, problem, refresh } = useAsked('lifecycle.status', {}, 10_000)
   return (
@@ -200,7 +200,7 @@ function Announce({ track, done, cancelled }: { track: Track; done: () => void; 
   )
 }
 
-/** Seconds that a track may be off. */
+/** Choices of how long a track is off, in seconds. */
 const brownOuts = [
   ['600', '10 minutes'],
   ['60', '1 minute'],

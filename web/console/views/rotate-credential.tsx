@@ -14,14 +14,14 @@ const overlaps = [
   ['', 'until somebody revokes it'],
 ] as const
 
-/** Makes a successor with the same permissions. */
+/** The form that makes a successor of a credential, with the same permissions. */
 export function RotateCredential(props: {
   credential: Credential
   done: (issued: IssuedCredential) => void
   cancelled: () => void
 }) {
   const { username } = props.credential
-  // Another operator may have rotated it since the list was read.
+  // Reads the credential again: another operator may have rotated it since the list was read.
   const { value, problem } = useAsked('credentials.show', { username })
   const revokeAt = value.value?.revokeAt
   const typed = useSignal<Readonly<Record<string, string>>>({})

@@ -8,12 +8,12 @@ import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
-/** A queue, with the subscription whose webhook it feeds; without one it is that of a plugin target. */
+/** A queue, with the subscription of its webhook. Undefined: the queue is that of a plugin target. */
 export type Target = Queue & { subscription: Subscription | undefined }
 
 const everyMs = 5_000
 
-/** Webhooks and plugin targets: the ones that fail first. */
+/** Webhooks and plugin targets: at first only those that need attention, if there are any. */
 export function Webhooks() {
   const queues = useAsked('queues.list', {}, everyMs)
   const subscriptions = useAsked('subscriptions.list', {}, everyMs)
