@@ -48,9 +48,9 @@ export async function createCredentials(parts: CredentialsParts) {
   const listeners = new Set<(username: string) => void>()
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // One change at a time: a rotation must not bring back a credential that a revocation just removed.
-  const inTurn = await createLock(store, 'credential')
+  const inLock = await createLock(store, 'credential')
   const revocations = createRevocations({
-    ...{ collection, isOver, inTurn, clock, ended, noteDue, onStoreFailure, retryMs },
+    ...{ collection, isOver, inLock, clock, ended, noteDue, onStoreFailure, retryMs },
   })
   const { schedule } = revocations
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
@@ -74,7 +74,7 @@ export async function createCredentials(parts: CredentialsParts) {
     ): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return inTurn((held) => issuing.issue(permissions, held, first, temporary))
+      return inLock((held) => issuing.issue(permissions, held, first, temporary))
     },
 
     /**
@@ -118,12 +118,12 @@ export async function createCredentials(parts: CredentialsParts) {
       if (revokeAfterMs !== undefined && !(revokeAfterMs > 0 && revokeAfterMs <= maxRevokeAfterMs)) {
         return { error: 'revokeAfter must be more than nothing and at most 3650 days' }
       }
-      return inTurn((held) => issuing.replace(username, revokeAfterMs, held, first))
+      return inLock((held) => issuing.replace(username, revokeAfterMs, held, first))
     },
 
     /** Ends a credential now. False: there is no credential of that name. */
     revoke(username: string): Promise<boolean> {
-      return inTurn(async (held) => {
+      return inLock(async (held) => {
         const existed = await collection.delete(username, held)
         if (existed) ended(username)
         return existed

@@ -12,7 +12,7 @@ export function createRevocations(parts: {
   /** Whether a stored credential is refused: it has ended, or its log-in is void. */
   isOver: (credential: StoredCredential) => boolean
   /** One change of the credentials at a time. */
-  inTurn: InLock
+  inLock: InLock
   clock: () => number
   /** Called at once, even if the store fails afterwards: the credential is refused from now on. */
   ended: (username: string) => void
@@ -22,7 +22,7 @@ export function createRevocations(parts: {
   onStoreFailure: ((username: string, error: unknown) => void) | undefined
   retryMs: number | undefined
 }) {
-  const { collection, isOver, inTurn, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
+  const { collection, isOver, inLock, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
   /** Usernames of revocations that are in the audit log, but not in the store yet. */
   const noted = new Set<string>()
   let isClosed = false
@@ -52,7 +52,7 @@ export function createRevocations(parts: {
     // A later rotation may have set another end, or another node may have revoked the credential.
     if (!isDue(username)) return
     ended(username)
-    await untilDone(() => inTurn((held) => revoke(username, held)), {
+    await untilDone(() => inLock((held) => revoke(username, held)), {
       failed(error) {
         if (isDue(username)) onStoreFailure?.(username, error)
       },

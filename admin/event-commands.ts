@@ -66,7 +66,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
           ...(typeof args.since === 'number'
             ? { from: args.since }
             : { since: instant('since', args.since) }),
-          before: await placeOf(args.before),
+          before: await positionOf(args.before),
         },
       })
     },
@@ -122,7 +122,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   }
 
   /** The position that was given, or the position of an instant. */
-  async function placeOf(before: Args<'events.list'>['before']): Promise<number | undefined> {
+  async function positionOf(before: Args<'events.list'>['before']): Promise<number | undefined> {
     if (typeof before === 'number') return before
     const at = instant('before', before)
     return at === undefined ? undefined : history.positionAt(at)

@@ -27,7 +27,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
   server.requestTimeout = 10_000
   server.headersTimeout = 10_000
 
-  await claim(path)
+  await checkPath(path)
   await listenPrivately(server, path)
   const own = await lstat(path)
 
@@ -92,7 +92,7 @@ function fault(status: number, code: string, message: string): Reply {
 }
 
 /** Checks that the path is free, or holds only the socket of a dead process. */
-async function claim(path: string): Promise<void> {
+async function checkPath(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxPathBytes) {
     throw new Error(`the path of the admin socket is longer than ${maxPathBytes} bytes: ${path}`)
   }

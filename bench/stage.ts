@@ -77,7 +77,7 @@ export function chosen(asked: readonly string[], able: readonly System[]): Start
 }
 
 /** Plays all acts in each run, one after the other. Each run begins with another act. */
-export async function inTurn<Result>(
+export async function alternately<Result>(
   acts: readonly Act[],
   runs: number,
   play: (act: Act, run: number) => Promise<Result>,

@@ -73,7 +73,7 @@ async function run(
   size: PortionSize,
   before: Buffer | undefined,
 ): Promise<void> {
-  const { commit, end } = await claim(store, before)
+  const { commit, end } = await beginConversion(store, before)
   const done = { messages: 0, retained: 0, sessions: 0, items: 0 }
   const portions = createPortions(commit, size)
   const count = (what: keyof typeof done) => {
@@ -96,7 +96,7 @@ async function run(
 }
 
 /** From now on this node converts the store, and no other. Rejects with `ConditionFailed` if another was first. */
-async function claim(store: Store, before: Buffer | undefined) {
+async function beginConversion(store: Store, before: Buffer | undefined) {
   const run = randomUUID()
   let number = 0
   let mark = ''

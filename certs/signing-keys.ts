@@ -29,7 +29,7 @@ export const algorithm = 'RS256'
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
-  const inTurn = await createLock(store, 'signing-key')
+  const inLock = await createLock(store, 'signing-key')
   // Nodes that start at the same time each make a key, and agree on the newest as soon as they hear of each other.
   let signing = newest() ?? (await make([]))
   collection.onChanged(() => {
@@ -60,7 +60,7 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
      * with the name of the new key before storing the key. If `first` rejects, no key is made.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
-      inTurn(async (held) => {
+      inLock(async (held) => {
         const old = [...collection.values()]
         const made = await make(held, first)
         signing = made

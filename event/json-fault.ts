@@ -2,7 +2,7 @@
 export function jsonFault(text: string): string | undefined {
   const fault = firstFault(text)
   if (fault === undefined) return undefined
-  return `${placeOf(text, fault)}: ${fault === text.length ? 'the text ends before its JSON does' : 'this is not JSON'}`
+  return `${lineAndColumn(text, fault)}: ${fault === text.length ? 'the text ends before its JSON does' : 'this is not JSON'}`
 }
 
 /** White space, then one token of RFC 8259; an empty match where there is none. */
@@ -42,7 +42,7 @@ function firstFault(text: string): number | undefined {
   }
 }
 
-function placeOf(text: string, offset: number): string {
+function lineAndColumn(text: string, offset: number): string {
   const lines = text.slice(0, offset).split('\n')
   return `line ${lines.length}, column ${[...(lines.at(-1) ?? '')].length + 1}`
 }

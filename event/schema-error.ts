@@ -15,12 +15,12 @@ export function schemaError(
   about: { at?: readonly (string | number)[]; isSecret?: (path: string) => boolean } = {},
 ): ErrorItem {
   const { at = [], isSecret = () => false } = about
-  const path = placeOf(error, at)
+  const path = pathOfError(error, at)
   return errorItem(`${error.keyword}.openapi.validation`, path, describe(error, isSecret(path)))
 }
 
 /** Turns the JSON pointer into a path; for a missing or unknown property, the path of that property (design.md §7). */
-function placeOf({ instancePath, params }: ErrorObject, at: readonly (string | number)[]): string {
+function pathOfError({ instancePath, params }: ErrorObject, at: readonly (string | number)[]): string {
   const segments = instancePath
     .split('/')
     .slice(1)

@@ -20,7 +20,7 @@ export interface RetainedValue {
 }
 
 /** Identifies a value, without its payload. */
-export type Place = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
+export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
@@ -38,7 +38,7 @@ export function createRetainedValues(returnable: Returnable) {
   /** Values that a commit under way hides. If the commit fails, they are shown again. */
   const hidden: { by: unknown; values: readonly RetainedValue[] }[] = []
   /** Values that were pushed out of memory, but not out of the store yet. */
-  let pushedOut: Place[] = []
+  let pushedOut: ValueKey[] = []
 
   return {
     get: (topic: string, slot: string): RetainedValue | undefined => tree.at(topic)?.get(slot),
@@ -50,8 +50,8 @@ export function createRetainedValues(returnable: Returnable) {
     hide: (by: unknown, values: readonly RetainedValue[]): void => void hidden.push({ by, values }),
     /** Notes that the commit has ended, stored or failed. */
     noLongerHides(by: unknown): void {
-      const place = hidden.findIndex((each) => each.by === by)
-      if (place >= 0) hidden.splice(place, 1)
+      const index = hidden.findIndex((each) => each.by === by)
+      if (index >= 0) hidden.splice(index, 1)
     },
 
     keep: (value: RetainedValue): void => pushOut(tree.put(value)),
@@ -73,7 +73,7 @@ export function createRetainedValues(returnable: Returnable) {
     },
 
     /** The values that were pushed out and that the store may still have. */
-    pushedOut: (): readonly Place[] => [...pushedOut],
+    pushedOut: (): readonly ValueKey[] => [...pushedOut],
     /** Forgets the first `count` values that were pushed out: the store no longer has them. */
     cleared(count: number): void {
       pushedOut = pushedOut.slice(count)

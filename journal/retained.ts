@@ -7,9 +7,9 @@ import {
   createRetainedValues,
   newestOf,
   orderAt,
-  type Place,
   type RetainedValue,
   type RetainedValues,
+  type ValueKey,
 } from './retained-values.ts'
 import type { Returnable } from './returnable.ts'
 
@@ -199,7 +199,7 @@ function take(
     values.keep(value)
     values.isStored(value)
   } else if ('del' in change) {
-    const { topic, slot } = placeOf(change.del)
+    const { topic, slot } = parseKey(change.del)
     const value = values.get(topic, slot)
     if (value) values.forget(value)
   }
@@ -238,11 +238,11 @@ function positionOf(stored: Buffer): number {
 }
 
 /** The slot is written as JSON, so that slots that differ only in unpaired surrogates have different keys. */
-function keyOf({ topic, slot }: Pick<Place, 'topic' | 'slot'>): string {
+function keyOf({ topic, slot }: Pick<ValueKey, 'topic' | 'slot'>): string {
   return `${prefix}${topic}\n${JSON.stringify(slot)}`
 }
 
-function placeOf(key: string): Pick<Place, 'topic' | 'slot'> {
+function parseKey(key: string): Pick<ValueKey, 'topic' | 'slot'> {
   const end = key.indexOf('\n')
   return { topic: key.slice(prefix.length, end), slot: JSON.parse(key.slice(end + 1)) }
 }

@@ -3,7 +3,7 @@ import { originOf } from './origin.ts'
 export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
 /** The slot that one open connection takes. */
-export interface Place {
+export interface Slot {
   /** Counts the connection for its address (IPv6: its /64), once that is known. False: the address has too many. */
   belongsTo(address: string): boolean
   /** Frees the slot. A second call changes nothing. */
@@ -22,7 +22,7 @@ export function createConnectionBounds(limits: {
 
   return {
     /** Takes a slot for a connection of which nothing else is known yet. Undefined: no slot is left. */
-    enter(): Place | undefined {
+    enter(): Slot | undefined {
       if (open >= maxConnections) return undefined
       open++
       let hasLeft = false

@@ -35,7 +35,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
      * Asks `mayBeTiny` for each piece of less than 64 bytes.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
-      const place = hold(end)
+      const room = hold(end)
       let buffer: Buffer = empty
       let length = 0
       let pieces = 0
@@ -54,7 +54,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
             // The buffer grows with the bytes that arrive: a length that is only announced takes no memory.
             const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(expected, 2 * buffer.length)))
             buffer.copy(larger, 0, 0, length)
-            place.grow(larger.length - buffer.length)
+            room.grow(larger.length - buffer.length)
             buffer = larger
           }
           piece.copy(buffer, length)
@@ -65,7 +65,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
         },
 
         /** Stops counting the bytes: the request or packet is whole, or was given up. */
-        free: place.free,
+        free: room.free,
       }
     },
   }

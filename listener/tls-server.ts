@@ -5,7 +5,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { clientHelloArrived } from './client-hello.ts'
-import type { ConnectionBounds, Place } from './connection-bounds.ts'
+import type { ConnectionBounds, Slot } from './connection-bounds.ts'
 import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
 import { createPacing } from './pacing.ts'
@@ -32,7 +32,7 @@ type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remot
 
 interface Client {
   address: string
-  place: Place
+  slot: Slot
   /** The client's handshake has succeeded, or has failed for a reason that was logged. */
   isJudged: boolean
 }
@@ -90,7 +90,7 @@ export function guardServer(
     addressOf,
 
     /** Frees the slot of a connection that counts for the bounds of another listener from now on. */
-    release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
+    release: (socket: Peer): void => clients.get(endsOf(socket))?.slot.leave(),
 
     /** Ignores certificates that are replaced from now on. For a server that stops accepting. */
     stopWatching,
@@ -103,8 +103,8 @@ export function guardServer(
 
   async function admit(socket: Socket): Promise<void> {
     // Counted before anything is awaited, so that a flood of silent connections is bounded as well.
-    const place = bounds.enter()
-    if (!place) return refuse(socket, 'max-connections')
+    const slot = bounds.enter()
+    if (!slot) return refuse(socket, 'max-connections')
     open.add(socket)
     const ends = endsOf(socket)
     socket.once('close', () => {
@@ -113,14 +113,14 @@ export function guardServer(
       // No warning for a client that sent nothing: it only checked that the port is open.
       if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
       clients.delete(ends)
-      place.leave()
+      slot.leave()
     })
     const own = socket.remoteAddress ?? 'unknown'
     const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
     if (socket.destroyed) return
-    if (!place.belongsTo(address))
+    if (!slot.belongsTo(address))
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
-    clients.set(ends, { address, place, isJudged: false })
+    clients.set(ends, { address, slot, isJudged: false })
     try {
       // A handshake costs nothing before its ClientHello. From then on handshakes are paced, because many ClientHellos
       // may arrive in one turn.

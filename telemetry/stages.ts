@@ -54,7 +54,7 @@ export function createStages(observe: (decided: number, stored: number, written:
       const written = performance.now() - way.started
       observe(decided / 1000, (stored - decided) / 1000, (written - stored) / 1000)
       const { position } = way
-      const took = placeIn(events, position, emptyStages)
+      const took = itemAt(events, position, emptyStages)
       took.id = id
       took.event = event
       took.position = position
@@ -68,7 +68,7 @@ export function createStages(observe: (decided: number, stored: number, written:
 
     /** Notes that a message of the journal is written to `count` connected clients. */
     sent(position: number, count: number): void {
-      const sent = placeIn(recipients, position, emptyCount)
+      const sent = itemAt(recipients, position, emptyCount)
       sent.count = sent.position === position ? sent.count + count : count
       sent.position = position
     },
@@ -115,12 +115,12 @@ export function slowestOf<Event extends { written: number }>(events: readonly Ev
 }
 
 /** The object of a position in the ring. It may still hold the data of an older position. */
-function placeIn<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
-  const place = position % remembered
-  const known = items[place]
+function itemAt<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
+  const index = position % remembered
+  const known = items[index]
   if (known) return known
   const item = empty()
-  items[place] = item
+  items[index] = item
   return item
 }
 

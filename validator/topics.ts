@@ -34,7 +34,7 @@ export interface NewTopics {
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
   /** Topics that are being stored, and how many events are storing each of them. */
-  const claimed = new Map<string, { topic: Topic; events: number }>()
+  const pending = new Map<string, { topic: Topic; events: number }>()
   /** Ids of the topics that have an owner, by the CRC-64 of their external ids. */
   const owned = new Map<string, string>()
   for await (const [, value] of store.range(prefix)) take(value)
@@ -78,7 +78,7 @@ export async function createTopics(store: Store) {
         const createdAt = new Date(now).toISOString()
         return { id, createdAt, ...ownership(id, unlisted.get(id)) }
       })
-      for (const topic of created) claim(topic)
+      for (const topic of created) reserve(topic)
       return { created, changes: created.map(toChange) }
     },
 
@@ -100,7 +100,7 @@ export async function createTopics(store: Store) {
 
   function find(livestreamId: string | undefined): Topic | undefined {
     if (livestreamId === undefined) return undefined
-    return topics.get(livestreamId) ?? claimed.get(livestreamId)?.topic
+    return topics.get(livestreamId) ?? pending.get(livestreamId)?.topic
   }
 
   function take(value: Buffer): void {
@@ -117,17 +117,17 @@ export async function createTopics(store: Store) {
     for (const key of keysOf(topic)) if (!find(owned.get(key))) owned.set(key, topic.id)
   }
 
-  function claim(topic: Topic): void {
-    const known = claimed.get(topic.id)
+  function reserve(topic: Topic): void {
+    const known = pending.get(topic.id)
     if (known) known.events++
-    else claimed.set(topic.id, { topic, events: 1 })
+    else pending.set(topic.id, { topic, events: 1 })
     own(topic)
   }
 
   function release({ id }: Topic): void {
-    const known = claimed.get(id)
+    const known = pending.get(id)
     if (!known || --known.events > 0) return
-    claimed.delete(id)
+    pending.delete(id)
     if (topics.has(id)) return
     for (const key of keysOf(known.topic)) if (owned.get(key) === id) owned.delete(key)
   }

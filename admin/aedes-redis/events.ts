@@ -8,7 +8,7 @@ import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
-/** Most places (`Place`) whose event times are kept. Above this, an older event may come over before a newer one. */
+/** Most slots whose event times are kept. Above this, an older event may come over before a newer one. */
 const maxPlaces = 200_000
 
 /** Further conditions that an event must meet to come over. */
@@ -40,8 +40,8 @@ export function createEventImport(parts: {
     look(payload: Buffer): void {
       const { decision } = decide(payload)
       if (decision?.outcome !== 'published') return
-      for (const place of placesOf(decision)) {
-        const key = keyOf(place)
+      for (const slot of slotsOf(decision)) {
+        const key = keyOf(slot)
         const before = seen.get(key)
         if (before === undefined ? seen.size < maxPlaces : before < decision.time)
           seen.set(key, decision.time)
@@ -62,15 +62,15 @@ export function createEventImport(parts: {
       if (isControl && kind.class !== 'control') {
         throw new LeftOut('not-control', `${kind.name}: only control states are taken from queues`)
       }
-      const places = placesOf(decision)
-      if (topic && !places.some((place) => topic(place.topic))) {
+      const slots = slotsOf(decision)
+      if (topic && !slots.some((slot) => topic(slot.topic))) {
         throw new LeftOut('not-subscribed', 'the session has no filter for its livestreams here')
       }
-      if (places.every((place) => timeHere(place) === time)) return 'here'
-      if (places.every((place) => isOver(place, time))) {
+      if (slots.every((slot) => timeHere(slot) === time)) return 'here'
+      if (slots.every((slot) => isOver(slot, time))) {
         throw new LeftOut('older', 'there is one of a later event time')
       }
-      if (isDry) foresee(places, time)
+      if (isDry) foresee(slots, time)
       else {
         const { outcome } = await pipeline.settle({ ...decided, institutions: [] })
         if (outcome !== 'published') throw new Error('the store did not take an event')
@@ -97,34 +97,34 @@ export function createEventImport(parts: {
   }
 
   /** Whether the hub has an event of this place that is not older, or gets a newer one in this import. */
-  function isOver(place: Place, time: number): boolean {
+  function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
-    const here = timeHere(place)
-    const others = [here, seen.get(keyOf(place))]
+    const here = timeHere(slot)
+    const others = [here, seen.get(keyOf(slot))]
     return here === time || others.some((other) => other !== undefined && keepsStored(other, incoming))
   }
 
-  function timeHere(place: Place): number | undefined {
-    return foreseen.get(keyOf(place)) ?? retained.at(place.topic, place.slot)?.time
+  function timeHere(slot: RetainedSlot): number | undefined {
+    return foreseen.get(keyOf(slot)) ?? retained.at(slot.topic, slot.slot)?.time
   }
 
-  function foresee(places: readonly Place[], time: number): void {
+  function foresee(slots: readonly RetainedSlot[], time: number): void {
     if (foreseen.size >= maxPlaces) foreseen.clear()
-    for (const place of places) foreseen.set(keyOf(place), time)
+    for (const slot of slots) foreseen.set(keyOf(slot), time)
   }
 }
 
-interface Place {
+interface RetainedSlot {
   topic: string
   slot: string
 }
 
 /** Topic and slot of each retained value of an event, one per livestream. The slot of a control state is its name. */
-function placesOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): Place[] {
+function slotsOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): RetainedSlot[] {
   const slot = kind.class === 'control' && 'name' in event ? event.name : ''
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))
 }
 
-function keyOf({ topic, slot }: Place): string {
+function keyOf({ topic, slot }: RetainedSlot): string {
   return `${topic}\n${slot}`
 }

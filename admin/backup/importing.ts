@@ -59,7 +59,7 @@ export async function importWaiting(
       log.info({ records: about.records }, 'the export was taken in before')
       return { done: about }
     }
-    begun = { about, own: await claim(store, about, { mark, dataDir, path }) }
+    begun = { about, own: await placeMark(store, about, { mark, dataDir, path }) }
   } catch (error) {
     if (!(error instanceof UnusableFile)) throw error
     if (mark !== undefined) {
@@ -85,7 +85,7 @@ export async function importWaiting(
  * Makes this start the only one that imports into the store. Commits of an earlier start fail from now on, because the
  * mark is not theirs. Resolves with the mark. Throws `UnusableFile` if the store is in use.
  */
-async function claim(
+async function placeMark(
   store: Store,
   { sha256 }: About,
   { mark, dataDir, path }: { mark: string | undefined; dataDir: string; path: string },

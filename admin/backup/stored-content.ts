@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Member, membersPlace } from '../../store/nodes/members.ts'
+import { type Member, membersPrefix } from '../../store/nodes/members.ts'
 import type { Store } from '../../store/store.ts'
 
 /** Names of the data that only a used hub stores, by key prefix. A node that has just started stores none of it. */
@@ -39,7 +39,7 @@ export async function nodesOf(store: Store, dataDir: string): Promise<string[]> 
 /** Names of the nodes that use a store, except the node with the id `self`. */
 export async function membersOf(store: Store, self?: string): Promise<string[]> {
   const names: string[] = []
-  for await (const [, value] of store.range(membersPlace)) {
+  for await (const [, value] of store.range(membersPrefix)) {
     const { node, name }: Member = JSON.parse(value.toString())
     if (node !== self) names.push(name)
   }

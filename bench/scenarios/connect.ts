@@ -1,6 +1,6 @@
 import { joinCrowd } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { chosen, inTurn, onStage } from '../stage.ts'
+import { alternately, chosen, onStage } from '../stage.ts'
 
 export const connect: Scenario = {
   about:
@@ -24,7 +24,7 @@ export const connect: Scenario = {
         for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })
         present = subscribers
         for (const resume of [false, true]) {
-          const runs = await inTurn(acts, single(options, 'runs'), async ({ peer, crowd }, run) => {
+          const runs = await alternately(acts, single(options, 'runs'), async ({ peer, crowd }, run) => {
             await crowd.ask('leave', {})
             await new Promise((resolve) => setTimeout(resolve, 300))
             const before = await peer.usage()

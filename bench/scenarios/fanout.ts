@@ -1,6 +1,6 @@
 import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { type Act, chosen, inTurn, onStage } from '../stage.ts'
+import { type Act, alternately, chosen, onStage } from '../stage.ts'
 
 export const fanout: Scenario = {
   about:
@@ -50,7 +50,7 @@ export const fanout: Scenario = {
               await act.crowd.ask('change', { qos })
               await deliver(act, { events: 5 * rate, rate, subscribers })
             }
-            const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+            const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
               await deliver(act, { events: Math.ceil(rate / 2), rate, subscribers })
               const { cpu, p50, p99, lost } = await deliver(act, { events, rate, subscribers })
               const { name } = act.peer

@@ -1,7 +1,7 @@
 import { deliver, flood, joinCrowd, joinPublishers, warmUp } from '../delivery.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
-import { type Act, inTurn, onStage } from '../stage.ts'
+import { type Act, alternately, onStage } from '../stage.ts'
 
 /** Something that a small node has few of, and a large one ten times as many. */
 interface Dimension {
@@ -94,7 +94,7 @@ function grow(dimension: Dimension, runs: number, say: (line: string) => void): 
         await prepare(act, sizeOf(act))
         await cost(act, sizeOf(act))
       }
-      const costs = await inTurn(acts, runs, async (act, run) => {
+      const costs = await alternately(acts, runs, async (act, run) => {
         const cpu = await cost(act, sizeOf(act))
         say(`${name}, ${sizeOf(act)}: run ${run}: ${cpu.toFixed(1)} µs`)
         return { act, run, cpu }

@@ -1,6 +1,6 @@
 import { flood, joinCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { chosen, inTurn, onStage } from '../stage.ts'
+import { alternately, chosen, onStage } from '../stage.ts'
 
 export const ingest: Scenario = {
   about:
@@ -33,7 +33,7 @@ export const ingest: Scenario = {
             await joinPublishers(act, publishers)
             await flood(act, { count: Math.min(count, 2000), inFlight })
           }
-          const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+          const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
             const figures = await flood(act, { count, inFlight })
             const { name } = act.peer
             const { rate, p99, lost } = figures

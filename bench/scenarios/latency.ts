@@ -1,6 +1,6 @@
 import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { chosen, inTurn, onStage } from '../stage.ts'
+import { alternately, chosen, onStage } from '../stage.ts'
 
 export const latency: Scenario = {
   about:
@@ -34,7 +34,7 @@ export const latency: Scenario = {
             await act.crowd.ask('change', { qos })
             await deliver(act, { events: 50, rate: 50, subscribers })
           }
-          const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+          const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
             const { p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
             say(`${act.peer.name}: run ${run}, ${subscribers} at QoS ${qos}: p50 ${p50}, p99 ${p99} ms`)
             const figures = { p50, p99, max, lost }

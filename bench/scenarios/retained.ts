@@ -1,6 +1,6 @@
 import { enterCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { type Act, chosen, inTurn, onStage } from '../stage.ts'
+import { type Act, alternately, chosen, onStage } from '../stage.ts'
 
 export const retained: Scenario = {
   about:
@@ -23,7 +23,7 @@ export const retained: Scenario = {
           say(`${act.peer.name}: ${livestreams} livestreams are playing`)
         }
         for (const qos of list(options, 'qos')) {
-          const runs = await inTurn(acts, single(options, 'runs'), async (act, run) => {
+          const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
             const figures = await arrive(act, livestreams, qos)
             say(`${act.peer.name}: run ${run}, QoS ${qos}: ${figures.ms.toFixed(0)} ms`)
             return {

@@ -37,7 +37,7 @@ export async function createLifecycle(parts: {
   const { store, traffic, clock, stage } = parts
   const collection = await createCollection<TrackStatus>(store, 'lifecycle')
   // One change at a time: an announcement must not bring back a track that was just retired.
-  const inTurn = await createLock(store, 'lifecycle')
+  const inLock = await createLock(store, 'lifecycle')
   const retired: ((track: Track) => void)[] = []
   collection.onChanged((_key, before, after) => {
     if (after?.state === 'gone' && before?.state !== 'gone') tellRetired(after.track)
@@ -54,12 +54,12 @@ export async function createLifecycle(parts: {
     async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
       const checked = checkAnnouncement(request)
       if ('error' in checked) return checked
-      return inTurn((held) => announce(checked, held))
+      return inLock((held) => announce(checked, held))
     },
 
     /** Retires a track, once its sunset has passed and it has had no requests for 7 days. */
     retire: (track: Track): Promise<TrackReport | { error: string }> =>
-      inTurn(async (held) => {
+      inLock(async (held) => {
         const before = of(track)
         const error = whyNot(before, traffic.of(track, quietDays), clock())
         if (error !== undefined) return { error }
@@ -71,7 +71,7 @@ export async function createLifecycle(parts: {
 
     /** Switches a deprecated track off for some seconds, so that its users notice; 0 switches it on again. */
     brownout: (track: Track, seconds: number): Promise<TrackReport | { error: string }> =>
-      inTurn(async (held) => {
+      inLock(async (held) => {
         const before = of(track)
         if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
         if (before.state === 'live') return { error: `${track} must be announced first` }

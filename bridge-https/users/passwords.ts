@@ -32,7 +32,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
     /** The salted hash of a password, with its work factors. */
     async hash(password: string, asker = inHouse): Promise<string> {
       const salt = randomBytes(16)
-      const key = await inTurn(asker, () => derive(password, salt, work))
+      const key = await inQueue(asker, () => derive(password, salt, work))
       return [
         'scrypt',
         work.logN,
@@ -46,12 +46,12 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
     /** Whether a password fits. Without a hash the answer is no, after the same time. */
     async verify(password: string, stored: string | undefined, asker = inHouse): Promise<boolean> {
       const { salt, key, factors } = (stored === undefined ? undefined : parse(stored)) ?? nobody
-      const actual = await inTurn(asker, () => derive(password, salt, factors))
+      const actual = await inQueue(asker, () => derive(password, salt, factors))
       return stored !== undefined && actual.length === key.length && timingSafeEqual(actual, key)
     },
   }
 
-  async function inTurn<T>(asker: Asker, task: () => Promise<T>): Promise<T> {
+  async function inQueue<T>(asker: Asker, task: () => Promise<T>): Promise<T> {
     if (running >= concurrency) await placeFor(asker)
     else running++
     try {

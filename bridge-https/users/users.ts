@@ -44,7 +44,7 @@ export async function createUsers(parts: {
   const users = await openStoredUsers(store)
   const { byEmail } = users
   // One change at a time: a new password must not bring back a user that was just removed, and a token works once.
-  const inOrder = await createLock(store, 'user')
+  const inLock = await createLock(store, 'user')
 
   return {
     /**
@@ -57,7 +57,7 @@ export async function createUsers(parts: {
     ): Promise<(ResetToken & { warning?: string }) | { error: string }> {
       const checked = checkUserRequest(request)
       if ('error' in checked) return checked
-      return inOrder(async (held) => {
+      return inLock(async (held) => {
         if (byEmail(checked.email)) return { error: `there is already a user ${checked.email}` }
         const user = newUser(checked, clock())
         await first?.(shown(user))
@@ -76,14 +76,14 @@ export async function createUsers(parts: {
 
     /** Removes a user. Its tokens are void at once. Returns the id that it had, or undefined. */
     remove: (email: string): Promise<string | undefined> =>
-      inOrder(async (held) => {
+      inLock(async (held) => {
         const stored = byEmail(email)
         return stored && (await users.delete(stored, held)) ? stored.userId : undefined
       }),
 
     /** A token to choose a new password. Until then the old password works. Undefined: there is no such user. */
     issueReset: (email: string, channel: ResetChannel): Promise<ResetToken | undefined> =>
-      inOrder(async (held) => {
+      inLock(async (held) => {
         const stored = byEmail(email)
         return stored && storeReset(stored, channel, held)
       }),
@@ -94,7 +94,7 @@ export async function createUsers(parts: {
       // Looks the token up before the expensive part, and again under the lock: a token works once.
       if (!byReset(users.values(), hash, clock())) return undefined
       const passwordHash = await passwords.hash(password, asker)
-      return inOrder(async (held) => {
+      return inLock(async (held) => {
         const found = byReset(users.values(), hash, clock())
         if (!found) return undefined
         const changed = withPassword(found, passwordHash)
@@ -115,7 +115,7 @@ export async function createUsers(parts: {
 
     /** Ends a log-in, which voids all its tokens. They all expire before `until`, milliseconds since the epoch. */
     endLogin: ({ userId, generation, loginId }: KnownUser, until: number): Promise<void> =>
-      inOrder(async (held) => {
+      inLock(async (held) => {
         const stored = users.get(userId)
         if (stored?.generation !== generation || loginId === undefined || hasEnded(stored, loginId)) return
         const changed = withEnded(stored, loginId, { now: clock(), until })

@@ -163,8 +163,8 @@ function createWaitingBatches() {
     add: (batch: Batch): void => void batches.push(batch),
     isForemost: (batch: Batch): boolean => batches[0] === batch,
     remove(batch: Batch): void {
-      const place = batches.indexOf(batch)
-      if (place >= 0) batches.splice(place, 1)
+      const index = batches.indexOf(batch)
+      if (index >= 0) batches.splice(index, 1)
     },
   }
 }

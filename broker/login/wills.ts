@@ -53,7 +53,7 @@ export async function createWills(parts: {
   const { store, nodes, accept, rate, isValid, running, clock, log } = parts
   const stored = createStoredWills(store, nodes)
   let state: 'new' | 'started' | 'closed' = 'new'
-  const inTurn = await createLock(store, 'wills')
+  const inLock = await createLock(store, 'wills')
   /** The keys of left-over wills that this node has begun to publish. */
   const begun = new Set<string>()
   /** How many wills of each credential wait for its publish rate. */
@@ -95,20 +95,20 @@ export async function createWills(parts: {
     const will = connection.request?.will
     if (!session || !will) return
     const { principal, clientId } = session
-    await inItsTurn(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
+    await atPublishRate(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
   }
 
   async function allLeftOver(): Promise<void> {
     const left = (await stored.leftOver()).filter(({ key }) => !begun.has(key))
     for (const { key } of left) begun.add(key)
     await Promise.all(
-      left.map(({ key, node: _node, ...will }) => inItsTurn(will.principal, () => leftOver(will, key))),
+      left.map(({ key, node: _node, ...will }) => atPublishRate(will.principal, () => leftOver(will, key))),
     )
   }
 
   /** One node at a time: if two nodes try, the second finds no will left. */
   async function leftOver(will: SentWill, key: string): Promise<void> {
-    await inTurn((held) => publishOnce(will, key, held))
+    await inLock((held) => publishOnce(will, key, held))
     begun.delete(key)
   }
 
@@ -116,7 +116,7 @@ export async function createWills(parts: {
    * Publishes a will. The will waits for the publish rate like any PUBLISH of its credential, in the order of arrival.
    * Resolves when the will has been tried once, or when it has to wait.
    */
-  async function inItsTurn({ username }: Principal, publish: () => Promise<void>): Promise<void> {
+  async function atPublishRate({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
       waiting.add(username, -1)
       if (state === 'closed') return false

@@ -98,8 +98,8 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   const waiting = all.filter(({ dup }) => !dup)
   const room = Math.max(0, Math.min(limits.waiting, limits.owed - sent.length))
   const isBrought = ({ retain, isChosen }: Owed) => retain && !isChosen
-  const inTurn = [...waiting.filter(isBrought), ...waiting.filter((each) => !isBrought(each))]
-  const kept = new Set(inTurn.slice(Math.max(0, waiting.length - room)))
+  const byPriority = [...waiting.filter(isBrought), ...waiting.filter((each) => !isBrought(each))]
+  const kept = new Set(byPriority.slice(Math.max(0, waiting.length - room)))
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }
 

@@ -56,10 +56,10 @@ export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]
   for (const [index, { type, isDeactivated }] of entries.entries()) {
     if (unknown.length === maxWarnings) break
     if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
-    const place = pathOf('plugins', index, 'type')
+    const path = pathOf('plugins', index, 'type')
     // An event may have entries without a type (service.md §2.6), so this only warns.
     const said = type === undefined ? 'none' : quote(type)
-    unknown.push(errorItem('plugin.unknown', place, `${said}, ${expected}; skipped`))
+    unknown.push(errorItem('plugin.unknown', path, `${said}, ${expected}; skipped`))
   }
   return unknown
 }

@@ -95,8 +95,8 @@ export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem
 
 function takeOne({ line, aside }: Queue, sequence: number): WorkItem[] {
   for (const list of [line, aside]) {
-    const place = list.findIndex((item) => item.sequence === sequence)
-    if (place >= 0) return list.splice(place, 1)
+    const index = list.findIndex((item) => item.sequence === sequence)
+    if (index >= 0) return list.splice(index, 1)
   }
   return []
 }
@@ -183,11 +183,11 @@ export function replaceIn({ line, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)
   if (asidePlace >= 0) aside[asidePlace] = changed
-  const place = line.findIndex((item) => item.sequence === sequence)
-  if (place < 0) return
-  if (changed.asideUntil === undefined) line[place] = changed
+  const index = line.findIndex((item) => item.sequence === sequence)
+  if (index < 0) return
+  if (changed.asideUntil === undefined) line[index] = changed
   else {
-    line.splice(place, 1)
+    line.splice(index, 1)
     aside.push(changed)
   }
 }

@@ -14,7 +14,7 @@ import {
   takeLettersFrom,
 } from './queue.ts'
 import type { WorkItem } from './work-item.ts'
-import { deadPrefix, decodeItem, decodeLetter, placeOf, readWork, workPrefix } from './work-records.ts'
+import { deadPrefix, decodeItem, decodeLetter, parseKey, readWork, workPrefix } from './work-records.ts'
 
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
@@ -80,7 +80,7 @@ export async function loadQueues(
   /** Applies the changes of other nodes, in the order of their commits. */
   function takeFromOthers(): void {
     store.onOthers(workPrefix, (change) => {
-      const { queue: name, sequence } = placeOf(keyOf(change))
+      const { queue: name, sequence } = parseKey(keyOf(change))
       const queue = queueOf(name)
       if ('put' in change) {
         const item = decodeItem(change.value)
@@ -97,7 +97,7 @@ export async function loadQueues(
       forgetEmpty(name, queue)
     })
     store.onOthers(deadPrefix, (change) => {
-      const { queue: name, sequence } = placeOf(keyOf(change))
+      const { queue: name, sequence } = parseKey(keyOf(change))
       const queue = queueOf(name)
       takeLettersFrom(queue, new Set([sequence]))
       if ('put' in change) addLetterTo(queue, decodeLetter(change.value))

@@ -12,7 +12,7 @@ export const workPrefix = 'work/'
 export const deadPrefix = 'work-dead/'
 
 /** Where an item lies: in a queue, or among its dead letters. */
-type Place = typeof workPrefix | typeof deadPrefix
+type Prefix = typeof workPrefix | typeof deadPrefix
 
 /** The change that stores an item, which names the nth message of its commit. As text: there may be hundreds. */
 export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
@@ -38,22 +38,22 @@ export function deadLetterChange(queue: string, letter: DeadLetter, payload?: Bu
 }
 
 export function removal(
-  place: Place,
+  prefix: Prefix,
   queue: string,
   of: { sequence: number },
   condition?: StillThere,
 ): Change {
-  return { del: keyIn(place, queue, of), ...condition }
+  return { del: keyIn(prefix, queue, of), ...condition }
 }
 
 /** The payload that is stored with an item or dead letter; undefined where there is none. */
 export async function readPayload(
   store: Store,
-  place: Place,
+  prefix: Prefix,
   queue: string,
   of: { sequence: number },
 ): Promise<Buffer | undefined> {
-  const stored = await store.get(keyIn(place, queue, of))
+  const stored = await store.get(keyIn(prefix, queue, of))
   const payload = stored && decodeValue(stored.subarray(digits)).payload
   return payload && payload.length > 0 ? payload : undefined
 }
@@ -63,9 +63,9 @@ export async function readWork(store: Store) {
   const items: [queue: string, item: WorkItem][] = []
   const deadLetters: [queue: string, letter: DeadLetter][] = []
   for await (const [key, value] of store.range(workPrefix))
-    items.push([placeOf(key).queue, decodeItem(value)])
+    items.push([parseKey(key).queue, decodeItem(value)])
   for await (const [key, value] of store.range(deadPrefix)) {
-    deadLetters.push([placeOf(key).queue, decodeLetter(value)])
+    deadLetters.push([parseKey(key).queue, decodeLetter(value)])
   }
   return { items, deadLetters }
 }
@@ -83,12 +83,12 @@ export function encodeWork(position: number, of: object, payload?: Buffer): Buff
   return Buffer.concat([Buffer.from(digitsOf(position)), encodeValue(of, payload)])
 }
 
-function keyIn(place: Place, queue: string, { sequence }: { sequence: number }): string {
-  return `${place}${encodeURIComponent(queue)}/${padded(sequence)}`
+function keyIn(prefix: Prefix, queue: string, { sequence }: { sequence: number }): string {
+  return `${prefix}${encodeURIComponent(queue)}/${padded(sequence)}`
 }
 
 /** The queue and the sequence in the key of an item or dead letter. */
-export function placeOf(key: string): { queue: string; sequence: number } {
+export function parseKey(key: string): { queue: string; sequence: number } {
   const [, queue = '', sequence] = key.split('/')
   return { queue: decodeURIComponent(queue), sequence: Number(sequence) }
 }

@@ -19,7 +19,7 @@ interface Endpoint {
 }
 
 /** An endpoint of one owner. Owners that share a host do not wait for each other's failures. */
-interface Place {
+interface OwnedEndpoint {
   owner: string
   endpoint: string
 }
@@ -34,14 +34,14 @@ export function createSlowStart(clock: () => number) {
 
   return {
     /** Milliseconds until a delivery may start. Each call makes the next delivery to the endpoint start later. */
-    waitFor(place: Place): number {
-      const endpoint = endpoints.get(keyOf(place))
+    waitFor(target: OwnedEndpoint): number {
+      const endpoint = endpoints.get(keyOf(target))
       if (endpoint?.recoveredAt === undefined) return 0
       const now = clock()
       const { recoveredAt } = endpoint
       const wasSetBack = now < recoveredAt
       if (wasSetBack || rateAfter(now - recoveredAt) >= fullRate) {
-        endpoints.delete(keyOf(place))
+        endpoints.delete(keyOf(target))
         return 0
       }
       const start = Math.max(now, endpoint.next)
@@ -49,28 +49,28 @@ export function createSlowStart(clock: () => number) {
       return start - now
     },
 
-    failed(place: Place): void {
+    failed(target: OwnedEndpoint): void {
       const now = clock()
-      const endpoint = endpoints.get(keyOf(place))
+      const endpoint = endpoints.get(keyOf(target))
       if (endpoint && endpoint.recoveredAt === undefined) endpoint.failures++
-      else endpoints.set(keyOf(place), { failures: 1, failingSince: now, next: 0 })
+      else endpoints.set(keyOf(target), { failures: 1, failingSince: now, next: 0 })
       for (const [oldest] of endpoints) {
         if (endpoints.size <= maxEndpoints) break
         endpoints.delete(oldest)
       }
     },
 
-    succeeded(place: Place): void {
-      const endpoint = endpoints.get(keyOf(place))
+    succeeded(target: OwnedEndpoint): void {
+      const endpoint = endpoints.get(keyOf(target))
       if (!endpoint || endpoint.recoveredAt !== undefined) return
       const now = clock()
       const wasDown = endpoint.failures >= downFailures && now - endpoint.failingSince >= downMs
-      if (!wasDown) endpoints.delete(keyOf(place))
-      else endpoints.set(keyOf(place), { ...endpoint, recoveredAt: now, next: now + 1_000 / firstRate })
+      if (!wasDown) endpoints.delete(keyOf(target))
+      else endpoints.set(keyOf(target), { ...endpoint, recoveredAt: now, next: now + 1_000 / firstRate })
     },
   }
 }
 
-function keyOf({ owner, endpoint }: Place): string {
+function keyOf({ owner, endpoint }: OwnedEndpoint): string {
   return `${owner} ${endpoint}`
 }

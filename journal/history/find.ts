@@ -123,12 +123,12 @@ async function* stretches(
   { store, journal }: Parts,
   at: number,
 ): AsyncGenerator<{ from: number; end: number }> {
-  const placeOf = (instant: number) => positionAt(store, journal.head(), instant)
-  const from = await placeOf(at)
-  const end = await placeOf(at + clockToleranceMs)
+  const positionOf = (instant: number) => positionAt(store, journal.head(), instant)
+  const from = await positionOf(at)
+  const end = await positionOf(at + clockToleranceMs)
   yield { from, end }
-  yield { from: await placeOf(at - clockToleranceMs), end: from }
-  yield { from: end, end: await placeOf(at + repeatedMs) }
+  yield { from: await positionOf(at - clockToleranceMs), end: from }
+  yield { from: end, end: await positionOf(at + repeatedMs) }
 }
 
 async function* everything(store: Store, from: number, end: number): Candidates {

@@ -52,13 +52,13 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
       if (time > (newest?.time ?? retained.time)) newest = { position: before.position, time }
     }
     if (!newest) return undefined
-    const places = await Promise.all([clearedKey(topic), clockBehindKey].map(placeAt))
-    if (places.some((place) => place > (newest?.position ?? 0))) return undefined
+    const positions = await Promise.all([clearedKey(topic), clockBehindKey].map(readPosition))
+    if (positions.some((position) => position > (newest?.position ?? 0))) return undefined
     // The floor is read again at the end, because messages in between may have been removed meanwhile.
     return newest.position < journal.floor() ? undefined : journal.get(newest.position)
   }
 
-  async function placeAt(key: string): Promise<number> {
+  async function readPosition(key: string): Promise<number> {
     const stored = await store.get(key)
     return stored ? Number(stored.toString('latin1', 0, padded(0).length)) : 0
   }

@@ -3,7 +3,7 @@ import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
 /** Prefix of the members: `member/{slot}` names the node that has the slot. A slot has one node. */
-export const membersPlace = 'member/'
+export const membersPrefix = 'member/'
 
 export interface Member {
   node: string
@@ -18,7 +18,7 @@ export type Members = Awaited<ReturnType<typeof loadMembers>>
 /** The members by slot, as this node knows them. */
 export async function loadMembers(store: FollowedStore) {
   const members = new Map<number, Member>()
-  for await (const [key, value] of store.range(membersPlace))
+  for await (const [key, value] of store.range(membersPrefix))
     members.set(slotOf(key), JSON.parse(value.toString()))
 
   return {
@@ -52,9 +52,9 @@ function removal(slot: number, member: Member): Change {
 }
 
 export function keyOfSlot(slot: number): string {
-  return `${membersPlace}${String(slot).padStart(2, '0')}`
+  return `${membersPrefix}${String(slot).padStart(2, '0')}`
 }
 
 export function slotOf(key: string): number {
-  return Number(key.slice(membersPlace.length))
+  return Number(key.slice(membersPrefix.length))
 }

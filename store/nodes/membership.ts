@@ -3,7 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import type { Log } from '../../telemetry/log.ts'
 import { ConditionFailed, Fenced, keyOf, type Told } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
-import { loadMembers, type Member, membersPlace, slotOf } from './members.ts'
+import { loadMembers, type Member, membersPrefix, slotOf } from './members.ts'
 import type { Nodes } from './nodes.ts'
 import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
@@ -35,7 +35,7 @@ export async function createMembership(parts: {
       for (const listener of returnListeners) listener()
     },
   })
-  store.onOthers(membersPlace, heard)
+  store.onOthers(membersPrefix, heard)
   const signs = createSignsOfLife({
     ...{ store, members, self, own, log, intervalMs: parts.heartbeatMs },
     buried(nodes) {

@@ -10,9 +10,9 @@ function openNodes(t: Test, count: number, patience?: number) {
   return Promise.all(
     Array.from({ length: count }, async () => {
       const store = space.openFollowed(t)
-      const inTurn = await createLock(store, 'counter', patience)
+      const inLock = await createLock(store, 'counter', patience)
       store.start()
-      return { store, inTurn }
+      return { store, inLock }
     }),
   )
 }
@@ -21,27 +21,27 @@ t.test('changes of several nodes never overlap, and each finds what the one befo
   const nodes = await openNodes(t, 3)
   let running = 0
   let counter = 0
-  const change = (inTurn: InLock) =>
-    inTurn(async () => {
+  const change = (inLock: InLock) =>
+    inLock(async () => {
       t.equal(++running, 1)
       const seen = counter
       for (let turn = 0; turn < 5; turn++) await nextTurn()
       counter = seen + 1
       running--
     })
-  await Promise.all(nodes.flatMap(({ inTurn }) => Array.from({ length: 20 }, () => change(inTurn))))
+  await Promise.all(nodes.flatMap(({ inLock }) => Array.from({ length: 20 }, () => change(inLock))))
   t.equal(counter, 60)
 })
 
 t.test('the result is handed on, and a failure holds nobody up', async (t) => {
   const [a, b] = await openNodes(t, 2)
-  t.equal(await a?.inTurn(async () => 'done'), 'done')
-  const failing = a?.inTurn(async () => {
+  t.equal(await a?.inLock(async () => 'done'), 'done')
+  const failing = a?.inLock(async () => {
     throw new Error('cannot')
   })
   const [, next] = await Promise.all([
     t.rejects(failing ?? Promise.resolve(), { message: 'cannot' }),
-    b?.inTurn(async () => 'next'),
+    b?.inLock(async () => 'next'),
   ])
   t.equal(next, 'next')
 })
@@ -53,14 +53,14 @@ t.test('a node that died in its turn holds the others up for a while only', asyn
   const inside = new Promise<void>((resolve) => {
     reached = resolve
   })
-  void a.inTurn(() => {
+  void a.inLock(() => {
     reached()
     return new Promise(() => {})
   })
   await inside
   a.store.cut()
   const order: string[] = []
-  await Promise.all([b, c].map(({ inTurn }, index) => inTurn(async () => void order.push(`${index}`))))
+  await Promise.all([b, c].map(({ inLock }, index) => inLock(async () => void order.push(`${index}`))))
   t.equal(order.length, 2)
 })
 
@@ -69,11 +69,11 @@ t.test('a turn that cannot be claimed is refused, and nobody waits for it', asyn
     const [a, b] = await openNodes(t, 2, 60_000)
     if (!a || !b) return
     a.store.cut(fate)
-    await t.rejects(a.inTurn(async () => t.fail('not its turn')))
-    t.equal(await b.inTurn(async () => fate), fate)
+    await t.rejects(a.inLock(async () => t.fail('not its turn')))
+    t.equal(await b.inLock(async () => fate), fate)
     a.store.restore()
     await settled(a.store)
-    t.equal(await a.inTurn(async () => fate), fate)
+    t.equal(await a.inLock(async () => fate), fate)
   }
 })
 
@@ -86,10 +86,10 @@ t.test('a node that still loads gets its turn without asking again and again', a
     commits++
     return loading.commit(changes)
   }
-  const inTurn = await createLock({ ...loading, commit: counted }, 'counter')
+  const inLock = await createLock({ ...loading, commit: counted }, 'counter')
   await (await createLock(other, 'counter'))(async () => undefined)
   await settled(other)
-  t.equal(await inTurn(async () => 'done'), 'done', 'it is not told of what others commit yet')
+  t.equal(await inLock(async () => 'done'), 'done', 'it is not told of what others commit yet')
   t.ok(commits <= 3, `${commits} commits`)
 })
 
@@ -102,13 +102,13 @@ t.test(
     const nodes = await Promise.all(
       ['a', 'b'].map(async () => {
         const store = await openRedis(t, url)
-        const inTurn = await createLock(store, 'counter', patience)
+        const inLock = await createLock(store, 'counter', patience)
         store.startFollowing((reason) => t.error(reason))
-        return { store, inTurn }
+        return { store, inLock }
       }),
     )
-    const slowly = ({ store, inTurn }: (typeof nodes)[number]) =>
-      inTurn(async (held) => {
+    const slowly = ({ store, inLock }: (typeof nodes)[number]) =>
+      inLock(async (held) => {
         const seen = Number((await store.get('count/it')) ?? 0)
         await delay(4 * patience)
         await store.commit([{ put: 'count/it', value: String(seen + 1) }, ...held])

@@ -1,4 +1,4 @@
-import { go } from '../page/place.ts'
+import { go } from '../page/location.ts'
 import { logInAt } from '../page/session.ts'
 import { useSubmission } from '../page/submission.ts'
 

@@ -5,7 +5,7 @@ import './styles/forms.css'
 import './styles/narrow.css'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { linksTo, place } from '../page/place.ts'
+import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
 import { FirstOperator, firstOperatorPath } from './first-operator.tsx'
@@ -17,7 +17,7 @@ import { currentView } from './views.tsx'
 /** The operators' console: the commands of `hubctl`, in a browser. */
 function Console() {
   const who = user.value
-  const isFirst = place.value === firstOperatorPath
+  const isFirst = currentPath.value === firstOperatorPath
   useEffect(() => {
     if (who === null && !isFirst) mustLogIn.value = true
   }, [who, isFirst])
@@ -41,20 +41,20 @@ function showFromItsTop(): void {
 function Desk() {
   useNodeState()
   useNames()
-  const { title, content } = currentView(place.value)
-  const shown = useRef(place.value)
+  const { title, content } = currentView(currentPath.value)
+  const shown = useRef(currentPath.value)
   useEffect(() => {
     document.title = `${title} – Console`
   }, [title])
   useEffect(() => {
     // Moves the focus to the new view, for people who do not see that it has changed.
-    if (shown.current !== place.value) showFromItsTop()
-    shown.current = place.value
-  }, [place.value])
+    if (shown.current !== currentPath.value) showFromItsTop()
+    shown.current = currentPath.value
+  }, [currentPath.value])
   return (
     <div class="desk">
       <Navigation />
-      <div class="view" key={place.value}>
+      <div class="view" key={currentPath.value}>
         {content}
       </div>
     </div>

@@ -1,4 +1,4 @@
-import { place } from '../page/place.ts'
+import { currentPath } from '../page/location.ts'
 import { nodeState } from './node-state.ts'
 import { isReached } from './operate.ts'
 import type { View } from './operations.ts'
@@ -37,7 +37,7 @@ const groups: readonly (readonly [
 
 /** The views, grouped by purpose. */
 export function Navigation() {
-  const [, , current = ''] = place.value.split('/')
+  const [, , current = ''] = currentPath.value.split('/')
   return (
     <nav class="rail" aria-label="Console">
       {groups.map(([group, views]) => (

@@ -20,7 +20,7 @@ export interface NoCredential {
 /** A kept credential with less time left is not used, milliseconds. */
 const leastMs = 5 * 60 * 1000
 /** Key in `sessionStorage`. A tab keeps its credential, so that reloads do not use up those that a user may have. */
-const place = 'hub-mqtt'
+const storageKey = 'hub-mqtt'
 
 /** The credential of this tab, or a new one. `isFresh`: a new one in any case. */
 export async function takeCredential(isFresh = false): Promise<Credential | NoCredential> {
@@ -33,18 +33,18 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
     return { isRefused, reason: reasonOf(answer), retryAfter: answer.retryAfter }
   }
   const credential = { username, password, expiresAt: Date.parse(String(expiresAt)) }
-  sessionStorage.setItem(place, JSON.stringify({ ...credential, of: holder() }))
+  sessionStorage.setItem(storageKey, JSON.stringify({ ...credential, of: holder() }))
   return credential
 }
 
 /** Forgets the credential of this tab, because it was refused or has expired. */
 export function forgetCredential(): void {
-  sessionStorage.removeItem(place)
+  sessionStorage.removeItem(storageKey)
 }
 
 function keptCredential(): Credential | undefined {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(place) ?? 'null')
+    const kept = JSON.parse(sessionStorage.getItem(storageKey) ?? 'null')
     return kept?.of === holder() && kept.expiresAt - now() > leastMs ? kept : undefined
   } catch {
     return undefined

@@ -93,12 +93,12 @@ export function trackOf(event: Record<string, unknown>, time: number): Track {
 
 function withTrack(
   before: NowPlaying,
-  place: 'playing' | 'next',
+  slot: 'playing' | 'next',
   event: Record<string, unknown>,
   time: number,
   now: number,
 ): NowPlaying {
-  return isNews(time, before[place]?.time, now) ? { ...before, [place]: trackOf(event, time) } : before
+  return isNews(time, before[slot]?.time, now) ? { ...before, [slot]: trackOf(event, time) } : before
 }
 
 function withControl(

@@ -1,7 +1,7 @@
 import './on-air.css'
 import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
-import { linksTo, place } from '../page/place.ts'
+import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
 import { Board } from './board.tsx'
@@ -12,7 +12,7 @@ import { moveBars } from './progress.tsx'
 
 /** What is on air: all livestreams, or one. */
 function OnAir() {
-  const [, id] = /^\/livestreams\/(.+)$/.exec(place.value) ?? []
+  const [, id] = /^\/livestreams\/(.+)$/.exec(currentPath.value) ?? []
   const isRefused = connection.value.state === 'refused'
   // Begins to follow when the user is known, and again when another user has logged in.
   const who = user.value === undefined ? undefined : (user.value?.email ?? '')

@@ -43,8 +43,8 @@ export function logIn(email: string, password: string): Promise<string | undefin
 }
 
 /** Logs in by a request to another path. Resolves with the problem, if there is one. */
-export async function logInAt(place: string, body: unknown): Promise<string | undefined> {
-  const answer = await ask('POST', place, { body })
+export async function logInAt(path: string, body: unknown): Promise<string | undefined> {
+  const answer = await ask('POST', path, { body })
   return begin(answer) ? undefined : reasonOf(answer)
 }
 
@@ -55,12 +55,12 @@ export async function logOut(): Promise<void> {
 }
 
 /** Sends a request as the user, or as a stranger if nobody is logged in. Renews the token if the hub refuses it. */
-export async function askAsUser(method: string, place: string, body?: unknown): Promise<Answer> {
-  const answer = await ask(method, place, { body, token })
+export async function askAsUser(method: string, path: string, body?: unknown): Promise<Answer> {
+  const answer = await ask(method, path, { body, token })
   const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
   const isMissing = answer.status === 401 && user.value !== null
   if (!isExpired && !isMissing) return told(answer)
-  return (await renew()) ? told(await ask(method, place, { body, token })) : told(answer)
+  return (await renew()) ? told(await ask(method, path, { body, token })) : told(answer)
 }
 
 function told(answer: Answer): Answer {

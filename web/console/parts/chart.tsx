@@ -28,14 +28,14 @@ export function Chart(props: {
   limit?: number
 }) {
   const { title, summary, times, series } = props
-  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<HTMLDivElement>(null)
   const chart = useRef<uPlot | undefined>(undefined)
   const data: uPlot.AlignedData = [[...times], ...series.map(({ values }) => [...values])]
   const latest = useRef(data)
   latest.current = data
 
   useEffect(() => {
-    const element = place.current
+    const element = plot.current
     if (!element) return
     const dark = matchMedia('(prefers-color-scheme: dark)')
     const draw = () => {
@@ -63,7 +63,7 @@ export function Chart(props: {
         <h2>{title}</h2>
         <p>{summary}</p>
       </figcaption>
-      <div ref={place} class="plot" aria-hidden="true" />
+      <div ref={plot} class="plot" aria-hidden="true" />
     </figure>
   )
 }

@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals'
 import { fold } from '../../page/fold.ts'
-import { place, query } from '../../page/place.ts'
+import { currentPath, query } from '../../page/location.ts'
 import { institutions } from '../names.ts'
 import type { Typed } from '../parts/form.tsx'
 
@@ -12,7 +12,7 @@ const names = ['item', 'whose', 'outcome'] as const
 
 // A search that is opened by its address fills the fields before the first rendering, not after it.
 effect(() => {
-  const searched = place.value === path ? searchOf(query.value) : undefined
+  const searched = currentPath.value === path ? searchOf(query.value) : undefined
   if (searched) looked.value = searched
 })
 

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { go, query } from '../../page/place.ts'
+import { go, query } from '../../page/location.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { go } from '../../page/place.ts'
+import { go } from '../../page/location.ts'
 import type { Queue, Subscription } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'

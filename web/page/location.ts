@@ -1,7 +1,7 @@
 import { batch, signal } from '@preact/signals'
 
 /** Path of the page that is shown. */
-export const place = signal(location.pathname)
+export const currentPath = signal(location.pathname)
 /** Query of that page's address, `?` included; empty without one. */
 export const query = signal(location.search)
 
@@ -33,7 +33,7 @@ export function go(address: string): void {
 
 function shown(): void {
   batch(() => {
-    place.value = location.pathname
+    currentPath.value = location.pathname
     query.value = location.search
   })
 }
