@@ -47,7 +47,7 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * One handshake begins every `turnsPerHandshake` turns of the event loop, and takes one to two milliseconds. Node
+     * One handshake begins every `turnsPerHandshake` turns of the event loop, and takes one to six milliseconds. Node
      * accepts one connection per turn. Above 1, clients wait in the queue of the node, which serves addresses
      * alternately, and not in the queue of the operating system.
      */

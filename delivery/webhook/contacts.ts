@@ -34,25 +34,24 @@ export function createContacts(parts: {
       if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
 
-    /** Informs the contacts that a lost node did not inform. `isStart`: also those that were left to this node. */
+    /** Informs the contacts that a lost node did not inform. Each start of a node has another id. */
     takeOver,
 
-    /** Informs the contacts that were left to this node, and from now on those of each node that is lost. */
+    /** Informs the contacts that lost nodes did not inform, now and whenever a node is lost. */
     start(): void {
-      void takeOver(true)
-      onChange(() => void takeOver(false))
+      void takeOver()
+      onChange(() => void takeOver())
     },
   }
 
-  function takeOver(isStart: boolean): Promise<void> {
-    return takeOverFrom(isStart).catch(notTold)
+  function takeOver(): Promise<void> {
+    return takeOverFromLost().catch(notTold)
   }
 
-  async function takeOverFrom(isStart: boolean): Promise<void> {
+  async function takeOverFromLost(): Promise<void> {
     if (!send) return
     for (const { name, toldBy } of subscriptions.list()) {
-      if (toldBy === undefined || !isOwn(name)) continue
-      if (isLiving(toldBy) && !(isStart && toldBy === self)) continue
+      if (toldBy === undefined || isLiving(toldBy) || !isOwn(name)) continue
       if (await subscriptions.passTelling(name, toldBy, self)) await tell(name)
     }
   }
