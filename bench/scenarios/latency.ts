@@ -5,7 +5,7 @@ import { alternately, chosen, onStage } from '../stage.ts'
 export const latency: Scenario = {
   about:
     'The time from publish to receipt, over all subscribers: events of 900 bytes at a steady pace over TLS. The hub ' +
-    'stores every event on its disk meanwhile; the others keep theirs in memory. Subscribers and publishers have half ' +
+    'stores every event on its disk meanwhile; the others do not wait for a disk. Subscribers and publishers have half ' +
     'of the cores, the systems the other.',
   options: {
     seconds: [5],
