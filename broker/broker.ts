@@ -58,7 +58,7 @@ export interface BrokerLimits extends ConnectionLimits {
   maxSessionsPerCredential: number
 }
 
-/** Small packets taken in one turn, of all connections together: each costs some hundred µs. Large packets: one. */
+/** How many small packets all connections together may hand in per turn. Each takes some hundred microseconds. */
 const smallPerTurn = 64
 /** The heartbeat shows other brokers of an Aedes cluster that this one is alive. Here are no others, so it is rare. */
 const heartbeatIntervalMs = 24 * 3600 * 1000

@@ -91,7 +91,7 @@ export function filterMatches(filter: string, topic: string): boolean {
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // No topic is empty, so `#` and `/#` have no parent to match. They match the same topics with `+/#` in place of `#`.
+  // `x/#` also matches its parent `x`. The parent of `#` would be an empty topic, which does not exist: `+/#` is equal.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 

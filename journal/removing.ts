@@ -154,9 +154,9 @@ export function createRemoving(parts: {
 }
 
 /**
- * The index entries of a stream that are older than the window, the newest first, without the known oldest part up to
- * `after`. Also up to `mostControls` control events inside the window: the counts of the window do not say how many of
- * these are still valid.
+ * Reads the index entries of a stream that are older than the window, without the known oldest part up to `after`. If
+ * control events are among them, also reads up to `mostControls` entries inside the window, because the limit of valid
+ * control events covers both. Returns the newest first.
  */
 async function readIndex(
   store: Store,

@@ -47,9 +47,9 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * One handshake begins every `turnsPerHandshake` turns of the event loop, and takes one to six milliseconds. Node
-     * accepts one connection per turn. Above 1, clients wait in the queue of the node, which serves addresses
-     * alternately, and not in the queue of the operating system.
+     * Turns of the event loop for each handshake. A handshake takes one to six milliseconds. Node.js accepts one
+     * connection per turn. With a value above 1, clients wait in the queue of the hub and not in that of the operating
+     * system. The queue of the hub serves addresses alternately.
      */
     turnsPerHandshake: number
     /** A load balancer in front of the node sends the client's address in a PROXY protocol header. */

@@ -133,7 +133,7 @@ interface Conditional {
  * `order` and `when` are allowed if only the value is numbered.
  */
 export interface Numbered {
-  /** Counts from 0 within the commit, which takes as many numbers as its highest `nth` needs. */
+  /** Which number of the commit, from 0. The commit takes one more number than its highest `nth`. */
   nth: number
   at: 'key' | 'value' | 'both'
 }
@@ -240,7 +240,7 @@ export type Told = { put: string; value: Buffer } | { del: string } | { tell: st
 export interface Order {
   /** Event time of the change, milliseconds since the epoch. */
   time: number
-  /** Newest event time with which a stored entry may stay, milliseconds since the epoch. */
+  /** A stored entry with an event time above this is replaced in any case; milliseconds since the epoch. */
   horizon: number
 }
 

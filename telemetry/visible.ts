@@ -13,8 +13,8 @@ export function visible(text: string): string {
 }
 
 /**
- * JSON text with the same value: characters that JSON leaves as they are but a terminal would act upon (C1, direction
- * marks) are escaped as well. Line ends between values stay.
+ * Returns JSON text with the same value, for a terminal. Also escapes characters that JSON allows, but that a terminal
+ * would act upon (C1, direction marks). Line ends between values stay.
  */
 export function visibleJson(json: string): string {
   if (!beyondAscii.test(json)) return json

@@ -20,8 +20,8 @@ interface Wanted {
 }
 
 /**
- * Publishes events of another broker through the pipeline, if the hub has no newer event of their livestreams. Their
- * publishers get no report, because they do not send these events now.
+ * Publishes events of another broker through the pipeline, unless the hub has a newer event of the same livestream.
+ * Publishers get no report of such an event, because it is the operator who imports it.
  */
 export function createEventImport(parts: {
   feed: () => Feed | undefined

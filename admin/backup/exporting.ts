@@ -24,7 +24,7 @@ export async function* exported(parts: {
     }
     const auditFile = ownAuditFile(store, dataDir)
     if (auditFile === undefined) return
-    // Makes keys like those of a shared audit log. The number keeps lines of the same moment apart, and in order.
+    // Makes keys like those of a shared audit log. A number in the key keeps lines of the same moment in their order.
     const lines = await readAuditLines(auditFile)
     yield lines.map((line, nth) => ({
       key: `${auditPrefix}${JSON.parse(line).at} ${String(nth).padStart(8, '0')}`,

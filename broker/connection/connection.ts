@@ -221,7 +221,7 @@ export class MqttConnection extends InnerStream {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Read no more bytes: before log-in no answer is on its way, and a costly peer would send only more such packets.
+      // Cut at once. A new connection waits for no answer, and a costly peer would only send more such packets.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }

@@ -206,7 +206,7 @@ function createDeliveries(parts: DeliveryParts) {
       return { bytes: payload.length, send }
     },
 
-    /** To persistent sessions above QoS 0. */
+    /** To persistent sessions, by their filters above QoS 0. */
     persistent(entry: Entry, publish = prepared(entry)): Delivery {
       const { topic, position } = entry
       const send = () => {

@@ -30,8 +30,8 @@ interface Stored {
  * The hub publishes at QoS 1: only the broker on its own has such messages.
  */
 export function createOutgoing(store: Store) {
-  /** The removals of finished messages, by client id, until they are stored. */
-  const over = new Map<string, Change[]>()
+  /** Changes that remove finished messages, by client id, until they are stored. */
+  const removals = new Map<string, Change[]>()
 
   return {
     /** Stores a message that is about to be sent. */
@@ -62,18 +62,18 @@ export function createOutgoing(store: Store) {
     /** Notes that the client has confirmed a message by PUBCOMP, or does not get it any more. */
     finished({ clientId }: Session, position: number): void {
       const key = keyOf(clientId, position)
-      over.set(clientId, [...(over.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
+      removals.set(clientId, [...(removals.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
     /** Takes the removals of a session, or of all. The caller commits them together with the progress of sessions. */
     takeFinished(of?: Session): Finished {
-      const taken = of ? new Map([[of.clientId, over.get(of.clientId) ?? []]]) : new Map(over)
-      for (const clientId of taken.keys()) over.delete(clientId)
+      const taken = of ? new Map([[of.clientId, removals.get(of.clientId) ?? []]]) : new Map(removals)
+      for (const clientId of taken.keys()) removals.delete(clientId)
       return {
         changes: [...taken.values()].flat(),
         putBack() {
           for (const [clientId, changes] of taken)
-            over.set(clientId, [...changes, ...(over.get(clientId) ?? [])])
+            removals.set(clientId, [...changes, ...(removals.get(clientId) ?? [])])
         },
       }
     },

@@ -58,7 +58,7 @@ export async function openProgress(parts: {
   let timer: NodeJS.Timeout | undefined
 
   return {
-    /** When the run of a node that is gone ended, in hub time. */
+    /** The end of a run, in hub time; undefined if its node is not known to be gone. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
     /** Stores the value of this node from now on. `takeFinished` gives the removals to commit with the value. */

@@ -46,7 +46,7 @@ export function createReturning(parts: {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
       const session = createSession({ ...login, createdAt, receiving })
-      // This node may store its progress before `bringBack` has ended: until then the session is as in its record.
+      // This node may store its progress before `bringBack` has ended. Until then the session is as in its record.
       session.upTo = record?.upTo ?? journal.head()
       session.backlog = (record?.owed ?? []).map(fromStored)
       return session

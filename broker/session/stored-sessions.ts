@@ -71,7 +71,7 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // The store does not know yet that the client has gone: the record is stored again later.
+      // After these errors the store does not know yet that the client has gone. The record is stored again later.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error

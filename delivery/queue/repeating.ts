@@ -29,8 +29,8 @@ export function createRepeating(parts: {
   const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
-   * Takes the newest messages that do not wait already, as many as there is room for. Returns how many. `first` gets
-   * their number before anything is changed.
+   * Queues the newest messages that are not queued yet, as many as there is room for. Returns how many it has queued.
+   * Before it changes anything, it calls `first` with the number of messages that it wants to queue.
    */
   return async (
     name: string,

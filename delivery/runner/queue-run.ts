@@ -76,7 +76,7 @@ export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | {
   return head ? { item: head } : {}
 }
 
-/** Starts probing, at once: an item has come behind a head that was refused too often. */
+/** Starts probing at once. Call it when a new item arrives while the head of the queue was refused too often. */
 export function probe(run: QueueRun): void {
   Object.assign(run, { probeOnArrival: false, probing: true, notBefore: 0 })
 }

@@ -15,7 +15,7 @@ interface Standing {
 
 /** A subscription that has answered only 410 for this time is disabled (design.md §10), milliseconds. */
 export const goneMs = 3_600_000
-/** This text shows the owner of a subscription that a test message cannot enable it. */
+/** For the owner of a subscription, who sees by this text that a test message will not enable the subscription. */
 const pausedReason = 'paused by the operator'
 /**
  * Most time that one more 410 adds to the hour: the longest pause between two attempts, and the time for an answer. So

@@ -100,7 +100,7 @@ export function resumed({ pausedAt, pausedBy: _nobody, ...others }: PushSubscrip
   return pausedAt === undefined ? undefined : others
 }
 
-/** Notes that node `to`, not `from`, informs the contact from now on. Without `to`, the contact has been informed. */
+/** Hands the duty to inform the contact from node `from` to node `to`. Without `to`: the contact is informed. */
 export function passed({ toldBy, ...others }: PushSubscription, from: string, to?: string): Changed {
   if (toldBy !== from) return undefined
   return to === undefined ? others : { ...others, toldBy: to }

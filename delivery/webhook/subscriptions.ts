@@ -32,7 +32,7 @@ export async function createPushSubscriptions(parts: {
     if (before) removeFrom(topics, before)
     if (after) addTo(topics, after)
   })
-  // With this lock, disabling cannot bring back a removed subscription, and two users together keep to the limit.
+  // The lock prevents two faults: disabling brings back a removed subscription, and two additions exceed the limit.
   const inLock = await createLock(store, 'subscription')
 
   return {

@@ -19,7 +19,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   let answeredAt = Number.NEGATIVE_INFINITY
 
   return {
-    /** When Redis last answered a group, or the log last reached one, on the clock of `performance.now()`. */
+    /** When Redis last answered a group, or the reader of the log last reached a group; as `performance.now()`. */
     answeredAt: (): number => answeredAt,
 
     /** Notes a group as sent, and returns its commits without those whose callers have given up. */

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { eventClasses, eventKinds, isEventClass, kindOf } from '../../event/kind.ts'
 
-t.test('the four event kinds are those of design.md §7', async (t) => {
+t.test('the event kinds are those of design.md §7', async (t) => {
   t.strictSame(
     eventKinds.map(({ name, class: cls, suffix, timeField }) => [name, cls, suffix, timeField]),
     [

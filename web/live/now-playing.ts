@@ -42,7 +42,7 @@ export interface NowPlaying {
 
 export const nothing: NowPlaying = { controls: [] }
 
-/** Most control states of one livestream that are kept: there may be any number of names. */
+/** Most control states of a livestream that a page keeps: publishers may invent any number of names. */
 const maxControls = 100
 
 /** A livestream after an event: the same object if the event is old, or of a kind that is not shown. */

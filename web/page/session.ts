@@ -21,7 +21,7 @@ export const isLogInOptional = signal(false)
 let token: string | undefined
 let renewing: Promise<boolean> | undefined
 
-/** Key in `localStorage` that says that there is a cookie. Without this mark, a page need not ask. It is no secret. */
+/** Key in `localStorage`, set while there is a cookie. Without it, a page asks for no session. It is no secret. */
 const mark = 'hub-logged-in'
 const path = '/auth/session'
 
