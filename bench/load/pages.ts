@@ -15,7 +15,7 @@ type Question = { command: string; args?: Record<string, unknown>; everyMs: numb
 const openingMs = 3_000
 
 /** The questions of every console, and those of each view while somebody looks at it. */
-const ofEach: Question[] = [{ command: 'status', everyMs: 5_000 }]
+const ofEach: Question[] = [{ command: 'status', everyMs: 10_000 }]
 const views: ((livestream: string) => Question[])[] = [
   // The overview.
   () => [
@@ -23,17 +23,17 @@ const views: ((livestream: string) => Question[])[] = [
     { command: 'queues.list', everyMs: 10_000 },
   ],
   // The live tail.
-  () => [{ command: 'events.tail', args: { after: 'now' }, everyMs: 1_500 }],
+  () => [{ command: 'events.tail', args: { after: 'now' }, everyMs: 2_000 }],
   // A livestream.
   (livestream) => [
     { command: 'events.list', args: { livestream, limit: 200 }, everyMs: 5_000 },
     { command: 'retained.list', args: { filter: `radio/${livestream}/#` }, everyMs: 5_000 },
-    { command: 'subscriptions.list', args: { livestream }, everyMs: 5_000 },
+    { command: 'subscriptions.list', args: { livestream }, everyMs: 15_000 },
   ],
   // The webhooks.
   () => [
     { command: 'queues.list', everyMs: 5_000 },
-    { command: 'subscriptions.list', everyMs: 5_000 },
+    { command: 'subscriptions.list', everyMs: 10_000 },
   ],
   // The clients.
   () => [{ command: 'clients.list', everyMs: 5_000 }],

@@ -10,7 +10,8 @@ export const formerState = signal<Status | undefined>(undefined)
 /** The reason why the last request failed. Undefined: it did not. */
 export const stateProblem = signal<string | undefined>(undefined)
 
-const everyMs = 5_000
+/** The views ask more often: each question costs the node a millisecond, and there may be twenty consoles. */
+const everyMs = 10_000
 const againMs = 2_000
 
 /** Asks the node for its status as long as the console is open and visible. */

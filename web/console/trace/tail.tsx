@@ -7,7 +7,7 @@ import { repeat } from '../poll.ts'
 import { count } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
-const everyMs = 1_500
+const everyMs = 2_000
 /** Number of events of the tail that a page keeps. */
 const kept = 500
 

@@ -13,6 +13,7 @@ import { bytes, count } from '../words.ts'
 import { LivestreamTable } from './livestreams.tsx'
 
 const everyMs = 5_000
+const subscriptionsEveryMs = 15_000
 /** Number of the last events whose errors the page counts. */
 const recent = 200
 
@@ -214,7 +215,7 @@ function Retained({ id }: { id: string }) {
 }
 
 function Subscriptions({ id }: { id: string }) {
-  const { value } = useAsked('subscriptions.list', { livestream: id }, everyMs)
+  const { value } = useAsked('subscriptions.list', { livestream: id }, subscriptionsEveryMs)
   if ((value.value ?? []).length === 0) return null
   return (
     <section class="panel">

@@ -16,7 +16,7 @@ const everyMs = 5_000
 /** Webhooks and plugin targets: at first only those that need attention, if there are any. */
 export function Webhooks() {
   const queues = useAsked('queues.list', {}, everyMs)
-  const subscriptions = useAsked('subscriptions.list', {}, everyMs)
+  const subscriptions = useAsked('subscriptions.list', {}, 2 * everyMs)
   const isAll = useSignal(false)
   const byName = new Map((subscriptions.value.value ?? []).map((one) => [one.name, one]))
   const all = queues.value.value?.map((queue): Target => ({ ...queue, subscription: byName.get(queue.name) }))
