@@ -17,10 +17,23 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
   ])
 }
 
+/**
+ * Lets a process work only while no other process wants its core, as if it were on another machine. A low priority is not
+ * enough: a process of low priority ends its slice of some milliseconds before the scheduler lets another one go on.
+ * Does nothing without `chrt` (util-linux).
+ */
+export function workAside(pid: number): Promise<void> {
+  return run('chrt', ['--all-tasks', '--idle', '--pid', '0', String(pid)])
+}
+
 /** Keeps a process on these cores, with the threads that it has and will start. */
-async function keepOn(cores: string, pid: number): Promise<void> {
+function keepOn(cores: string, pid: number): Promise<void> {
+  return run('taskset', ['-a', '-c', '-p', cores, String(pid)])
+}
+
+async function run(command: string, args: readonly string[]): Promise<void> {
   try {
-    await promisify(execFile)('taskset', ['-a', '-c', '-p', cores, String(pid)])
+    await promisify(execFile)(command, args)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
   }

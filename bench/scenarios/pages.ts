@@ -1,6 +1,5 @@
-import { constants, setPriority } from 'node:os'
 import { startChild } from '../child.ts'
-import { keepApart } from '../cores.ts'
+import { keepApart, workAside } from '../cores.ts'
 import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import type { commands as pageCommands } from '../load/pages.ts'
 import { prepareGround } from '../peers/ground.ts'
@@ -42,7 +41,7 @@ export const pages: Scenario = {
       const browsers = await startChild<typeof pageCommands>('load/pages.ts')
       ending.push(browsers.stop)
       // Real browsers are on other machines: their work on an event must not keep a subscriber from reading it.
-      setPriority(browsers.pid, constants.priority.PRIORITY_LOW)
+      await workAside(browsers.pid)
       await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
       const door = { port: hub.httpsPort, ca: ground.ca }
       const token = await logIn({ ...hub, ca: ground.ca }, institution, ['subscribe', 'operate'])
