@@ -32,11 +32,17 @@ const maxSlotBytes = 512 * 1024
 /** An event time further ahead of the clock than this does not keep out later arrivals (design.md §7), milliseconds. */
 export const farFutureMs = 10 * 60 * 1000
 
+/** The values that one commit hides. */
+interface Hidden {
+  by: unknown
+  values: readonly RetainedValue[]
+}
+
 /** Holds the values in memory by topic and slot, within bounds, and keeps `returnable` up to date. */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<RetainedValue>()
   /** Values that a commit under way hides. If the commit fails, they are shown again. */
-  const hidden: { by: unknown; values: readonly RetainedValue[] }[] = []
+  const hidden: Hidden[] = []
   /** Values that were pushed out of memory, but not out of the store yet. */
   let pushedOut: ValueKey[] = []
 
@@ -48,10 +54,14 @@ export function createRetainedValues(returnable: Returnable) {
     topics: tree.topics,
     /** Notes that a commit under way hides these values. `by` identifies the commit. */
     hide: (by: unknown, values: readonly RetainedValue[]): void => void hidden.push({ by, values }),
-    /** Notes that the commit has ended, stored or failed. */
-    noLongerHides(by: unknown): void {
-      const index = hidden.findIndex((each) => each.by === by)
-      if (index >= 0) hidden.splice(index, 1)
+    /** Notes that the commit has ended. */
+    noLongerHides,
+
+    /** Notes that the commit of a value has failed. If a later commit hides that value, it now hides what the value hid. */
+    isNotStored(value: RetainedValue): void {
+      const own = noLongerHides(value.position)
+      const later = hidden.find(({ values }) => values.includes(value))
+      if (later && own) later.values = own.values
     },
 
     keep: (value: RetainedValue): void => pushOut(tree.put(value)),
@@ -78,6 +88,11 @@ export function createRetainedValues(returnable: Returnable) {
     cleared(count: number): void {
       pushedOut = pushedOut.slice(count)
     },
+  }
+
+  function noLongerHides(by: unknown): Hidden | undefined {
+    const index = hidden.findIndex((each) => each.by === by)
+    return index < 0 ? undefined : hidden.splice(index, 1)[0]
   }
 
   function of(topic: string): Iterable<RetainedValue> {

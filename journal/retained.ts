@@ -126,7 +126,7 @@ export async function openRetained(parts: {
         values.isStored(before)
       }
     }
-    values.noLongerHides(value.position)
+    values.isNotStored(value)
   }
 }
 

@@ -300,3 +300,18 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.equal(retained.current(kept.topic)?.payload.toString(), 'given up')
   t.same(await retained.missed(0), ['radio/x/control given up'])
 })
+
+t.test('the journal keeps a stored value while two events that hide it are taken back', async (t) => {
+  const { publish, retained } = await start(t)
+  const { show, names, current } = retained
+  const topic = 'radio/x/control'
+  const stored = await publish(state('name'))
+  const [second, third] = [1, 2].map((later) =>
+    show(state('name', { time: now + later }), now, stored + later),
+  )
+  await second?.()
+  t.ok(names(topic, stored), 'the third event may be taken back, too')
+  await third?.()
+  t.equal(current(topic)?.position, stored)
+  t.ok(names(topic, stored))
+})
