@@ -144,9 +144,10 @@ export function createRemoving(parts: {
       await store.commit(
         portion.flatMap((entry) => [{ del: journalKey(entry.position) }, { del: indexKey(entry) }]),
       )
-      for (const { position } of portion) {
+      for (const { position, topic } of portion) {
         journal.forget(position)
         returnable.remove(position)
+        returnable.removeLatest(topic, position)
       }
     }
     return going

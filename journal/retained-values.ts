@@ -61,7 +61,7 @@ export function createRetainedValues(returnable: Returnable) {
     isNotStored(value: RetainedValue): void {
       const own = noLongerHides(value.position)
       const later = hidden.find(({ values }) => values.includes(value))
-      if (later && own) later.values = own.values
+      if (later && own) later.values = later.values.flatMap((each) => (each === value ? own.values : [each]))
     },
 
     keep: (value: RetainedValue): void => pushOut(tree.put(value)),

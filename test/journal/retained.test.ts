@@ -5,6 +5,7 @@ import type { Message } from '../../event/message.ts'
 import { maxLivestreams } from '../../event/schema.ts'
 import { openJournal } from '../../journal/journal.ts'
 import { openRetained } from '../../journal/retained.ts'
+import { createRetainedValues } from '../../journal/retained-values.ts'
 import { openReturnable } from '../../journal/returnable.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store, Told } from '../../store/store.ts'
@@ -314,4 +315,21 @@ t.test('the journal keeps a stored value while two events that hide it are taken
   await third?.()
   t.equal(current(topic)?.position, stored)
   t.ok(names(topic, stored))
+})
+
+t.test('a clearing under way hides what a failed event hid, beside all else that it hides', async (t) => {
+  const values = createRetainedValues(await openReturnable(createSharedSpace().open()))
+  const topic = 'radio/x/control'
+  const value = (slot: string, position: number) => {
+    const queue = { keep: 'every' } as const
+    return { topic, slot, position, queue, time: now, qos: 1 as const, payload: Buffer.from(slot) }
+  }
+  const [stored, other, failing] = [value('a', 1), value('b', 2), value('a', 3)]
+  values.hide(failing.position, [stored])
+  values.hide('clearing', [other, failing])
+  values.isNotStored(failing)
+  t.same(
+    [1, 2, 3].map((position) => values.names(topic, position)),
+    [true, true, false],
+  )
 })
