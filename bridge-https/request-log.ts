@@ -4,7 +4,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 /** An answered request. */
 interface Answered {
   reqId: string
-  /** Null: Node could not read the request as far as its method. */
+  /** Null: Node refused the request before it had read the method. */
   method: string | null
   url: string | null
   route: string | null

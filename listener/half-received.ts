@@ -47,7 +47,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
         /** The bytes so far. */
         bytes: (): Buffer => buffer.subarray(0, length),
 
-        /** Adds a piece. `expected`: length of the whole, as far as it is known. False: the pieces are too small. */
+        /** Adds a piece. `expected`: length of the whole if it is known. False: the pieces are too small. */
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {

@@ -30,7 +30,7 @@ export function createCatchingUp(parts: {
   const { queueLimit, maxOwed, inFlightWindow } = parts.bounds
   return { read }
 
-  /** Sends waiting messages as far as window and network allow. Acknowledgements call it again. Never rejects. */
+  /** Sends waiting messages until the window or the network is full. Each acknowledgement calls it again. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
     if (!connection || session.isLive || session.reading) return

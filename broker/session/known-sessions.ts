@@ -83,7 +83,7 @@ export async function openKnownSessions(parts: {
     gone: (): Known[] =>
       [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
 
-    /** Whether the other nodes take this one for dead, as far as this one knows. */
+    /** Whether this node knows that the others take it for dead. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
     /** Whether a session has been away for too long, whether or not it was removed already. */
