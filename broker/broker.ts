@@ -91,7 +91,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const opened = await openSessions(parts)
   const { hubTime, known, here, sessions, returning, claims, grants, rules } = opened
   const { mayReceive, publishes, isValid } = access
-  const retainedSending = createRetainedSending({ journal, retained, mayReceive, live: fanout, log, metrics })
+  const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
   const subscribing = createSubscribing({ grants, reading, retainedSending, rules, pacing, log, metrics })
   const rate = createPublishRate(limits.publishRate, store)

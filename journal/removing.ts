@@ -144,10 +144,9 @@ export function createRemoving(parts: {
       await store.commit(
         portion.flatMap((entry) => [{ del: journalKey(entry.position) }, { del: indexKey(entry) }]),
       )
-      for (const { position, topic } of portion) {
+      for (const { position } of portion) {
         journal.forget(position)
         returnable.remove(position)
-        returnable.removeLatest(topic, position)
       }
     }
     return going

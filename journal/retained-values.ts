@@ -32,84 +32,170 @@ const maxSlotBytes = 512 * 1024
 /** An event time further ahead of the clock than this does not keep out later arrivals (design.md §7), milliseconds. */
 export const farFutureMs = 10 * 60 * 1000
 
-/** The values that one commit hides. */
-interface Hidden {
+/** What a commit under way does to a slot. */
+export interface SlotChange {
+  topic: string
+  slot: string
+  /** What commits it: the position of a message, or a removal. */
   by: unknown
-  values: readonly RetainedValue[]
+  /** Undefined: the commit removes the value before. */
+  value?: RetainedValue | undefined
+  /** By this rule the store may keep the value before. Undefined: the value before always goes. */
+  order?: Order | undefined
 }
 
-/** Holds the values in memory by topic and slot, within bounds, and keeps `returnable` up to date. */
+/** A slot that commits under way change. */
+interface Unsettled {
+  topic: string
+  slot: string
+  /** What the store has. */
+  stored: Held | undefined
+  /** In the order of their commits. */
+  changes: SlotChange[]
+}
+
+/** A value in memory. */
+interface Held extends RetainedValue {
+  /** Set while commits under way change the slot. */
+  unsettled?: Unsettled | undefined
+}
+
+/**
+ * Holds the values in memory by topic and slot, within bounds. A slot shows what its commits under way will leave in
+ * the store. If one of them fails, the slot shows at once what the others leave. `returnable` knows only what is stored.
+ */
 export function createRetainedValues(returnable: Returnable) {
-  const tree = createTopicTree<RetainedValue>()
-  /** Values that a commit under way hides. If the commit fails, they are shown again. */
-  const hidden: Hidden[] = []
+  const tree = createTopicTree<Held>()
+  /** Slots that show nothing because a commit under way removes their value. */
+  const emptied: Unsettled[] = []
   /** Values that were pushed out of memory, but not out of the store yet. */
-  let pushedOut: ValueKey[] = []
+  const pushedOut: ValueKey[] = []
 
   return {
-    get: (topic: string, slot: string): RetainedValue | undefined => tree.at(topic)?.get(slot),
+    get,
     /** The values of a topic, in the order of positions. */
     of,
     all: tree.values,
     topics: tree.topics,
-    /** Notes that a commit under way hides these values. `by` identifies the commit. */
-    hide: (by: unknown, values: readonly RetainedValue[]): void => void hidden.push({ by, values }),
-    /** Notes that the commit has ended. */
-    noLongerHides,
 
-    /** Notes that the commit of a value has failed. If a later commit hides that value, it now hides what the value hid. */
-    isNotStored(value: RetainedValue): void {
-      const own = noLongerHides(value.position)
-      const later = hidden.find(({ values }) => values.includes(value))
-      if (later && own) later.values = later.values.flatMap((each) => (each === value ? own.values : [each]))
+    /** The store has this value in its slot. */
+    put(value: RetainedValue): void {
+      keep(value)
+      noteStored(value)
     },
 
-    keep: (value: RetainedValue): void => pushOut(tree.put(value)),
-
-    /** The value is stored: from now on a session that was away gets it. */
-    isStored({ topic, qos, position, queue }: RetainedValue): void {
-      if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
-    },
-
-    forget(value: RetainedValue): void {
+    /** The store has nothing in this slot. */
+    remove(topic: string, slot: string): void {
+      const value = get(topic, slot)
+      if (!value) return
       tree.remove(value)
-      returnable.removeLatest(value.topic, value.position)
+      returnable.removeLatest(topic, value.position)
+    },
+
+    /** A commit under way changes a slot. To be called in the order of the commits. */
+    begin(change: SlotChange): void {
+      const { topic, slot } = change
+      const unsettled = unsettledAt(change) ?? { topic, slot, stored: get(topic, slot), changes: [] }
+      unsettled.changes.push(change)
+      show(unsettled)
+    },
+
+    /** The commit of a change has ended. If the change is not known, this does nothing. */
+    settle(settled: Pick<SlotChange, 'topic' | 'slot' | 'by'>, isStored: boolean): void {
+      const unsettled = unsettledAt(settled)
+      const change = unsettled?.changes.find(({ by }) => by === settled.by)
+      if (!unsettled || !change) return
+      unsettled.changes.splice(unsettled.changes.indexOf(change), 1)
+      const before = unsettled.stored
+      if (isStored) unsettled.stored = leftBy(before, change)
+      show(unsettled)
+      const { stored } = unsettled
+      if (stored && stored !== before) noteStored(stored)
+      if (before && !stored) returnable.removeLatest(before.topic, before.position)
     },
 
     /** Whether the journal must keep the message at this position. */
     names(topic: string, position: number): boolean {
-      const isNamed = (value: RetainedValue) => value.topic === topic && value.position === position
-      return [...of(topic)].some(isNamed) || hidden.some(({ values }) => values.some(isNamed))
+      const isNamedBy = (unsettled: Unsettled | undefined) =>
+        unsettled?.stored?.position === position ||
+        unsettled?.changes.some(({ value }) => value?.position === position)
+      for (const value of of(topic)) {
+        if (value.position === position || isNamedBy(value.unsettled)) return true
+      }
+      return emptied.some((each) => each.topic === topic && isNamedBy(each))
+    },
+
+    /** The stored values of a topic, without those that a commit under way removes. */
+    *storedOf(topic: string): Generator<RetainedValue> {
+      for (const value of of(topic)) {
+        const stored = value.unsettled ? value.unsettled.stored : value
+        if (stored) yield stored
+      }
     },
 
     /** The values that were pushed out and that the store may still have. */
     pushedOut: (): readonly ValueKey[] => [...pushedOut],
     /** Forgets the first `count` values that were pushed out: the store no longer has them. */
     cleared(count: number): void {
-      pushedOut = pushedOut.slice(count)
+      pushedOut.splice(0, count)
     },
   }
 
-  function noLongerHides(by: unknown): Hidden | undefined {
-    const index = hidden.findIndex((each) => each.by === by)
-    return index < 0 ? undefined : hidden.splice(index, 1)[0]
+  function get(topic: string, slot: string): Held | undefined {
+    return tree.at(topic)?.get(slot)
   }
 
-  function of(topic: string): Iterable<RetainedValue> {
+  function of(topic: string): Iterable<Held> {
     return tree.at(topic)?.values() ?? []
   }
 
-  /** Removes the oldest values of a topic until their number and their bytes are within bounds. */
-  function pushOut(slots: Map<string, RetainedValue>): void {
-    let bytes = 0
-    for (const { payload } of slots.values()) bytes += payload.length
-    for (const oldest of slots.values()) {
-      if (slots.size <= maxSlots && (bytes <= maxSlotBytes || slots.size === 1)) return
-      bytes -= oldest.payload.length
-      slots.delete(oldest.slot)
-      pushedOut.push({ topic: oldest.topic, slot: oldest.slot, time: oldest.time })
-    }
+  function keep(value: Held): void {
+    pushedOut.push(...pushOut(tree.put(value)))
   }
+
+  /** From now on a session that was away gets the value. */
+  function noteStored({ topic, qos, position, queue }: RetainedValue): void {
+    if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
+  }
+
+  function unsettledAt({ topic, slot }: Pick<SlotChange, 'topic' | 'slot'>): Unsettled | undefined {
+    const value = get(topic, slot)
+    if (value) return value.unsettled
+    return emptied.find((each) => each.topic === topic && each.slot === slot)
+  }
+
+  /** Shows what the changes of a slot leave. */
+  function show(unsettled: Unsettled): void {
+    const { topic, slot, stored, changes } = unsettled
+    const before = get(topic, slot)
+    const now: Held | undefined = changes.reduce(leftBy, stored)
+    if (before) before.unsettled = undefined
+    else if (emptied.includes(unsettled)) emptied.splice(emptied.indexOf(unsettled), 1)
+    if (before && !now) tree.remove(before)
+    if (now && now !== before) keep(now)
+    if (changes.length === 0) return
+    if (now) now.unsettled = unsettled
+    else emptied.push(unsettled)
+  }
+}
+
+/** Removes the oldest values of a topic until their number and their bytes are within bounds. Returns what it removed. */
+function pushOut(slots: Map<string, RetainedValue>): ValueKey[] {
+  const removed: ValueKey[] = []
+  let bytes = 0
+  for (const { payload } of slots.values()) bytes += payload.length
+  for (const { topic, slot, time, payload } of slots.values()) {
+    if (slots.size <= maxSlots && (bytes <= maxSlotBytes || slots.size === 1)) break
+    bytes -= payload.length
+    slots.delete(slot)
+    removed.push({ topic, slot, time })
+  }
+  return removed
+}
+
+/** The value that a change leaves in its slot. */
+function leftBy(before: RetainedValue | undefined, { value, order }: SlotChange): RetainedValue | undefined {
+  return before && order && keepsStored(before.time, order) ? before : value
 }
 
 /** Returns the newest value that is still valid. `values` are in the order of their positions. */

@@ -1,7 +1,6 @@
 import type { Message } from '../event/message.ts'
 import { once } from '../store/once.ts'
 import { type Change, digits, keepsStored, type Store, type Told } from '../store/store.ts'
-import type { Entry } from './entry.ts'
 import type { Journal } from './journal.ts'
 import {
   createRetainedValues,
@@ -9,6 +8,7 @@ import {
   orderAt,
   type RetainedValue,
   type RetainedValues,
+  type SlotChange,
   type ValueKey,
 } from './retained-values.ts'
 import type { Returnable } from './returnable.ts'
@@ -43,25 +43,19 @@ export async function openRetained(parts: {
     changes,
 
     /**
-     * Shows a message to new subscribers, unless the shown value is newer by the rule of the store. To be called in the
-     * order of the commits. If the commit of the message fails, the returned function takes the message back: it shows
-     * the stored value again, unless something newer is shown by then.
+     * Shows a message whose commit is under way to new subscribers, unless the value before stays by the rule of the
+     * store. To be called in the order of the commits. Call `settle` when the commit has ended.
      */
-    show(message: Message, now: number, position: number): (() => Promise<void>) | undefined {
+    show(message: Message, now: number, position: number): void {
       const value = toValue(message, position)
-      if (!value) return undefined
-      const shown = values.get(value.topic, value.slot)
-      if (shown && keepsStored(shown.time, orderAt(value.time, now))) return undefined
-      values.keep(value)
-      if (shown) values.hide(position, [shown])
-      return () => takeBack(value)
+      if (!value) return
+      const { topic, slot, time } = value
+      values.begin({ topic, slot, by: position, value, order: orderAt(time, now) })
     },
 
-    /** Notes that a message that is already shown is now stored. */
-    stored({ topic, retained, position }: Entry): void {
-      values.noLongerHides(position)
-      const value = retained && values.get(topic, retained.slot)
-      if (value?.position === position) values.isStored(value)
+    /** The commit of a message has ended. If the message is not stored, the value before is shown again. */
+    settle({ topic, retained }: Message, position: number, isStored: boolean): void {
+      if (retained) values.settle({ topic, slot: retained.slot, by: position }, isStored)
     },
 
     /** Returns a number higher than all before. It orders the moments of this node, whatever the clock says. */
@@ -84,11 +78,20 @@ export async function openRetained(parts: {
     /** The value of a topic: the newest that is valid now. */
     current: (topic: string): RetainedValue | undefined => newestOf(values.of(topic), clock()),
 
+    /** Like `current`, but only among the values that are stored already. */
+    stored: (topic: string): RetainedValue | undefined => newestOf(values.storedOf(topic), clock()),
+
     /** The value in one slot of a topic, whether or not it is still valid. */
     at: (topic: string, slot: string): RetainedValue | undefined => values.get(topic, slot),
 
     /** Removes everything retained on `topic`; false when there was nothing. */
-    clear: (topic: string): Promise<boolean> => clear(topic, values, store),
+    async clear(topic: string): Promise<boolean> {
+      const removed = [...values.of(topic)].map(({ slot }) => ({ topic, slot }))
+      if (removed.length === 0) return false
+      const cleared = { put: clearedKey(topic), value: '', numbered: first }
+      await remove(removed, { store, values, alongside: [cleared] })
+      return true
+    },
 
     /** Removes expired values, and removes from the store the values that were pushed out of memory. */
     async sweep(): Promise<void> {
@@ -97,58 +100,41 @@ export async function openRetained(parts: {
       const pushed = values.pushedOut()
       // A slot that has got a new value since then keeps it.
       const absent = pushed.filter(({ topic, slot }) => !values.get(topic, slot))
-      const over = [...expired, ...absent]
       // The order protects a newer value of the same slot that is on its way into the store.
-      const changes = over.map((value) => ({
-        del: keyOf(value),
-        order: { time: value.time, horizon: Infinity },
+      const removed = [...expired, ...absent].map(({ topic, slot, time }) => ({
+        ...{ topic, slot },
+        order: { time, horizon: Infinity },
       }))
-      await store.commit(changes)
+      await remove(removed, { store, values })
       values.cleared(pushed.length)
-      for (const value of expired) {
-        if (values.get(value.topic, value.slot) === value) values.forget(value)
-      }
     },
   }
 
   function nextMoment(): number {
     return ++lastMoment
   }
-
-  async function takeBack(value: RetainedValue): Promise<void> {
-    const stored = await store.get(keyOf(value))
-    if (values.get(value.topic, value.slot) === value) {
-      values.forget(value)
-      const before = stored && (await readStored(journal, stored))
-      const shown = before && values.get(value.topic, value.slot)
-      if (before && !(shown && shown.position > before.position)) {
-        values.keep(before)
-        values.isStored(before)
-      }
-    }
-    values.isNotStored(value)
-  }
 }
 
-async function clear(topic: string, values: RetainedValues, store: Store): Promise<boolean> {
-  const slots = [...values.of(topic)]
-  if (slots.length === 0) return false
-  // `hide` is called in the order of the commits, so that a message published after the clearing stays shown.
-  const hide = once(() => {
-    for (const value of slots) values.forget(value)
+/** Removes values from the store and from memory. */
+async function remove(
+  removed: readonly Pick<SlotChange, 'topic' | 'slot' | 'order'>[],
+  from: { store: Store; values: RetainedValues; alongside?: readonly Change[] },
+): Promise<void> {
+  const { store, values, alongside = [] } = from
+  const changes = removed.map((slot) => ({ ...slot, by: removed }))
+  const begin = once(() => {
+    for (const change of changes) values.begin(change)
   })
-  values.hide(slots, slots)
-  const changes = slots.map((value) => ({ del: keyOf(value) }))
+  const deletions = changes.map(({ topic, slot, order }) => ({ del: keyOf({ topic, slot }), order }))
+  let isStored = false
   try {
-    await store.commit([...changes, { put: clearedKey(topic), value: '', numbered: first }], hide)
-  } catch (error) {
-    for (const value of slots) if (!values.get(topic, value.slot)) values.keep(value)
-    throw error
+    await store.commit([...deletions, ...alongside], begin)
+    // A driver that does not call back while a commit is under way resolves the commits in their order.
+    begin()
+    isStored = true
   } finally {
-    values.noLongerHides(slots)
+    for (const change of changes) values.settle(change, isStored)
   }
-  hide()
-  return true
 }
 
 const prefix = 'retained/'
@@ -173,12 +159,13 @@ async function load(
   values: RetainedValues,
 ): Promise<void> {
   const loading: Promise<unknown>[] = []
+  const loaded: RetainedValue[] = []
   for await (const [, value] of store.range(prefix)) {
-    loading.push(readStored(journal, value).then((read) => read && values.keep(read)))
+    loading.push(readStored(journal, value).then((read) => read && loaded.push(read)))
     if (loading.length === loadedAtOnce) await Promise.all(loading.splice(0))
   }
   await Promise.all(loading)
-  for (const value of [...values.all()].sort((a, b) => a.position - b.position)) values.isStored(value)
+  for (const value of loaded.sort((a, b) => a.position - b.position)) values.put(value)
 }
 
 /** Applies a change of the retained messages that another node has stored. */
@@ -196,12 +183,10 @@ function take(
     // A commit of this node that got no answer may be reported late. Then event times decide, as they did in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
-    values.keep(value)
-    values.isStored(value)
+    values.put(value)
   } else if ('del' in change) {
     const { topic, slot } = parseKey(change.del)
-    const value = values.get(topic, slot)
-    if (value) values.forget(value)
+    values.remove(topic, slot)
   }
 }
 

@@ -115,7 +115,7 @@ export type Change = StateChange | { tell: string; value: Buffer | string }
 
 export type StateChange =
   | ({ put: string; value: Buffer | string; order?: Order | undefined; numbered?: Numbered } & Conditional)
-  | ({ del: string; order?: Order } & Conditional)
+  | ({ del: string; order?: Order | undefined } & Conditional)
   /** No change, only a condition. */
   | { check: string; when: Condition }
 

@@ -138,7 +138,7 @@ export async function startPlainBroker(
     try {
       first = await store.commit(batch.changes, batch.underway)
     } catch (error) {
-      await fanout.takeBack(batch)
+      fanout.takeBack(batch)
       throw error
     }
     await fanout.deliver(batch, first)

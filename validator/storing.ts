@@ -42,7 +42,7 @@ export interface FanOut<Prepared extends Batch> {
   /** The batch is stored; its first message has this position. Resolves when every recipient has been written to. */
   deliver(batch: Prepared, first: number): Promise<void>
   /** Called if the batch is not stored, or not certainly stored. */
-  takeBack(batch: Prepared): Promise<void>
+  takeBack(batch: Prepared): void
 }
 
 /** The content of one commit. The acknowledgement says that all of it is stored. */
@@ -82,7 +82,7 @@ export function createStoring<Prepared extends Batch>(parts: {
       batch = fanout.prepare(repetition?.isRepeated ? messages.map(asRepetition) : messages, following)
       first = await store.commit(batch.changes, batch.underway)
     } catch (error) {
-      if (batch) await fanout.takeBack(batch)
+      if (batch) fanout.takeBack(batch)
       topics.giveUp(created)
       repetition?.failed()
       throw error

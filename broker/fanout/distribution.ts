@@ -23,10 +23,8 @@ interface Batch {
   readonly at: number
   /** To be called when the commit is underway: see `Store`. */
   readonly underway: (first: number) => void
-  /** Its events went out before they were stored. */
-  isEarly: boolean
-  /** One call for each retained value that subscribers saw before it was stored. It shows the stored value again. */
-  takeBacks: (() => Promise<void>)[]
+  /** Its first position, if its events went out before they were stored. */
+  early?: number
 }
 
 export type Distribution = ReturnType<typeof createDistribution>
@@ -67,8 +65,6 @@ export function createDistribution(
         now,
         at,
         underway: (first) => deliverEarly(batch, first),
-        isEarly: false,
-        takeBacks: [],
       }
       waiting.add(batch)
       return batch
@@ -83,10 +79,10 @@ export function createDistribution(
       const entries = journal.appended(messages, first, at)
       const rest: Delivery[] = []
       for (const [nth, entry] of entries.entries()) {
-        const isOut = batch.isEarly && !entry.isReport
+        const isOut = batch.early !== undefined && !entry.isReport
         if (!isOut) retained.show(entry, now, entry.position)
         keepReturnable(entry)
-        retained.stored(entry)
+        retained.settle(entry, entry.position, true)
         if (!isOut) rest.push(deliveries.live(entry, publishes[nth], entry.position))
       }
       await Promise.all([
@@ -97,10 +93,11 @@ export function createDistribution(
     },
 
     /** Call it when the commit has failed: the batch is not stored, or that is not certain. */
-    async takeBack(batch: Batch): Promise<void> {
+    takeBack(batch: Batch): void {
       waiting.remove(batch)
-      // If the store cannot be read either, the next event of the topic replaces the value.
-      await Promise.allSettled(batch.takeBacks.map((takeBack) => takeBack()))
+      if (batch.early === undefined) return
+      for (const [nth, message] of batch.messages.entries())
+        retained.settle(message, batch.early + nth, false)
     },
 
     /** Delivers to open connections only: for messages that need not, or cannot, be stored. */
@@ -127,12 +124,11 @@ export function createDistribution(
   function deliverEarly(batch: Batch, first: number): void {
     if (!waiting.isForemost(batch)) return
     waiting.remove(batch)
-    batch.isEarly = true
+    batch.early = first
     const early: Delivery[] = []
     for (const [nth, message] of batch.messages.entries()) {
       if (message.isReport) continue
-      const takeBack = retained.show(message, batch.now, first + nth)
-      if (takeBack) batch.takeBacks.push(takeBack)
+      retained.show(message, batch.now, first + nth)
       early.push(deliveries.live(message, batch.publishes[nth], first + nth))
     }
     void live.deliver(early)

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { filterMatches } from '../../event/topic.ts'
-import type { Journal } from '../../journal/journal.ts'
 import type { RetainedMessages, RetainedValue } from '../../journal/retained.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -25,7 +24,6 @@ const { inFlightWindow } = defaultBounds
  * the journal.
  */
 export function createRetainedSending(parts: {
-  journal: Journal
   retained: RetainedMessages
   mayReceive: Access['mayReceive']
   live: Pick<FanOut, 'sending' | 'sent'>
@@ -222,19 +220,18 @@ function isRead({ clean, subscriptions }: Session, { topic, qos }: RetainedValue
 function retainedOwed(
   session: Session,
   filters: ReadonlySet<string>,
-  of: { journal: Journal; retained: RetainedMessages; mayReceive: Access['mayReceive'] },
+  { retained, mayReceive }: { retained: RetainedMessages; mayReceive: Access['mayReceive'] },
 ): Owed[] {
-  const { journal, retained, mayReceive } = of
   const owed: Owed[] = []
   for (const [topic, granted] of topicsOf(filters, session, retained)) {
-    const value = retained.current(topic)
+    // A value that is still on its way into the store comes when it is stored.
+    const value = retained.stored(topic)
     if (!value || !mayReceive(session.principal, topic)) continue
     const qos = lowerQos(granted, value.qos)
     const { position } = value
     const flight = session.inFlight.get(packetIdOf(position))
     const isInFlight = typeof flight === 'object' && flight.position === position
-    // A later value comes as it is accepted.
-    if (qos === 0 || position > journal.head() || isInFlight) continue
+    if (qos === 0 || isInFlight) continue
     owed.push({ position, qos, retain: true, dup: false })
   }
   return owed.sort((a, b) => a.position - b.position)

@@ -16,6 +16,7 @@ import {
   subscriber,
 } from '../conformance/peers.ts'
 import type { PlainBroker } from '../plain-broker.ts'
+import { createRandom } from '../random.ts'
 import { rawClient } from '../raw-client.ts'
 import { createFailingStore, touches } from './failing-store.ts'
 
@@ -174,6 +175,39 @@ t.test('what cannot be read is sent as soon as that works', async (t) => {
   t.equal((await broker.broker.session('c'))?.queued, 0)
 })
 
+t.test(
+  'who subscribes while an event is being stored gets the stored value, even if that fails',
+  async (t) => {
+    let fail: (() => void) | undefined
+    const broker = await openBroker(t, {
+      wrapStore: (store) => ({
+        ...store,
+        async commit(changes, underway) {
+          if (!isFailing || !touches('retained/')(changes)) return store.commit(changes, underway)
+          underway?.(1 + (await store.lastNumber()))
+          return new Promise((_, reject) => {
+            fail = () => reject(new Error('disk full'))
+          })
+        },
+      }),
+    })
+    let isFailing = false
+    const publisher = await peer(t, broker, 'p')
+    publisher.send(publish('a', 1, 1, { payload: 'stored', retain: true }))
+    await publisher.next('puback')
+    isFailing = true
+    publisher.send(publish('a', 1, 2, { payload: 'failing', retain: true }))
+    while (!fail) await nextTurn()
+    const client = await peer(t, broker, 'c', { clean: false })
+    subscribe(client, 1, { a: 1 })
+    t.match(await client.next('publish'), { payload: Buffer.from('stored'), retain: true })
+    fail()
+    await publisher.closed()
+    await client.settled()
+    t.equal(publishes(client).length, 1)
+  },
+)
+
 t.test('a failing commit leaves the order of a queue as it was', async (t) => {
   const store = createFailingStore()
   const broker = await openBroker(t, { wrapStore: store.wrap, limits: { queueLimit: 3 } })
@@ -282,7 +316,7 @@ t.test(
   async (t) => {
     const store = createFailingStore()
     const broker = await openBroker(t, { wrapStore: store.wrap })
-    const random = createRandom(42)
+    const random = createRandom('42')
     const watchers = await Promise.all(
       ['w1', 'w2'].map(async (id, index) => {
         const client = await subscriber(t, broker, id, { '#': index === 0 ? 1 : 2 }, { clean: false })
@@ -291,8 +325,8 @@ t.test(
         return id
       }),
     )
-    store.fail(() => random() < 0.15)
-    store.failReads(() => random() < 0.1)
+    store.fail(() => random.happens(0.15))
+    store.failReads(() => random.happens(0.1))
     const arrived = new Map(watchers.map((id) => [id, new Set<string>()]))
     let done = false
     const reading = watchers.map((id) => readUntil(t, broker, id, arrived.get(id) ?? new Set(), () => done))
@@ -403,15 +437,4 @@ function soon(): { signal: AbortSignal } {
 
 async function failures({ metrics }: PlainBroker): Promise<number> {
   return (await metrics.storeFailures.get()).values[0]?.value ?? 0
-}
-
-/** Mulberry32: the same numbers in every run. */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

@@ -8,8 +8,8 @@ import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '.
 
 /* What goes out to so many at QoS 0 that everything else has its turns in between. */
 
-const messageOf = (text: string, time = 1): Message => ({
-  ...{ topic: 'a', payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+const messageOf = (text: string, time = 1, topic = 'a'): Message => ({
+  ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
   retained: { slot: '', time },
 })
 
@@ -30,7 +30,8 @@ t.test('what goes out to very many', async (t) => {
   const broker = await openBroker(t)
   const names = Array.from({ length: 300 }, (_, index) => `many ${index}`)
   const many = await Promise.all(names.map((name) => subscriber(t, broker, name, { '#': 0 })))
-  const distribute = (text: string, time?: number) => broker.broker.distribute([messageOf(text, time)])
+  const distribute = (...message: Parameters<typeof messageOf>) =>
+    broker.broker.distribute([messageOf(...message)])
   const seenBy = (client: Peer) => publishes(client).map(({ payload }) => String(payload))
   /** Resolves when a client has had this value, and all that was sent before its next answer. */
   async function seenUntil(client: Peer, value: string): Promise<string[]> {
@@ -64,8 +65,8 @@ t.test('what goes out to very many', async (t) => {
         const late = await peer(t, broker, name, { clean })
         const distributed: Promise<void>[] = []
         for (const value of ['4', '5', '6', '7', '8', '9']) {
-          distributed.push(distribute(value))
-          if (value === '4') subscribe(late, 1, { a: qos })
+          distributed.push(distribute(value, 1, name))
+          if (value === '4') subscribe(late, 1, { [name]: qos })
           await nextTurn()
         }
         await Promise.all(distributed)

@@ -5,10 +5,10 @@ import type { Message } from '../../event/message.ts'
 import { maxLivestreams } from '../../event/schema.ts'
 import { openJournal } from '../../journal/journal.ts'
 import { openRetained } from '../../journal/retained.ts'
-import { createRetainedValues } from '../../journal/retained-values.ts'
 import { openReturnable } from '../../journal/returnable.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
-import type { Store, Told } from '../../store/store.ts'
+import { numbersTaken, type Store, type Told } from '../../store/store.ts'
+import { createRandom } from '../random.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 
@@ -26,22 +26,30 @@ async function open(store: Store, clock = () => now) {
   const journal = await openJournal(store)
   const returnable = await openReturnable(store)
   const retained = await openRetained({ store, journal, returnable, clock })
-  /** The changes of an event. */
-  const changes = (messages: readonly Message[]) => [
-    ...journal.append(messages, clock()),
-    ...retained.changes(messages, clock()),
-  ]
   return {
     ...retained,
-    changes,
-    /** Stores and shows an event. Returns the position of its first message. */
+    /** Stores an event, and shows it as soon as the store calls back. Returns the position of its first message. */
     async publish(...messages: Message[]): Promise<number> {
-      const first = await store.commit(changes(messages))
-      for (const entry of journal.appended(messages, first, clock())) {
-        retained.show(entry, clock(), entry.position)
-        retained.stored(entry)
+      let shown: number | undefined
+      const show = (first: number) => {
+        shown = first
+        for (const [nth, message] of messages.entries()) retained.show(message, clock(), first + nth)
       }
-      return first
+      const settle = (isStored: boolean) => {
+        if (shown === undefined) return
+        for (const [nth, message] of messages.entries()) retained.settle(message, shown + nth, isStored)
+      }
+      try {
+        const changes = [...journal.append(messages, clock()), ...retained.changes(messages, clock())]
+        const first = await store.commit(changes, show)
+        journal.appended(messages, first, clock())
+        if (shown === undefined) show(first)
+        settle(true)
+        return first
+      } catch (error) {
+        settle(false)
+        throw error
+      }
     },
     /** Topics and payloads that a session gets which was away since a position, in this order. */
     async missed(position: number): Promise<string[]> {
@@ -51,6 +59,42 @@ async function open(store: Store, clock = () => now) {
     },
   }
 }
+
+/** A store that calls back at once. The test decides which commits are stored, in their order. */
+async function createUndecided(store: Store) {
+  let lastNumber = await store.lastNumber()
+  const underway: ((isStored: boolean) => Promise<void>)[] = []
+  return {
+    store: {
+      ...store,
+      commit(changes, callBack) {
+        const taken = numbersTaken(changes)
+        const first = taken === 0 ? 0 : lastNumber + 1
+        lastNumber += taken
+        callBack?.(first)
+        return new Promise((resolve, reject) => {
+          underway.push(async (isStored) => {
+            if (isStored) await store.commit(changes)
+            // A commit that fails has taken its numbers.
+            else if (taken > 0) await store.commit([{ put: 'failed/', value: '', numbered: last(taken) }])
+            if (isStored) resolve(first)
+            else reject(new Error('disk full'))
+          })
+        })
+      },
+    } satisfies Store,
+    /** Ends the oldest commit under way. */
+    end: async (isStored: boolean): Promise<void> => {
+      await underway.shift()?.(isStored)
+      await nextTurn()
+    },
+    get count() {
+      return underway.length
+    },
+  }
+}
+
+const last = (taken: number) => ({ nth: taken - 1, at: 'value' }) as const
 
 async function start(t: Parameters<typeof temporaryDirectory>[0]) {
   const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
@@ -216,25 +260,6 @@ t.test('a session that was away gets the newest of a topic, after a restart as w
   }
 })
 
-t.test('a value whose successor could not be stored comes back, however late', async (t) => {
-  const { store, retained, publish } = await start(t)
-  const first = messagesOf(Buffer.from('first'))
-  const position = await publish(...first)
-  const second = messagesOf(Buffer.from('second'), now + 1)
-  const takeBack = second.map((message, nth) => retained.show(message, now, position + 3 + nth))
-  t.equal(retained.current('radio/a/track/playing')?.payload.toString(), 'second')
-  await retained.sweep()
-  for (const back of takeBack) await back?.()
-  await retained.sweep()
-  for (const node of [retained, await open(store)]) {
-    t.equal(node.current('radio/a/track/playing')?.payload.toString(), 'first')
-    t.same(
-      await node.missed(0),
-      first.map(({ topic }) => `${topic} first`),
-    )
-  }
-})
-
 t.test('another node shows what several livestreams share, and both may sweep', async (t) => {
   const space = createSharedSpace()
   const [storeA, storeB] = [space.openFollowed(t), space.openFollowed(t)]
@@ -302,34 +327,149 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.same(await retained.missed(0), ['radio/x/control given up'])
 })
 
-t.test('the journal keeps a stored value while two events that hide it are taken back', async (t) => {
-  const { publish, retained } = await start(t)
-  const { show, names, current } = retained
-  const topic = 'radio/x/control'
-  const stored = await publish(state('name'))
-  const [second, third] = [1, 2].map((later) =>
-    show(state('name', { time: now + later }), now, stored + later),
-  )
-  await second?.()
-  t.ok(names(topic, stored), 'the third event may be taken back, too')
-  await third?.()
-  t.equal(current(topic)?.position, stored)
-  t.ok(names(topic, stored))
+/* Values whose commits are under way, and may fail. */
+
+const topic = 'radio/x/track/playing'
+
+/** A node with a value `stored`, on a store whose commits the test decides. */
+async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
+  const embedded = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
+  t.teardown(() => embedded.close())
+  let time = now
+  const before = await open(embedded)
+  const position = await before.publish(...messagesOf(Buffer.from('stored'), now, ['x']))
+  const undecided = await createUndecided(embedded)
+  const node = await open(undecided.store, () => time)
+  return {
+    node,
+    position,
+    at: (ms: number) => {
+      time = ms
+    },
+    /** Publishes an event whose time is so much later than that of the stored value. */
+    publish: (name: string, later = 0, expires?: number): void => {
+      const messages = messagesOf(Buffer.from(name), now + later, ['x']).map((message) => ({
+        ...message,
+        retained: { slot: '', time: now + later, ...(expires !== undefined && { expires }) },
+      }))
+      node.publish(...messages).catch(() => undefined)
+    },
+    clear: (): void => void node.clear(topic).catch(() => undefined),
+    sweep: (): void => void node.sweep(),
+    end: undecided.end,
+    shown: () => node.current(topic)?.payload.toString(),
+    /** Checks what is shown, what a session that returns gets, and that a node that starts now has the same. */
+    async has(name: string | undefined, what: string): Promise<void> {
+      for (const each of [node, await open(embedded, () => time)]) {
+        t.equal(each.current(topic)?.payload.toString(), name, what)
+        t.same(await each.missed(0), name === undefined ? [] : [`${topic} ${name}`], what)
+      }
+    },
+  }
+}
+
+t.test('a value whose successor cannot be stored comes back', async (t) => {
+  const { publish, end, shown, has } = await startUndecided(t)
+  publish('second', 1)
+  t.equal(shown(), 'second')
+  await end(false)
+  await has('stored', 'the stored value')
 })
 
-t.test('a clearing under way hides what a failed event hid, beside all else that it hides', async (t) => {
-  const values = createRetainedValues(await openReturnable(createSharedSpace().open()))
-  const topic = 'radio/x/control'
-  const value = (slot: string, position: number) => {
-    const queue = { keep: 'every' } as const
-    return { topic, slot, position, queue, time: now, qos: 1 as const, payload: Buffer.from(slot) }
+t.test('a value that is stored behind a later one comes back when that one fails', async (t) => {
+  const { publish, end, shown, has } = await startUndecided(t)
+  publish('second', 1)
+  publish('third', 2)
+  await end(true)
+  t.equal(shown(), 'third')
+  await end(false)
+  await has('second', 'the last that was stored')
+})
+
+t.test('an event that the store prefers to none is shown when the newer one fails', async (t) => {
+  const { publish, end, shown, has } = await startUndecided(t)
+  publish('newest', 2)
+  publish('newer', 1)
+  t.equal(shown(), 'newest')
+  await end(false)
+  t.equal(shown(), 'newer')
+  await end(true)
+  await has('newer', 'the only one that was stored')
+})
+
+t.test('a clearing that fails changes nothing', async (t) => {
+  const { clear, end, shown, has } = await startUndecided(t)
+  clear()
+  t.equal(shown(), undefined)
+  await end(false)
+  await has('stored', 'as before')
+})
+
+t.test('a clearing also removes the event that was under way before it', async (t) => {
+  const { publish, clear, end, shown, has } = await startUndecided(t)
+  publish('second', 1)
+  clear()
+  publish('third', -1)
+  t.equal(shown(), 'third', 'the event after it is shown, however old')
+  await end(true)
+  await end(true)
+  t.equal(shown(), 'third')
+  await end(false)
+  await has(undefined, 'nothing is left')
+})
+
+t.test('an event that is older than an expired one is shown when that one is removed', async (t) => {
+  const { publish, end, sweep, at, shown, has } = await startUndecided(t)
+  publish('short', 2, now + 10)
+  await end(true)
+  at(now + 10)
+  sweep()
+  publish('older', 1)
+  t.equal(shown(), 'older')
+  await end(true)
+  await end(true)
+  await has('older', 'the expired one is gone')
+})
+
+t.test('the journal keeps a stored value while commits that hide it may fail', async (t) => {
+  const { node, position, publish, clear, end } = await startUndecided(t)
+  publish('second', 1)
+  publish('third', 2)
+  clear()
+  for (let step = 0; step < 3; step++) {
+    t.ok(node.names(topic, position), `${step} have failed`)
+    await end(false)
   }
-  const [stored, other, failing] = [value('a', 1), value('b', 2), value('a', 3)]
-  values.hide(failing.position, [stored])
-  values.hide('clearing', [other, failing])
-  values.isNotStored(failing)
-  t.same(
-    [1, 2, 3].map((position) => values.names(topic, position)),
-    [true, true, false],
-  )
+  t.equal(node.current(topic)?.position, position)
+  t.ok(node.names(topic, position))
+  publish('fourth', 3)
+  await end(true)
+  t.notOk(node.names(topic, position))
+})
+
+t.test('whichever commits fail, a node has what a node that starts afterwards has', async (t) => {
+  for (let seed = 1; seed <= 100; seed++) {
+    const random = createRandom(`${seed}`)
+    const store = await createUndecided(createSharedSpace().open())
+    const node = await open(store.store)
+    const attempt = (work: Promise<unknown>) => void work.catch(() => undefined)
+    const slots = ['', 'a', 'b'] as const
+    for (let step = 0; step < 60 || store.count > 0; step++) {
+      const kind = step < 60 ? random.between(0, 1) : 1
+      const slot = random.oneOf(slots)
+      const time = now + random.below(20)
+      const [message] =
+        slot === '' ? messagesOf(Buffer.from(`${step}`), time, ['x']) : [state(slot, { time })]
+      if (kind < 0.45 && message) attempt(node.publish(message))
+      else if (kind < 0.5) attempt(node.clear(message?.topic ?? ''))
+      else await store.end(random.happens(0.6))
+    }
+    const started = await open(store.store)
+    for (const each of [topic, 'radio/x/control']) {
+      t.equal(node.current(each)?.position, started.current(each)?.position, `${each}, seed ${seed}`)
+      for (const slot of slots) t.equal(node.at(each, slot)?.position, started.at(each, slot)?.position)
+    }
+    const newest = (await started.missed(0)).filter((missed) => missed.startsWith(topic))
+    t.same(await node.missed(0), newest, `missed, seed ${seed}`)
+  }
 })

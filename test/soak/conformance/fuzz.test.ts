@@ -1,6 +1,7 @@
 import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { openBroker, type Peer, peer, publish, publishes, subscriber } from '../../conformance/peers.ts'
+import { createRandom } from '../../random.ts'
 import { rawClient } from '../../raw-client.ts'
 
 /*
@@ -8,7 +9,7 @@ import { rawClient } from '../../raw-client.ts'
  * FUZZ_SEED another sequence.
  */
 const total = Number(process.env.FUZZ_PACKETS ?? 20_000)
-const random = createRandom(Number(process.env.FUZZ_SEED ?? 1))
+const random = createRandom(process.env.FUZZ_SEED ?? '1')
 
 const connect = (clientId: string, clean = true): Buffer =>
   generate({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean, clientId, keepalive: 0 })
@@ -169,26 +170,15 @@ function noise(length: number): Buffer {
 }
 
 function chance(share: number): boolean {
-  return random() < share
+  return random.happens(share)
 }
 
 function between(low: number, high: number): number {
-  return low + Math.floor(random() * (high - low + 1))
+  return low + random.below(high - low + 1)
 }
 
 function pick<Item>(items: readonly Item[]): Item {
   const item = items[between(0, items.length - 1)]
   if (item === undefined) throw new Error('nothing to pick from')
   return item
-}
-
-/** Mulberry32. */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }

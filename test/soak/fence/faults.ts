@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { createRandom, type Random } from '../../random.ts'
 import type { ClusterNode } from './cluster.ts'
-import { createRandom, type Random } from './random.ts'
 
 /** A fault of a node, or of the store of all nodes, that lasts for a while. */
 export interface Fault {

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Livestream } from '../../../validator/feed/feed.ts'
 import { controlTopic, playingTopic } from '../../events.ts'
 import { until } from '../../nodes/fleet.ts'
+import type { Random } from '../../random.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
 import type { FilterState, SessionRecord, Step } from './judge.ts'
 import { markerOf } from './publishers.ts'
-import type { Random } from './random.ts'
 
 export type Hopper = ReturnType<typeof createHopper>
 

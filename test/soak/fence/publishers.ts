@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Livestream } from '../../../validator/feed/feed.ts'
 import { control, controlTopic, data, dataTopic, playing, playingTopic } from '../../events.ts'
+import type { Random } from '../../random.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, type Door, enter } from './client.ts'
 import type { Sent, Step } from './judge.ts'
-import type { Random } from './random.ts'
 
 export type Publisher = ReturnType<typeof createPublisher>
 

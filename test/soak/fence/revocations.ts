@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { comes } from '../../nodes/fleet.ts'
+import type { Random } from '../../random.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter, Refused } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
-import type { Random } from './random.ts'
 
 /**
  * Credentials that are revoked one by one, through any node, while a client with each of them comes in wherever

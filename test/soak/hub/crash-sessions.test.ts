@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { call } from '../../../cli/connection.ts'
 import { stations } from '../../events.ts'
 import { patienceMs } from '../../patience.ts'
+import { createRandom, type Random } from '../../random.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 import { type Client, type Door, enter } from '../fence/client.ts'
 import { type Sent, type SessionRecord, sentAgain } from '../fence/judge.ts'
 import { createPublisher, markerOf } from '../fence/publishers.ts'
-import { createRandom, type Random } from '../fence/random.ts'
 
 /*
  * kill -9 under load, again and again, with persistent sessions of each QoS that stay, or come and go, and publishers

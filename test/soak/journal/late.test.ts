@@ -5,9 +5,9 @@ import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
 import { connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'
+import { createRandom } from '../../random.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { onEachStore, onStore, type StoreSettings } from '../../stores.ts'
-import { createRandom } from '../fence/random.ts'
 
 /*
  * `hubctl events show` says of an event that came late that it was not shown, and which newer one was there: on every
