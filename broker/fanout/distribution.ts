@@ -10,7 +10,7 @@ import type { Access } from '../login/access.ts'
 import type { Session } from '../session/session.ts'
 import type { Routes } from '../session/subscriptions.ts'
 import type { HandedOut, Reading } from './reading.ts'
-import { createDeliveryLine, type Delivery, type Recipient, sendToEach } from './writing.ts'
+import { createDeliveryQueue, type Delivery, type Recipient, sendToEach } from './writing.ts'
 
 /** The messages of one commit on their way. */
 interface Batch {
@@ -39,8 +39,8 @@ export function createDistribution(
 ) {
   const { journal, retained, returnable, clock } = parts
   /** Two queues that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
-  const live = createDeliveryLine()
-  const persistent = createDeliveryLine()
+  const live = createDeliveryQueue()
+  const persistent = createDeliveryQueue()
   const deliveries = createDeliveries(parts)
   const waiting = createWaitingBatches()
   /** Messages that other nodes have appended, and that are not delivered here yet. */

@@ -19,7 +19,7 @@ export interface Delivery {
  * event loop, so that the network can work in between and no fast reader's buffer overflows. Later messages do not
  * overtake them.
  */
-export function createDeliveryLine() {
+export function createDeliveryQueue() {
   /** The last call whose deliveries take several turns: a later call waits for it. Undefined: there is none. */
   let last: Promise<void> | undefined
   let waiting = 0

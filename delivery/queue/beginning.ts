@@ -24,15 +24,15 @@ export function createBeginning(parts: {
 
   /** Takes the newest messages for which there is room. The commits apply only while condition `beginning` is met. */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
-    const { line } = inMemory.queueOf(name)
-    const placed = line.filter(isFromBefore)
+    const { inOrder } = inMemory.queueOf(name)
+    const placed = inOrder.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
     // Items of these messages that wait already. They are moved into the order of the positions, because a message that
     // a node accepted before it heard of the queue may belong between them.
-    const unplaced = line.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
+    const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
-    const later = line.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))
+    const later = inOrder.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))
     const known = new Set([...placed, ...later].map(({ messageId }) => messageId))
     const newest = messages.slice(Math.max(0, messages.length - Math.max(0, perQueue - later.length)))
     const missing = newest.filter(({ position }) => !isPlaced.has(position))

@@ -33,8 +33,8 @@ export function createDeadLetters(parts: {
 
     /** Gives up everything that waits in a queue, oldest first. Returns how many items. */
     async giveUpAll(name: string, reason: string): Promise<number> {
-      const { line, aside } = inMemory.get(name)
-      const items = [...line, ...aside]
+      const { inOrder, aside } = inMemory.get(name)
+      const items = [...inOrder, ...aside]
       await giveUp(name, items, reason)
       return items.length
     },

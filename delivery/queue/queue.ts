@@ -3,7 +3,7 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 /** One queue in memory. */
 export interface Queue {
   /** The items that are tried one after the other, in the order of acceptance. */
-  line: WorkItem[]
+  inOrder: WorkItem[]
   /** The items that were set aside, because the endpoint refused them too often. */
   aside: WorkItem[]
   /** In the order in which they were given up. */
@@ -47,11 +47,11 @@ export interface QueueLength {
 }
 
 export function emptyQueue(): Queue {
-  return { line: [], aside: [], dead: [], dropped: 0, highest: { before: 0, since: 0 } }
+  return { inOrder: [], aside: [], dead: [], dropped: 0, highest: { before: 0, since: 0 } }
 }
 
-export function isEmpty({ line, aside, dead }: Queue): boolean {
-  return line.length + aside.length + dead.length === 0
+export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
+  return inOrder.length + aside.length + dead.length === 0
 }
 
 /** Whether an item is older than its queue: its sequence is then a journal position. A clock makes greater ones. */
@@ -63,23 +63,23 @@ export function isFromBefore({ sequence }: Numbered): boolean {
  * Whether an event still waits in a queue; undefined: it does not. `behind` is the event at the head of the queue.
  * It is null if this event is at the head itself, or was set aside.
  */
-export function holds({ line, aside }: Queue, messageId: string): { behind: string | null } | undefined {
+export function holds({ inOrder, aside }: Queue, messageId: string): { behind: string | null } | undefined {
   const isIt = (item: WorkItem) => item.messageId === messageId
   if (aside.some(isIt)) return { behind: null }
-  if (!line.some(isIt)) return undefined
-  const [head] = line
+  if (!inOrder.some(isIt)) return undefined
+  const [head] = inOrder
   return { behind: head && !isIt(head) ? head.messageId : null }
 }
 
 /** Adds an item at the end of a queue. An item older than the queue is added ahead of all newer items. */
-export function addTo({ line, aside, highest }: Queue, item: WorkItem): void {
+export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
   const age = isFromBefore(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
   if (item.asideUntil !== undefined) aside.push(item)
-  else if (!isFromBefore(item)) line.push(item)
+  else if (!isFromBefore(item)) inOrder.push(item)
   else {
-    const before = line.findLastIndex((other) => isFromBefore(other) && other.sequence < item.sequence)
-    line.splice(before + 1, 0, item)
+    const before = inOrder.findLastIndex((other) => isFromBefore(other) && other.sequence < item.sequence)
+    inOrder.splice(before + 1, 0, item)
   }
 }
 
@@ -88,13 +88,13 @@ export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem
   // Nearly always there are few, near the front of a queue that may be long.
   if (sequences.size <= few) return [...sequences].flatMap((sequence) => takeOne(queue, sequence))
   const taken = itemsIn(queue, sequences)
-  queue.line = queue.line.filter(({ sequence }) => !sequences.has(sequence))
+  queue.inOrder = queue.inOrder.filter(({ sequence }) => !sequences.has(sequence))
   queue.aside = queue.aside.filter(({ sequence }) => !sequences.has(sequence))
   return taken
 }
 
-function takeOne({ line, aside }: Queue, sequence: number): WorkItem[] {
-  for (const list of [line, aside]) {
+function takeOne({ inOrder, aside }: Queue, sequence: number): WorkItem[] {
+  for (const list of [inOrder, aside]) {
     const index = list.findIndex((item) => item.sequence === sequence)
     if (index >= 0) return list.splice(index, 1)
   }
@@ -102,16 +102,16 @@ function takeOne({ line, aside }: Queue, sequence: number): WorkItem[] {
 }
 
 /** The items with these sequences that still wait, as they are now. */
-export function itemsIn({ line, aside }: Queue, sequences: ReadonlySet<number>): WorkItem[] {
-  return [...line, ...aside].filter(({ sequence }) => sequences.has(sequence))
+export function itemsIn({ inOrder, aside }: Queue, sequences: ReadonlySet<number>): WorkItem[] {
+  return [...inOrder, ...aside].filter(({ sequence }) => sequences.has(sequence))
 }
 
 /** An item as it is now; undefined when it does not wait any more. */
-export function currentOf({ line, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
+export function currentOf({ inOrder, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
   // Do not search for a new item: most callers ask for one, and the queue may be long.
   if (item.sequence > highest[isFromBefore(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
-  return line.find(isIt) ?? aside.find(isIt)
+  return inOrder.find(isIt) ?? aside.find(isIt)
 }
 
 /** Orders dead letters alike in memory and after a restart, also letters given up in the same millisecond. */
@@ -139,9 +139,9 @@ export function takeLettersFrom(queue: Queue, sequences: ReadonlySet<number>): v
 }
 
 /** The oldest items beyond a limit, without the head of the queue: an attempt with the head may be under way. */
-export function beyondLimit({ line, aside }: Queue, limit: number): WorkItem[] {
-  const excess = Math.max(0, line.length + aside.length - limit)
-  const oldest = [...aside, ...line.slice(1, 1 + excess)].sort(bySequence)
+export function beyondLimit({ inOrder, aside }: Queue, limit: number): WorkItem[] {
+  const excess = Math.max(0, inOrder.length + aside.length - limit)
+  const oldest = [...aside, ...inOrder.slice(1, 1 + excess)].sort(bySequence)
   return oldest.slice(0, excess)
 }
 
@@ -149,8 +149,8 @@ export function bySequence(a: Numbered, b: Numbered): number {
   return a.sequence - b.sequence
 }
 
-export function waitingIn({ line, aside }: Queue, now: number): Waiting {
-  const [head, second] = line
+export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
+  const [head, second] = inOrder
   // Take the item whose time comes first. So all nodes take the same one, and an item tried in vain comes last.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
@@ -178,24 +178,24 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
   return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
-/** Replaces an item by its changed state. Moves it from `line` to `aside` if the change has set it aside. */
-export function replaceIn({ line, aside }: Queue, changed: WorkItem): void {
+/** Replaces an item by its changed state. Moves it from `inOrder` to `aside` if the change has set it aside. */
+export function replaceIn({ inOrder, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)
   if (asidePlace >= 0) aside[asidePlace] = changed
-  const index = line.findIndex((item) => item.sequence === sequence)
+  const index = inOrder.findIndex((item) => item.sequence === sequence)
   if (index < 0) return
-  if (changed.asideUntil === undefined) line[index] = changed
+  if (changed.asideUntil === undefined) inOrder[index] = changed
   else {
-    line.splice(index, 1)
+    inOrder.splice(index, 1)
     aside.push(changed)
   }
 }
 
-export function lengthOf({ line, aside, dead, dropped }: Queue): QueueLength {
-  const oldest = smallest([...line.slice(0, 1), ...aside].map(({ enqueuedAt }) => enqueuedAt))
+export function lengthOf({ inOrder, aside, dead, dropped }: Queue): QueueLength {
+  const oldest = smallest([...inOrder.slice(0, 1), ...aside].map(({ enqueuedAt }) => enqueuedAt))
   return {
-    pending: line.length + aside.length,
+    pending: inOrder.length + aside.length,
     aside: aside.length,
     deadLetters: dead.length,
     oldest: oldest === undefined ? null : new Date(oldest).toISOString(),

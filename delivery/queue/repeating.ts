@@ -53,8 +53,8 @@ export function createRepeating(parts: {
     held: readonly Change[],
   ): Promise<number> {
     // Another node may have repeated the same messages a moment ago.
-    const { line, aside } = inMemory.get(name)
-    const known = new Set([...line, ...aside].map(({ messageId }) => messageId))
+    const { inOrder, aside } = inMemory.get(name)
+    const known = new Set([...inOrder, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
     for (const [message, copied] of portion) {
       const { position, at, messageId, details } = message
@@ -72,8 +72,8 @@ export function createRepeating(parts: {
 
   /** The newest messages that are not in the queue yet, as many as there is room for, without their payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
-    const { line, aside } = inMemory.get(name)
-    const waiting = [...line, ...aside]
+    const { inOrder, aside } = inMemory.get(name)
+    const waiting = [...inOrder, ...aside]
     const known = new Set(waiting.map(({ messageId }) => messageId))
     const positions = new Set(waiting.map(({ position }) => position))
     const others = messages.filter(({ position }) => !positions.has(position))

@@ -24,8 +24,8 @@ export function createTrimming(parts: {
     /** Keeps to every limit: age and number of items, age and number of dead letters. */
     async tidy(name: string, isBusy: IsBusy, isClosed: (queue: string) => boolean): Promise<void> {
       const now = steadyClock()
-      const { line, aside } = inMemory.get(name)
-      const old = [...line, ...aside].filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
+      const { inOrder, aside } = inMemory.get(name)
+      const old = [...inOrder, ...aside].filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
       const free = old.filter((item) => !isBusy(name, item))
       await giveUp(name, free, 'it waited longer than items are kept')
       await dropExcess(name)

@@ -112,8 +112,8 @@ export async function createWorkQueues(parts: {
   /** Called when a queue has a new item: drops items if there are too many. If that fails, the next item repeats it. */
   function grown(name: string): void {
     appended(name)
-    const { line, aside } = inMemory.get(name)
-    const isFull = line.length + aside.length > perQueue
+    const { inOrder, aside } = inMemory.get(name)
+    const isFull = inOrder.length + aside.length > perQueue
     if (isFull && isOwn(name)) dropExcess(name).catch(() => undefined)
   }
 
@@ -144,8 +144,8 @@ async function drop(
   alongside: readonly Change[] = [],
 ): Promise<void> {
   const { queues, take, takeLetters } = inMemory
-  const { line, aside, dead } = inMemory.get(name)
-  const items = [...line, ...aside]
+  const { inOrder, aside, dead } = inMemory.get(name)
+  const items = [...inOrder, ...aside]
   await store.commit([
     ...items.map((item) => removal(workPrefix, name, item)),
     ...dead.map((letter) => removal(deadPrefix, name, letter)),

@@ -70,18 +70,18 @@ function createSlots(size: number) {
     for (;;) {
       const next = firstServed()
       if (!next) return
-      const { owner, line } = next
-      const proceed = line.shift()
+      const { owner, calls } = next
+      const proceed = calls.shift()
       waiting.delete(owner)
-      if (line.length > 0) waiting.set(owner, line)
+      if (calls.length > 0) waiting.set(owner, calls)
       hold(owner)
       proceed?.()
     }
   }
 
-  function firstServed(): { owner: string; line: (() => void)[] } | undefined {
+  function firstServed(): { owner: string; calls: (() => void)[] } | undefined {
     if (free === 0) return undefined
-    for (const [owner, line] of waiting) if (mayTake(owner)) return { owner, line }
+    for (const [owner, calls] of waiting) if (mayTake(owner)) return { owner, calls }
     return undefined
   }
 }

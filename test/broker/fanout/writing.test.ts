@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createDeliveryLine, type Delivery } from '../../../broker/fanout/writing.ts'
+import { createDeliveryQueue, type Delivery } from '../../../broker/fanout/writing.ts'
 
 t.test('deliveries to very many hold up who publishes, where too many of them wait', async (t) => {
-  const { deliver } = createDeliveryLine()
+  const { deliver } = createDeliveryQueue()
   const ended: number[] = []
   let waiting = 0
   let most = 0
@@ -25,7 +25,7 @@ t.test('deliveries to very many hold up who publishes, where too many of them wa
 })
 
 t.test('a delivery without a break is over in the turn in which it came', async (t) => {
-  const { deliver, ended } = createDeliveryLine()
+  const { deliver, ended } = createDeliveryQueue()
   let sent = 0
   void deliver([
     {

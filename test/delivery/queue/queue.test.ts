@@ -9,8 +9,8 @@ const item = (sequence: number): WorkItem => ({
 const items = (...sequences: number[]) => sequences.map(item)
 const sequences = (list: readonly WorkItem[]) => list.map(({ sequence }) => sequence)
 
-t.test('what exceeds the limit is the oldest, but not the first of the line', async (t) => {
-  const table: [line: number[], aside: number[], limit: number, beyond: number[]][] = [
+t.test('what exceeds the limit is the oldest, but not the first of the inOrder', async (t) => {
+  const table: [inOrder: number[], aside: number[], limit: number, beyond: number[]][] = [
     [[], [], 2, []],
     [[1, 2], [], 2, []],
     [[1, 2, 3], [], 2, [2]],
@@ -20,14 +20,14 @@ t.test('what exceeds the limit is the oldest, but not the first of the line', as
     [[], [3, 1, 2], 2, [1]],
     [[1], [], 0, []],
   ]
-  for (const [line, aside, limit, beyond] of table) {
-    const queue = { ...emptyQueue(), line: items(...line), aside: items(...aside) }
-    t.same(sequences(beyondLimit(queue, limit)), beyond, JSON.stringify({ line, aside, limit }))
+  for (const [inOrder, aside, limit, beyond] of table) {
+    const queue = { ...emptyQueue(), inOrder: items(...inOrder), aside: items(...aside) }
+    t.same(sequences(beyondLimit(queue, limit)), beyond, JSON.stringify({ inOrder, aside, limit }))
   }
 })
 
-t.test('items are taken out of the line and from aside', async (t) => {
-  const table: [taken: number[], line: number[], aside: number[]][] = [
+t.test('items are taken out of the inOrder and from aside', async (t) => {
+  const table: [taken: number[], inOrder: number[], aside: number[]][] = [
     [[1], [2, 3], [4, 5]],
     [[3], [1, 2], [4, 5]],
     [[5], [1, 2, 3], [4]],
@@ -35,13 +35,13 @@ t.test('items are taken out of the line and from aside', async (t) => {
     [[], [1, 2, 3], [4, 5]],
     [[2, 4, 9], [1, 3], [5]],
   ]
-  for (const [taken, line, aside] of table) {
-    const queue = { ...emptyQueue(), line: items(1, 2, 3), aside: items(4, 5) }
+  for (const [taken, inOrder, aside] of table) {
+    const queue = { ...emptyQueue(), inOrder: items(1, 2, 3), aside: items(4, 5) }
     t.same(
       sequences(takeFrom(queue, new Set(taken))),
       taken.filter((sequence) => sequence !== 9),
     )
-    t.same([sequences(queue.line), sequences(queue.aside)], [line, aside])
+    t.same([sequences(queue.inOrder), sequences(queue.aside)], [inOrder, aside])
   }
 })
 
