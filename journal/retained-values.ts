@@ -1,6 +1,7 @@
 import type { Message } from '../event/message.ts'
 import { keepsStored, type Order } from '../store/store.ts'
 import type { Returnable } from './returnable.ts'
+import { createTopicTree } from './topic-tree.ts'
 
 /** A value that a new subscriber gets. */
 export interface RetainedValue {
@@ -48,8 +49,8 @@ export interface SlotChange {
 interface Unsettled {
   topic: string
   slot: string
-  /** What the store has. */
-  stored: Held | undefined
+  /** What the store has. Without payload: the value was pushed out of memory. */
+  stored: Held | ValueKey | undefined
   /** In the order of their commits. */
   changes: SlotChange[]
 }
@@ -66,26 +67,33 @@ interface Held extends RetainedValue {
  */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<Held>()
-  /** Slots that show nothing because a commit under way removes their value. */
-  const emptied: Unsettled[] = []
-  /** Values that were pushed out of memory, but not out of the store yet. */
-  const pushedOut: ValueKey[] = []
+  /** Slots that show nothing while commits under way change them. */
+  const hidden = new Map<string, Unsettled>()
+  /** Stored values that were pushed out of memory. */
+  const pushedOut = new Map<string, ValueKey>()
 
   return {
     get,
     /** The values of a topic, in the order of positions. */
     of,
-    all: tree.values,
     topics: tree.topics,
+    /** The values that are not valid any more. Leaves out slots that commits under way change. */
+    expired: (now: number): RetainedValue[] =>
+      [...tree.values()].filter(({ expires, unsettled }) => isPast(expires, now) && !unsettled),
+    /** The stored values that were pushed out of memory. */
+    pushedOut: (): Iterable<ValueKey> => pushedOut.values(),
 
     /** The store has this value in its slot. */
     put(value: RetainedValue): void {
-      keep(value)
+      pushedOut.delete(keyOf(value))
+      tree.put(value)
       noteStored(value)
+      pushOut(value.topic)
     },
 
     /** The store has nothing in this slot. */
     remove(topic: string, slot: string): void {
+      pushedOut.delete(keyOf({ topic, slot }))
       const value = get(topic, slot)
       if (!value) return
       tree.remove(value)
@@ -95,7 +103,7 @@ export function createRetainedValues(returnable: Returnable) {
     /** A commit under way changes a slot. To be called in the order of the commits. */
     begin(change: SlotChange): void {
       const { topic, slot } = change
-      const unsettled = unsettledAt(change) ?? { topic, slot, stored: get(topic, slot), changes: [] }
+      const unsettled = unsettledAt(change) ?? { topic, slot, stored: storedAt(change), changes: [] }
       unsettled.changes.push(change)
       show(unsettled)
     },
@@ -107,38 +115,35 @@ export function createRetainedValues(returnable: Returnable) {
       if (!unsettled || !change) return
       unsettled.changes.splice(unsettled.changes.indexOf(change), 1)
       const before = unsettled.stored
-      if (isStored) unsettled.stored = leftBy(before, change)
+      const stored = isStored ? leftBy(before, change) : before
+      unsettled.stored = stored
       show(unsettled)
-      const { stored } = unsettled
-      if (stored && stored !== before) noteStored(stored)
-      if (before && !stored) returnable.removeLatest(before.topic, before.position)
+      if (stored !== before) {
+        pushedOut.delete(keyOf(settled))
+        if (isHeld(stored)) noteStored(stored)
+        else if (isHeld(before)) returnable.removeLatest(before.topic, before.position)
+      }
+      pushOut(settled.topic)
     },
 
     /** Whether the journal must keep the message at this position. */
     names(topic: string, position: number): boolean {
       const isNamedBy = (unsettled: Unsettled | undefined) =>
-        unsettled?.stored?.position === position ||
-        unsettled?.changes.some(({ value }) => value?.position === position)
+        unsettled !== undefined &&
+        ((isHeld(unsettled.stored) && unsettled.stored.position === position) ||
+          unsettled.changes.some(({ value }) => value?.position === position))
       for (const value of of(topic)) {
         if (value.position === position || isNamedBy(value.unsettled)) return true
       }
-      return emptied.some((each) => each.topic === topic && isNamedBy(each))
+      return [...hidden.values()].some((each) => each.topic === topic && isNamedBy(each))
     },
 
-    /** The stored values of a topic, without those that a commit under way removes. */
-    *storedOf(topic: string): Generator<RetainedValue> {
-      for (const value of of(topic)) {
-        const stored = value.unsettled ? value.unsettled.stored : value
-        if (stored) yield stored
-      }
-    },
-
-    /** The values that were pushed out and that the store may still have. */
-    pushedOut: (): readonly ValueKey[] => [...pushedOut],
-    /** Forgets the first `count` values that were pushed out: the store no longer has them. */
-    cleared(count: number): void {
-      pushedOut.splice(0, count)
-    },
+    /** The stored values of the slots that show something, in the order of positions. */
+    storedOf: (topic: string): RetainedValue[] =>
+      [...of(topic)]
+        .map((value) => (value.unsettled ? value.unsettled.stored : value))
+        .filter(isHeld)
+        .sort((a, b) => a.position - b.position),
   }
 
   function get(topic: string, slot: string): Held | undefined {
@@ -149,8 +154,14 @@ export function createRetainedValues(returnable: Returnable) {
     return tree.at(topic)?.values() ?? []
   }
 
-  function keep(value: Held): void {
-    pushedOut.push(...pushOut(tree.put(value)))
+  /** What the store has in a slot that no commit under way changes. */
+  function storedAt(at: Slot): Held | ValueKey | undefined {
+    return get(at.topic, at.slot) ?? pushedOut.get(keyOf(at))
+  }
+
+  function unsettledAt(at: Slot): Unsettled | undefined {
+    const value = get(at.topic, at.slot)
+    return value ? value.unsettled : hidden.get(keyOf(at))
   }
 
   /** From now on a session that was away gets the value. */
@@ -158,43 +169,60 @@ export function createRetainedValues(returnable: Returnable) {
     if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
   }
 
-  function unsettledAt({ topic, slot }: Pick<SlotChange, 'topic' | 'slot'>): Unsettled | undefined {
-    const value = get(topic, slot)
-    if (value) return value.unsettled
-    return emptied.find((each) => each.topic === topic && each.slot === slot)
-  }
-
   /** Shows what the changes of a slot leave. */
   function show(unsettled: Unsettled): void {
     const { topic, slot, stored, changes } = unsettled
     const before = get(topic, slot)
-    const now: Held | undefined = changes.reduce(leftBy, stored)
+    const left = changes.reduce(leftBy, stored)
+    const now = isHeld(left) ? left : undefined
     if (before) before.unsettled = undefined
-    else if (emptied.includes(unsettled)) emptied.splice(emptied.indexOf(unsettled), 1)
+    else hidden.delete(keyOf(unsettled))
     if (before && !now) tree.remove(before)
-    if (now && now !== before) keep(now)
+    if (now && now !== before) tree.put(now)
     if (changes.length === 0) return
     if (now) now.unsettled = unsettled
-    else emptied.push(unsettled)
+    else hidden.set(keyOf(unsettled), unsettled)
+  }
+
+  /**
+   * Removes the oldest values of a topic from memory until their number and their bytes are within bounds. Values of
+   * slots that commits under way change do not count, because these commits may fail.
+   */
+  function pushOut(topic: string): void {
+    if ((tree.at(topic)?.size ?? 0) <= 1) return
+    const settled = [...of(topic)].filter(({ unsettled }) => !unsettled)
+    let count = settled.length
+    let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
+    for (const oldest of settled) {
+      if (count <= maxSlots && (bytes <= maxSlotBytes || count === 1)) return
+      count--
+      bytes -= oldest.payload.length
+      const { slot, time } = oldest
+      tree.remove(oldest)
+      pushedOut.set(keyOf(oldest), { topic, slot, time })
+    }
   }
 }
 
-/** Removes the oldest values of a topic until their number and their bytes are within bounds. Returns what it removed. */
-function pushOut(slots: Map<string, RetainedValue>): ValueKey[] {
-  const removed: ValueKey[] = []
-  let bytes = 0
-  for (const { payload } of slots.values()) bytes += payload.length
-  for (const { topic, slot, time, payload } of slots.values()) {
-    if (slots.size <= maxSlots && (bytes <= maxSlotBytes || slots.size === 1)) break
-    bytes -= payload.length
-    slots.delete(slot)
-    removed.push({ topic, slot, time })
-  }
-  return removed
+type Slot = Pick<SlotChange, 'topic' | 'slot'>
+
+function keyOf({ topic, slot }: Slot): string {
+  return `${topic}\n${slot}`
 }
 
-/** The value that a change leaves in its slot. */
-function leftBy(before: RetainedValue | undefined, { value, order }: SlotChange): RetainedValue | undefined {
+function isHeld(value: Held | ValueKey | undefined): value is Held {
+  return value !== undefined && 'payload' in value
+}
+
+function isPast(time: number | undefined, now: number): boolean {
+  return time !== undefined && time <= now
+}
+
+/** What a change leaves in its slot. */
+function leftBy(
+  before: Held | ValueKey | undefined,
+  { value, order }: SlotChange,
+): Held | ValueKey | undefined {
   return before && order && keepsStored(before.time, order) ? before : value
 }
 
@@ -202,123 +230,12 @@ function leftBy(before: RetainedValue | undefined, { value, order }: SlotChange)
 export function newestOf(values: Iterable<RetainedValue>, now: number): RetainedValue | undefined {
   let newest: RetainedValue | undefined
   for (const value of values) {
-    const valid = value.expires === undefined || value.expires > now
-    if (valid && !(newest && keepsStored(newest.time, orderAt(value.time, now)))) newest = value
+    if (!isPast(value.expires, now) && !(newest && keepsStored(newest.time, orderAt(value.time, now))))
+      newest = value
   }
   return newest
 }
 
 export function orderAt(time: number, now: number): Order {
   return { time, horizon: now + farFutureMs }
-}
-
-/** A level of the topics that hold values. */
-interface Node<Value> {
-  children: Map<string, Node<Value>>
-  /** In the order of positions, which decides between equal times. */
-  slots: Map<string, Value>
-  topic: string
-}
-
-/** Values by topic and slot, found by topic or by a filter. */
-function createTopicTree<Value extends { topic: string; slot: string; position: number }>() {
-  const root = createNode<Value>()
-  /** The nodes that hold values. */
-  const byTopic = new Map<string, Node<Value>>()
-
-  return {
-    /** The values of a topic by slot, in the order of positions. */
-    at: (topic: string): ReadonlyMap<string, Value> | undefined => byTopic.get(topic)?.slots,
-
-    values: (): Iterable<Value> => values(root),
-
-    /** The topics that hold a value and match `filter`. */
-    topics(filter: string): string[] {
-      const topics: string[] = []
-      collect(root, filter.split('/'), 0, topics)
-      return topics
-    },
-
-    /** Adds a value. Returns all values of its topic. */
-    put(value: Value): Map<string, Value> {
-      const node = byTopic.get(value.topic) ?? addNode(value.topic)
-      node.slots.delete(value.slot)
-      const last = [...node.slots.values()].at(-1)
-      node.slots.set(value.slot, value)
-      if (last && value.position < last.position) node.slots = inOrderOfPosition(node.slots)
-      return node.slots
-    },
-
-    remove({ topic, slot }: Value): void {
-      const path: [Node<Value>, string][] = []
-      let node: Node<Value> | undefined = root
-      for (const level of topic.split('/')) {
-        if (!node) return
-        path.push([node, level])
-        node = node.children.get(level)
-      }
-      node?.slots.delete(slot)
-      if (node?.slots.size === 0) byTopic.delete(topic)
-      for (const [parent, level] of path.reverse()) {
-        const child = parent.children.get(level)
-        if (child && child.slots.size === 0 && child.children.size === 0) parent.children.delete(level)
-      }
-    },
-  }
-
-  function addNode(topic: string): Node<Value> {
-    let node = root
-    for (const level of topic.split('/')) {
-      let child = node.children.get(level)
-      if (!child) {
-        child = createNode()
-        node.children.set(level, child)
-      }
-      node = child
-    }
-    node.topic = topic
-    byTopic.set(topic, node)
-    return node
-  }
-}
-
-function createNode<Value>(): Node<Value> {
-  return { children: new Map(), slots: new Map(), topic: '' }
-}
-
-function inOrderOfPosition<Value extends { position: number }>(
-  slots: ReadonlyMap<string, Value>,
-): Map<string, Value> {
-  return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
-}
-
-/** All values at a node and below. */
-function* values<Value>(node: Node<Value>): Generator<Value> {
-  yield* node.slots.values()
-  for (const child of node.children.values()) yield* values(child)
-}
-
-/** Adds to `topics` those that hold a value and match a filter, from the level `depth` of the filter on. */
-function collect<Value>(node: Node<Value>, levels: string[], depth: number, topics: string[]): void {
-  const level = levels[depth]
-  if (level === '#') {
-    for (const below of nodesBelow(node, depth)) if (below.slots.size > 0) topics.push(below.topic)
-  } else if (level === '+') {
-    for (const [name, child] of node.children) {
-      if (depth > 0 || !name.startsWith('$')) collect(child, levels, depth + 1, topics)
-    }
-  } else if (level !== undefined) {
-    const child = node.children.get(level)
-    if (child) collect(child, levels, depth + 1, topics)
-  } else if (node.slots.size > 0) {
-    topics.push(node.topic)
-  }
-}
-
-/** The node itself (`a/#` matches `a`, §4.7.1.2) and all nodes below; `#` alone leaves out `$…` [MQTT-4.7.2-1]. */
-function* nodesBelow<Value>(node: Node<Value>, depth: number): Generator<Node<Value>> {
-  yield node
-  for (const [name, child] of node.children) {
-    if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
-  }
 }

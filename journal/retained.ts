@@ -86,8 +86,10 @@ export async function openRetained(parts: {
 
     /** Removes everything retained on `topic`; false when there was nothing. */
     async clear(topic: string): Promise<boolean> {
-      const removed = [...values.of(topic)].map(({ slot }) => ({ topic, slot }))
-      if (removed.length === 0) return false
+      const shown = [...values.of(topic)]
+      if (shown.length === 0) return false
+      const pushedOut = [...values.pushedOut()].filter((value) => value.topic === topic)
+      const removed = [...shown, ...pushedOut].map(({ slot }) => ({ topic, slot }))
       const cleared = { put: clearedKey(topic), value: '', numbered: first }
       await remove(removed, { store, values, alongside: [cleared] })
       return true
@@ -95,18 +97,15 @@ export async function openRetained(parts: {
 
     /** Removes expired values, and removes from the store the values that were pushed out of memory. */
     async sweep(): Promise<void> {
-      const now = clock()
-      const expired = [...values.all()].filter((value) => value.expires !== undefined && value.expires <= now)
-      const pushed = values.pushedOut()
-      // A slot that has got a new value since then keeps it.
-      const absent = pushed.filter(({ topic, slot }) => !values.get(topic, slot))
+      const over: ValueKey[] = [...values.expired(clock()), ...values.pushedOut()]
       // The order protects a newer value of the same slot that is on its way into the store.
-      const removed = [...expired, ...absent].map(({ topic, slot, time }) => ({
+      const removed = over.map(({ topic, slot, time }) => ({
         ...{ topic, slot },
         order: { time, horizon: Infinity },
       }))
-      await remove(removed, { store, values })
-      values.cleared(pushed.length)
+      for (let from = 0; from < removed.length; from += removedAtOnce) {
+        await remove(removed.slice(from, from + removedAtOnce), { store, values })
+      }
     },
   }
 
@@ -151,6 +150,8 @@ export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
+/** A sweep removes this many values in one commit. */
+const removedAtOnce = 300
 /** At the start, this many payloads are read at the same time. */
 const loadedAtOnce = 100
 

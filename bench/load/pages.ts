@@ -1,6 +1,14 @@
+import { once } from 'node:events'
 import { Agent, request } from 'node:https'
-import { connectAsync, type MqttClient } from 'mqtt'
+import { WebSocket } from 'ws'
 import { answer } from '../answer.ts'
+import {
+  connectPacket,
+  createPacketCutter,
+  disconnectPacket,
+  type Login,
+  subscribePacket,
+} from './packets.ts'
 
 /* A process with pages as browsers have them open: on-air pages over WebSocket, and consoles that ask the node. */
 
@@ -39,7 +47,7 @@ const views: ((livestream: string) => Question[])[] = [
   () => [{ command: 'clients.list', everyMs: 5_000 }],
 ]
 
-const pages: MqttClient[] = []
+const pages: WebSocket[] = []
 const timers: NodeJS.Timeout[] = []
 const seen = { messages: 0, answers: 0, failures: 0 }
 const agent = new Agent({ keepAlive: true })
@@ -60,17 +68,8 @@ export const commands = {
     livestreams: readonly string[]
   }) {
     // One credential for all pages: a user may ask for only a few a minute.
-    const { username, password } = JSON.parse(await post(door, '/auth/mqtt', {}, token))
-    for (let nth = 0; nth < onAir; nth++) {
-      const page = await connectAsync(`wss://localhost:${door.port}/mqtt`, {
-        ...{ username, password, clientId: `page-bench-${nth}`, ca: door.ca, protocolVersion: 4 },
-      })
-      page.on('message', () => {
-        seen.messages++
-      })
-      await page.subscribeAsync('radio/#')
-      pages.push(page)
-    }
+    const login: Login = JSON.parse(await post(door, '/auth/mqtt', {}, token))
+    for (let nth = 0; nth < onAir; nth++) pages.push(await openPage(door, `page-bench-${nth}`, login))
     for (let nth = 0; nth < consoles; nth++) {
       const view = views[nth % views.length]
       const livestream = livestreams[nth % livestreams.length] ?? ''
@@ -93,11 +92,35 @@ export const commands = {
 
   async close() {
     for (const timer of timers.splice(0)) clearInterval(timer)
-    await Promise.all(pages.splice(0).map((page) => page.endAsync()))
+    for (const page of pages) page.send(disconnectPacket)
+    await Promise.all(
+      pages.splice(0).map((page) => page.readyState === WebSocket.CLOSED || once(page, 'close')),
+    )
     const was = { ...seen }
     Object.assign(seen, { messages: 0, answers: 0, failures: 0 })
     return was
   },
+}
+
+/**
+ * Opens an on-air page that counts its messages. It does less than a page does: real browsers are on other machines, and
+ * the work of these would slow down the node that is measured.
+ */
+async function openPage({ port, ca }: Door, clientId: string, login: Login): Promise<WebSocket> {
+  const page = new WebSocket(`wss://localhost:${port}/mqtt`, 'mqtt', { ca, perMessageDeflate: false })
+  await new Promise<void>((resolve, reject) => {
+    const cut = createPacketCutter((bytes, start) => {
+      const type = (bytes[start] ?? 0) >> 4
+      if (type === 2) page.send(subscribePacket(1, 'radio/#', 0))
+      if (type === 3) seen.messages++
+      if (type === 9) resolve()
+    })
+    page.on('message', (data: Buffer) => cut(data, data.length))
+    page.once('open', () => page.send(connectPacket(clientId, true, login)))
+    page.on('error', reject)
+    page.once('close', () => reject(new Error('closed before the subscription')))
+  })
+  return page
 }
 
 /** A view asks only for events that it does not have yet. */

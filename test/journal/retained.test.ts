@@ -354,6 +354,23 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
       }))
       node.publish(...messages).catch(() => undefined)
     },
+    publishState: (
+      slot: string,
+      { bytes = 10, ...fields }: { bytes?: number; time?: number; expires?: number } = {},
+    ): void => {
+      const message = { ...state(slot, fields), payload: Buffer.alloc(bytes, slot) }
+      node.publish(message).catch(() => undefined)
+    },
+    /** The names of the states that the node shows, after a sweep. Checks that a node that starts now has the same. */
+    async states(): Promise<string[]> {
+      void node.sweep()
+      await undecided.end(true)
+      const started = await open(embedded, () => time)
+      const shown = (each: typeof node) =>
+        ['a', 'b', 'large'].filter((slot) => each.at('radio/x/control', slot) !== undefined)
+      t.same(shown(started), shown(node))
+      return shown(node)
+    },
     clear: (): void => void node.clear(topic).catch(() => undefined),
     sweep: (): void => void node.sweep(),
     end: undecided.end,
@@ -447,29 +464,94 @@ t.test('the journal keeps a stored value while commits that hide it may fail', a
   t.notOk(node.names(topic, position))
 })
 
-t.test('whichever commits fail, a node has what a node that starts afterwards has', async (t) => {
-  for (let seed = 1; seed <= 100; seed++) {
-    const random = createRandom(`${seed}`)
-    const store = await createUndecided(createSharedSpace().open())
-    const node = await open(store.store)
-    const attempt = (work: Promise<unknown>) => void work.catch(() => undefined)
-    const slots = ['', 'a', 'b'] as const
-    for (let step = 0; step < 60 || store.count > 0; step++) {
-      const kind = step < 60 ? random.between(0, 1) : 1
-      const slot = random.oneOf(slots)
-      const time = now + random.below(20)
-      const [message] =
-        slot === '' ? messagesOf(Buffer.from(`${step}`), time, ['x']) : [state(slot, { time })]
-      if (kind < 0.45 && message) attempt(node.publish(message))
-      else if (kind < 0.5) attempt(node.clear(message?.topic ?? ''))
-      else await store.end(random.happens(0.6))
-    }
-    const started = await open(store.store)
-    for (const each of [topic, 'radio/x/control']) {
-      t.equal(node.current(each)?.position, started.current(each)?.position, `${each}, seed ${seed}`)
-      for (const slot of slots) t.equal(node.at(each, slot)?.position, started.at(each, slot)?.position)
-    }
-    const newest = (await started.missed(0)).filter((missed) => missed.startsWith(topic))
-    t.same(await node.missed(0), newest, `missed, seed ${seed}`)
-  }
+t.test('a large state that cannot be stored pushes nothing out of memory', async (t) => {
+  const { node, states, publishState, end } = await startUndecided(t)
+  publishState('a', { bytes: 10 })
+  publishState('b', { bytes: 10 })
+  await end(true)
+  await end(true)
+  publishState('large', { bytes: 600_000 })
+  await end(false)
+  t.same(await states(), ['a', 'b'])
+  publishState('large', { bytes: 600_000 })
+  await end(true)
+  t.same(await states(), ['large'])
+  t.same(node.topics('radio/x/control'), ['radio/x/control'])
 })
+
+t.test('a clearing also removes the states that were pushed out of memory', async (t) => {
+  const { node, states, publishState, end, shown } = await startUndecided(t)
+  for (const slot of ['a', 'b']) {
+    publishState(slot, { bytes: 400_000 })
+    await end(true)
+  }
+  const clearing = node.clear('radio/x/control')
+  await end(true)
+  t.ok(await clearing)
+  t.same(await states(), [])
+  t.equal(shown(), 'stored', 'another topic is as before')
+})
+
+t.test('a state that expires while it is being stored takes no stored one with it', async (t) => {
+  const { states, publishState, sweep, at, end } = await startUndecided(t)
+  publishState('a', { expires: now + 100 })
+  await end(true)
+  publishState('a', { time: now + 1, expires: now + 10 })
+  at(now + 10)
+  sweep()
+  await end(false)
+  t.same(await states(), ['a'])
+})
+
+t.test('the stored value of a topic does not depend on what is under way', async (t) => {
+  const { node, publishState, end } = await startUndecided(t)
+  const stored = () => node.stored('radio/x/control')?.slot
+  for (const slot of ['a', 'b']) {
+    publishState(slot)
+    await end(true)
+  }
+  publishState('a', { time: now + 1 })
+  t.equal(node.current('radio/x/control')?.slot, 'a')
+  t.equal(stored(), 'b')
+  await end(false)
+  t.equal(stored(), 'b')
+})
+
+for (const [what, share, sizes] of [
+  ['commits fail', 0.4, [10]],
+  ['states are pushed out', 0, [10, 100_000, 300_000]],
+  ['commits fail and states are pushed out', 0.4, [10, 100_000, 300_000]],
+] as const) {
+  t.test(`a node has what a node that starts afterwards has, while ${what}`, async (t) => {
+    for (let seed = 1; seed <= 40; seed++) {
+      const random = createRandom(`${seed}`)
+      const store = await createUndecided(createSharedSpace().open())
+      const node = await open(store.store)
+      const attempt = (work: Promise<unknown>) => void work.catch(() => undefined)
+      const slots = ['', 'a', 'b', 'c', 'd', 'e'] as const
+      for (let step = 0; step < 100 || store.count > 0; step++) {
+        const kind = step < 100 ? random.between(0, 1) : 1
+        const slot = random.oneOf(slots)
+        const time = now + step - random.below(20)
+        const named = slot === '' ? messagesOf(Buffer.alloc(0), time, ['x']) : [state(slot, { time })]
+        const messages = named.map((message) => ({
+          ...message,
+          payload: Buffer.alloc(random.oneOf(sizes), `${step}`),
+        }))
+        if (kind < 0.45) attempt(node.publish(...messages))
+        else if (kind < 0.48) attempt(node.clear(messages[0]?.topic ?? ''))
+        else if (kind < 0.53) attempt(node.sweep())
+        else await store.end(!random.happens(share))
+      }
+      attempt(node.sweep())
+      while (store.count > 0) await store.end(true)
+      const started = await open(store.store)
+      for (const each of [topic, 'radio/x/control']) {
+        const has = (one: typeof node) => slots.map((slot) => one.at(each, slot)?.position)
+        t.same(has(node), has(started), `${each}, seed ${seed}`)
+      }
+      const newest = (await started.missed(0)).filter((missed) => missed.startsWith(topic))
+      t.same(await node.missed(0), newest, `missed, seed ${seed}`)
+    }
+  })
+}
