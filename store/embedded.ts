@@ -49,8 +49,7 @@ export async function openEmbeddedStore(
     onOthers: () => undefined,
 
     async get(key) {
-      await reopening
-      const stored = await db.get(key)
+      const stored = await reading(() => db.get(key))
       return stored === undefined ? undefined : contentOf(stored)
     },
 
@@ -62,9 +61,9 @@ export async function openEmbeddedStore(
     },
 
     async last(prefix, count, before) {
-      await reopening
-      const found = db.iterator({ ...keysBelow(prefix, { before }), reverse: true, limit: count })
-      return (await found.all()).map(([key, stored]) => [key, contentOf(stored)])
+      const range = { ...keysBelow(prefix, { before }), reverse: true, limit: count }
+      const found = await reading(() => db.iterator(range).all())
+      return found.map(([key, stored]) => [key, contentOf(stored)])
     },
 
     lastNumber: async () => lastNumber,
@@ -94,6 +93,19 @@ export async function openEmbeddedStore(
       await commits.ended()
       await db.close()
     },
+  }
+
+  /** Reads again if a write has opened the database again in the meantime. */
+  async function reading<Result>(read: () => Promise<Result>): Promise<Result> {
+    for (;;) {
+      const before = reopening
+      await before
+      try {
+        return await read()
+      } catch (error) {
+        if (reopening === before) throw error
+      }
+    }
   }
 
   async function write(group: readonly NumberedPending[]): Promise<void> {

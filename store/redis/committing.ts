@@ -2,7 +2,7 @@ import { createGroupCommit } from '../group-commit.ts'
 import { createRunningWork } from '../running-work.ts'
 import { type Change, Fenced } from '../store.ts'
 import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'
-import type { GivenUp, LogReader, Outcome } from './log.ts'
+import type { EndCommit, LogReader, Outcome } from './log.ts'
 import { start } from './script.ts'
 import type { createSending } from './sending.ts'
 import { createSentGroups } from './sent.ts'
@@ -54,9 +54,9 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    /** The reader has reached a group of this node in the log. Resolves with the changes whose callers had given up. */
-    onOwn: (number: number, outcome: Outcome): Promise<GivenUp> =>
-      sent.told(number, outcome, sending.waitsForReplicas ? writing : undefined),
+    /** The reader has reached a group of this node in the log. Resolves with the commits that the reader must end. */
+    onOwn: (number: number, outcome: Outcome): Promise<EndCommit[]> =>
+      sent.reached(number, outcome, sending.waitsForReplicas ? writing : undefined),
 
     onLost,
 

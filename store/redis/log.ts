@@ -9,7 +9,11 @@ export const blockMs = 2_000
 /** Most entries in one answer. */
 const batchSize = 32
 
-export type GivenUp = readonly (readonly [from: number, to: number])[]
+/**
+ * Ends a commit of this node: settles it. If its caller has given up, returns the range of its changes instead, counted
+ * from 1 in its group: `listener` must receive these changes.
+ */
+export type EndCommit = () => { from: number; upTo: number } | undefined
 
 /** The outcome of a group of commits. */
 export interface Outcome {
@@ -38,10 +42,10 @@ export function followLog(parts: {
   onLost: () => void
   onGap: (reason: Error) => void
   /**
-   * Called when the reader reaches a group of this node. Resolves with the ranges of changes, counted from 1, whose
-   * callers had given up: `listener` must receive these changes too. The reader waits for the result.
+   * Called when the reader reaches a group of this node. Resolves when the group is settled, or with the commits that
+   * the reader must end, in their order. The reader waits for the result.
    */
-  onOwn: (number: number, outcome: Outcome) => GivenUp | Promise<GivenUp>
+  onOwn: (number: number, outcome: Outcome) => Promise<readonly EndCommit[]>
 }) {
   const { connection, keys, node, listener, onLost, onGap, onOwn } = parts
   const passing = createPassing(parts.position)
@@ -98,27 +102,31 @@ export function followLog(parts: {
         return leap(new Error(`the log of changes has nothing between ${position} and ${entry.id}`))
       }
       position = entry.id
-      let isNews = (number: number) => !entry.withoutEffect.has(number)
-      if (entry.node === node) {
-        const unknown = await onOwn(entry.number, entry)
-        if (unknown.length === 0) {
-          passing.upTo(entry.id)
-          // The caller of the commit acts on its result before `listener` receives the next entry.
-          await nextTurn()
-          continue
-        }
-        await nextTurn()
-        const hadEffect = isNews
-        isNews = (number) => hadEffect(number) && unknown.some(([from, to]) => number >= from && number <= to)
-      }
-      const changes = decodeChanges(entry.changes, entry.base, isNews)
       try {
-        if (changes.length > 0) listener(changes)
+        if (entry.node === node) await endOwn(entry)
+        else tell(entry)
       } catch (cause) {
         return leap(new Error('a change of another node could not be taken over', { cause }))
       }
-      if (passing.upTo(entry.id)) await nextTurn()
+      // The caller of a commit acts on its result before `listener` receives the next entry.
+      if (passing.upTo(entry.id) || entry.node === node) await nextTurn()
     }
+  }
+
+  /** Ends the commits of a group of this node, in their order: also those whose callers have given up. */
+  async function endOwn(entry: Entry): Promise<void> {
+    for (const end of await onOwn(entry.number, entry)) {
+      const givenUp = end()
+      if (givenUp) tell(entry, givenUp)
+      else await nextTurn()
+    }
+  }
+
+  /** Gives the changes of an entry that had an effect to `listener`: all, or those of one commit. */
+  function tell({ changes, base, withoutEffect }: Entry, { from, upTo } = { from: 1, upTo: Infinity }): void {
+    const isNews = (number: number) => number >= from && number <= upTo && !withoutEffect.has(number)
+    const news = decodeChanges(changes, base, isNews)
+    if (news.length > 0) listener(news)
   }
 
   /** Goes on at the end of the log. The changes before that are in the store. */

@@ -1,6 +1,6 @@
 import { ConditionFailed, isConditional, keyOf, numbersTaken } from '../store.ts'
 import { countOf } from './changes.ts'
-import type { GivenUp, LogReader, Outcome } from './log.ts'
+import type { EndCommit, LogReader, Outcome } from './log.ts'
 import type { TimedPending } from './timed-commit.ts'
 
 interface SentGroup {
@@ -51,14 +51,22 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /**
-     * The reader has reached the group in the log. Resolves with the changes whose callers gave up. Waits for `writing`
-     * first, because only the end of the write says whether replicas have the group.
+     * The reader has reached the group in the log. Settles its commits. If a caller has given up, resolves with the
+     * commits instead: the reader ends them one by one, in their order. Waits for `writing` first, because only the end
+     * of the write says whether replicas have the group.
      */
-    async told(number: number, outcome: Outcome, writing: Promise<void> | undefined): Promise<GivenUp> {
+    async reached(
+      number: number,
+      outcome: Outcome,
+      writing: Promise<void> | undefined,
+    ): Promise<EndCommit[]> {
       const sent = unsettled.get(number)
       if (writing && sent && !sent.outcome) await writing
-      settleUpTo(number, outcome)
-      return givenUpOf(sent?.commits ?? [])
+      const oneByOne = sent?.commits.some(({ isGivenUp }) => isGivenUp) ? sent : undefined
+      settleUpTo(number, outcome, oneByOne)
+      // Before the group, the reader may have found out that Redis has lost data: then nothing of it is settled.
+      if (!oneByOne || !unsettled.delete(number)) return []
+      return endsOf(oneByOne.commits, oneByOne.outcome ?? outcome)
     },
 
     /** Takes back all commits that are not settled. */
@@ -69,45 +77,49 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
   }
 
-  /** `lastOutcome`: the outcome of the last group, for the case that its answer did not arrive. */
-  function settleUpTo(last: number, lastOutcome: Outcome = { failed: [], base: 0, isLogged: false }): void {
+  /**
+   * `lastOutcome`: the outcome of the last group, for the case that its answer did not arrive. `except`: stays unsettled.
+   */
+  function settleUpTo(
+    last: number,
+    lastOutcome: Outcome = { failed: [], base: 0, isLogged: false },
+    except?: SentGroup,
+  ): void {
     answeredAt = performance.now()
-    for (const [number, { commits, outcome = lastOutcome }] of unsettled) {
-      if (number > last) return
+    for (const [number, group] of unsettled) {
+      if (number > last || group === except) return
+      const { commits, outcome = lastOutcome } = group
       // The reader has reached a later group before this one, so the entry of this one is missing.
       if (log() && number < last && outcome.isLogged && outcome !== lastOutcome) {
         onLost()
         return
       }
       unsettled.delete(number)
-      settleAll(commits, outcome)
+      for (const end of endsOf(commits, outcome)) end()
     }
   }
 }
 
-/** Settles each commit of a group by the outcome. */
-function settleAll(commits: readonly TimedPending[], { failed, base }: Outcome): void {
-  let before = 0
+/** One function for each commit of a group, which ends it by the outcome. */
+function endsOf(commits: readonly TimedPending[], { failed, base }: Outcome): EndCommit[] {
+  let conditionsBefore = 0
   let first = base
-  for (const pending of commits) {
-    const conditional = failed.length > 0 ? pending.changes.filter(isConditional) : []
-    const broken = conditional.find((_, index) => failed.includes(before + index + 1))
-    before += conditional.length
-    const taken = base > 0 ? numbersTaken(pending.changes) : 0
-    if (broken) pending.reject(new ConditionFailed(keyOf(broken)))
-    else pending.resolve(taken > 0 ? first : 0)
-    first += taken
-  }
-}
-
-/** Ranges of the changes of a sent group whose callers have given up since. */
-function givenUpOf(group: readonly TimedPending[]): [from: number, to: number][] {
-  const ranges: [number, number][] = []
   let from = 1
-  for (const { changes, isGivenUp } of group) {
-    const next = from + countOf(changes)
-    if (isGivenUp && next > from) ranges.push([from, next - 1])
-    from = next
-  }
-  return ranges
+  return commits.map((pending) => {
+    const { changes } = pending
+    const conditional = failed.length > 0 ? changes.filter(isConditional) : []
+    const before = conditionsBefore
+    const broken = conditional.find((_, index) => failed.includes(before + index + 1))
+    conditionsBefore += conditional.length
+    const taken = base > 0 ? numbersTaken(changes) : 0
+    const own = { first: taken > 0 ? first : 0, from, upTo: from + countOf(changes) - 1 }
+    first += taken
+    from = own.upTo + 1
+    return () => {
+      if (pending.isGivenUp) return { from: own.from, upTo: own.upTo }
+      if (broken) pending.reject(new ConditionFailed(keyOf(broken)))
+      else pending.resolve(own.first)
+      return undefined
+    }
+  })
 }

@@ -135,11 +135,16 @@ t.test('a write that failed half-way takes nothing with it that is acknowledged 
   t.strictSame(await missingIn(directory, writer.acknowledged()), [])
   let isTrusted = true
   const early = writer.lines.filter((line) => {
-    if (!line.startsWith('underway')) isTrusted = line !== 'refused'
+    if (!line.startsWith('un')) isTrusted = line !== 'refused'
     return line.startsWith('underway') && !isTrusted
   })
   t.strictSame(early, [], 'and is not called underway before it is safe')
   t.ok(writer.lines.some((line) => line.startsWith('underway')))
+  t.strictSame(
+    writer.lines.filter((line) => line.startsWith('unread')),
+    [],
+    'and whoever reads meanwhile gets an answer',
+  )
 })
 
 t.test('one process per directory', async (t) => {

@@ -2,13 +2,18 @@ import { openEmbeddedStore } from '../../store/embedded.ts'
 
 /*
  * A process to be killed: commits without end to the store in a directory and prints the key of every
- * acknowledged commit, or `refused`; before that `underway` and the key. `writer.ts DIRECTORY PREFIX`
+ * acknowledged commit, or `refused`; before that `underway` and the key. Reads after each refused one,
+ * and prints `unread` and the reason where that fails. `writer.ts DIRECTORY PREFIX`
  */
 process.on('SIGXFSZ', () => {}) // A write beyond a file size limit is to fail, not to end the process.
 const [directory = '', prefix = ''] = process.argv.slice(2)
 const store = await openEmbeddedStore(directory)
 let count = 0
 await Promise.all(Array.from({ length: 4 }, commitForEver))
+
+function unread(error: Error): void {
+  process.stdout.write(`unread ${error.message}\n`)
+}
 
 async function commitForEver(): Promise<void> {
   for (;;) {
@@ -19,7 +24,10 @@ async function commitForEver(): Promise<void> {
     }
     const line = await store.commit([{ put: key, value }], underway).then(
       () => key,
-      () => 'refused',
+      () => {
+        store.get(key).catch(unread)
+        return 'refused'
+      },
     )
     await new Promise((resolve) => process.stdout.write(`${line}\n`, resolve))
   }

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { keysOf } from '../../../store/redis/script.ts'
-import type { SharedStore, Told } from '../../../store/store.ts'
+import { keyOf, type SharedStore, type Told } from '../../../store/store.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
 import { entries, numbered, openRedis, text } from '../open-redis.ts'
 
@@ -34,6 +34,26 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     await writer.commit([{ put: 'k/2', value: 'known' }])
     await until(() => told.length >= 5)
     t.equal(own.told.length, 3)
+  })
+
+  t.test('a commit that was given up is told before a later one of its group is settled', async (t) => {
+    const redis = await startRedis(t)
+    const writer = await openRedis(t, redis.url, { timeoutMs: 1_000 })
+    const seen: string[] = []
+    const note = (what: string) => () => void seen.push(what)
+    writer.follow((changes) => seen.push(...changes.map((change) => `told ${keyOf(change)}`)), t.fail)
+    await writer.commit([{ put: 'k/0', value: '' }])
+    redis.pause()
+    // While the first waits for Redis, the others become one group. Of this group, only the second is given up.
+    const first = writer.commit([{ put: 'k/1', value: '' }]).catch(note('first given up'))
+    await delay(200)
+    const second = writer.commit([{ put: 'k/2', value: '' }]).catch(note('second given up'))
+    await delay(500)
+    const behind = [3, 4].map((nth) => writer.commit([{ put: `k/${nth}`, value: '' }]).then(note(`${nth}`)))
+    await second
+    redis.resume()
+    await Promise.all([first, ...behind])
+    t.strictSame(seen, ['first given up', 'second given up', 'told k/1', 'told k/2', '3', '4'])
   })
 
   t.test('what others commit is told in commit order, exactly once', async (t) => {
