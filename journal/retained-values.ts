@@ -87,7 +87,7 @@ export function createRetainedValues(returnable: Returnable) {
     put(value: RetainedValue): void {
       pushedOut.delete(keyOf(value))
       tree.put(value)
-      noteStored(value)
+      noteStored(value, returnable)
       pushOut(value.topic)
     },
 
@@ -103,7 +103,8 @@ export function createRetainedValues(returnable: Returnable) {
     /** A commit under way changes a slot. To be called in the order of the commits. */
     begin(change: SlotChange): void {
       const { topic, slot } = change
-      const unsettled = unsettledAt(change) ?? { topic, slot, stored: storedAt(change), changes: [] }
+      const stored = get(topic, slot) ?? pushedOut.get(keyOf(change))
+      const unsettled = unsettledAt(change) ?? { topic, slot, stored, changes: [] }
       unsettled.changes.push(change)
       show(unsettled)
     },
@@ -120,7 +121,7 @@ export function createRetainedValues(returnable: Returnable) {
       show(unsettled)
       if (stored !== before) {
         pushedOut.delete(keyOf(settled))
-        if (isHeld(stored)) noteStored(stored)
+        if (isHeld(stored)) noteStored(stored, returnable)
         else if (isHeld(before)) returnable.removeLatest(before.topic, before.position)
       }
       pushOut(settled.topic)
@@ -128,14 +129,10 @@ export function createRetainedValues(returnable: Returnable) {
 
     /** Whether the journal must keep the message at this position. */
     names(topic: string, position: number): boolean {
-      const isNamedBy = (unsettled: Unsettled | undefined) =>
-        unsettled !== undefined &&
-        ((isHeld(unsettled.stored) && unsettled.stored.position === position) ||
-          unsettled.changes.some(({ value }) => value?.position === position))
       for (const value of of(topic)) {
-        if (value.position === position || isNamedBy(value.unsettled)) return true
+        if (value.position === position || mayHold(value.unsettled, position)) return true
       }
-      return [...hidden.values()].some((each) => each.topic === topic && isNamedBy(each))
+      return [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position))
     },
 
     /** The stored values of the slots that show something, in the order of positions. */
@@ -154,19 +151,9 @@ export function createRetainedValues(returnable: Returnable) {
     return tree.at(topic)?.values() ?? []
   }
 
-  /** What the store has in a slot that no commit under way changes. */
-  function storedAt(at: Slot): Held | ValueKey | undefined {
-    return get(at.topic, at.slot) ?? pushedOut.get(keyOf(at))
-  }
-
   function unsettledAt(at: Slot): Unsettled | undefined {
     const value = get(at.topic, at.slot)
     return value ? value.unsettled : hidden.get(keyOf(at))
-  }
-
-  /** From now on a session that was away gets the value. */
-  function noteStored({ topic, qos, position, queue }: RetainedValue): void {
-    if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
   }
 
   /** Shows what the changes of a slot leave. */
@@ -191,17 +178,40 @@ export function createRetainedValues(returnable: Returnable) {
   function pushOut(topic: string): void {
     if ((tree.at(topic)?.size ?? 0) <= 1) return
     const settled = [...of(topic)].filter(({ unsettled }) => !unsettled)
-    let count = settled.length
-    let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
-    for (const oldest of settled) {
-      if (count <= maxSlots && (bytes <= maxSlotBytes || count === 1)) return
-      count--
-      bytes -= oldest.payload.length
+    for (const oldest of beyondBounds(settled)) {
       const { slot, time } = oldest
       tree.remove(oldest)
       pushedOut.set(keyOf(oldest), { topic, slot, time })
     }
   }
+}
+
+/** The oldest values that must go for the others to be within bounds. */
+function beyondBounds(settled: readonly Held[]): readonly Held[] {
+  let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
+  let count = 0
+  for (const { payload } of settled) {
+    const left = settled.length - count
+    if (left <= maxSlots && (bytes <= maxSlotBytes || left === 1)) break
+    bytes -= payload.length
+    count++
+  }
+  return settled.slice(0, count)
+}
+
+/** From now on a session that was away gets the value. */
+function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: Returnable): void {
+  if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
+}
+
+/** Whether the value at a position is stored in the slot, or may be when the commits under way have ended. */
+function mayHold(unsettled: Unsettled | undefined, position: number): boolean {
+  if (!unsettled) return false
+  const { stored, changes } = unsettled
+  return (
+    (isHeld(stored) && stored.position === position) ||
+    changes.some(({ value }) => value?.position === position)
+  )
 }
 
 type Slot = Pick<SlotChange, 'topic' | 'slot'>

@@ -41,6 +41,7 @@ export async function openEmbeddedStore(
   /** The last write succeeded, so the next write is expected to succeed. */
   let isTrusted = true
   let reopening: Promise<void> | undefined
+  const reading = createReading(() => reopening)
   let closed = false
 
   return {
@@ -95,19 +96,6 @@ export async function openEmbeddedStore(
     },
   }
 
-  /** Reads again if a write has opened the database again in the meantime. */
-  async function reading<Result>(read: () => Promise<Result>): Promise<Result> {
-    for (;;) {
-      const before = reopening
-      await before
-      try {
-        return await read()
-      } catch (error) {
-        if (reopening === before) throw error
-      }
-    }
-  }
-
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
@@ -155,6 +143,21 @@ export async function openEmbeddedStore(
     pending.first = taken === 0 ? 0 : lastNumber + 1
     lastNumber += taken
     return pending.first
+  }
+}
+
+/** Returns a function that reads, and reads again if a write has opened the database again in the meantime. */
+function createReading(reopening: () => Promise<void> | undefined) {
+  return async <Result>(read: () => Promise<Result>): Promise<Result> => {
+    for (;;) {
+      const before = reopening()
+      await before
+      try {
+        return await read()
+      } catch (error) {
+        if (reopening() === before) throw error
+      }
+    }
   }
 }
 

@@ -523,7 +523,7 @@ for (const [what, share, sizes] of [
   ['commits fail and states are pushed out', 0.4, [10, 100_000, 300_000]],
 ] as const) {
   t.test(`a node has what a node that starts afterwards has, while ${what}`, async (t) => {
-    for (let seed = 1; seed <= 40; seed++) {
+    for (let seed = 1; seed <= 25; seed++) {
       const random = createRandom(`${seed}`)
       const store = await createUndecided(createSharedSpace().open())
       const node = await open(store.store)
