@@ -62,7 +62,7 @@ export async function deliver(
   of: { events: number; rate: number; subscribers: number },
 ): Promise<Delivered> {
   const count = of.events * of.subscribers
-  await crowd.ask('begin', { room: count })
+  await crowd.ask('begin', { room: count, fresh: true })
   const before = await peer.usage()
   await publishers.ask('pace', { count: of.events, intervalMs: 1000 / of.rate })
   const receipts = await crowd.ask('finish', { count })
@@ -73,7 +73,7 @@ export async function deliver(
 
 /** Publishes as fast as acknowledgements come, with `inFlight` events in flight. */
 export async function flood({ peer, crowd, publishers }: Act, of: { count: number; inFlight: number }) {
-  await crowd.ask('begin', { room: of.count })
+  await crowd.ask('begin', { room: of.count, fresh: true })
   const before = await peer.usage()
   const { p50, p99 } = await publishers.ask('flood', of)
   const receipts = await crowd.ask('finish', of)

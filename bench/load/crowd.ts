@@ -60,6 +60,8 @@ let times = new Float64Array(0)
 let received = 0
 let firstStamp = 0
 let begun = 0
+/** Messages with an older stamp do not count. */
+let countedFrom = 0
 let lastReceipt = 0
 let stamps = new Set<number>()
 let now = 0
@@ -142,13 +144,17 @@ export const commands = {
     return { ms: performance.now() - start, p50: percentile(each.sort(ascending), 0.5), resumed }
   },
 
-  /** Counts messages from now on. */
-  begin({ room }: { room: number }): void {
+  /**
+   * Counts messages from now on. `fresh`: only those that are published from now on, and so no retained ones that an
+   * earlier SUBSCRIBE still brings.
+   */
+  begin({ room, fresh = false }: { room: number; fresh?: boolean }): void {
     times = new Float64Array(room)
     received = 0
     firstStamp = 0
     stamps = new Set()
     begun = microseconds()
+    countedFrom = fresh ? begun : 0
     lastReceipt = begun
   },
 
@@ -242,7 +248,7 @@ function writeOwed(member: Member): void {
 
 function count(bytes: Buffer, start: number, end: number): void {
   const stamp = readStamp(bytes, start, end)
-  if (Number.isNaN(stamp)) return
+  if (Number.isNaN(stamp) || stamp < countedFrom) return
   now = microseconds()
   if (firstStamp === 0) firstStamp = stamp
   lastReceipt = now
