@@ -150,7 +150,7 @@ function mayHandle({ socket, exchanges, isHandling }: Connection): boolean {
   return exchanges.length > 0 && !isHandling && !socket.destroyed
 }
 
-/** Before an answer is written, only the rest of a request that has begun is parsed. */
+/** A request that has begun is parsed to its end. The next one is parsed when the answer before it is written. */
 function mayParse({ socket, unparsed, exchanges, isWanted }: Connection): boolean {
   if (unparsed.length === 0 || !isWanted || socket.destroyed) return false
   return exchanges.at(-1)?.request.complete !== true

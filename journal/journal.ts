@@ -39,8 +39,8 @@ export async function openJournal(store: Store) {
   return {
     /**
      * The time of something that happens now, but never before the newest message was accepted. So times rise with
-     * positions, even if the clock of a node is set back. If it is set back by more than `maxBackMs`, its earlier time
-     * counts as wrong.
+     * positions, even if the clock of a node is set back. If the newest time is more than `maxBackMs` ahead of the clock,
+     * that time was wrong, and the clock counts.
      */
     timeOf(now: number): number {
       newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)

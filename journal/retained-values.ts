@@ -37,7 +37,7 @@ export const farFutureMs = 10 * 60 * 1000
 export interface SlotChange {
   topic: string
   slot: string
-  /** What commits it: the position of a message, or a removal. */
+  /** Tells the commit from others: the position of its message, or the list of what it removes. */
   by: unknown
   /** Undefined: the commit removes the value before. */
   value?: RetainedValue | undefined

@@ -61,7 +61,7 @@ export async function openRetained(parts: {
     /** Returns a number higher than all before. It orders the moments of this node, whatever the clock says. */
     moment: nextMoment,
 
-    /** Notes that this node sends the message now to the sessions for which nothing is stored. */
+    /** Remembers that this node is sending the message to the sessions for which nothing is stored. */
     sent(topic: string, position: number): void {
       const moment = nextMoment()
       for (const value of values.of(topic)) {

@@ -24,7 +24,7 @@ export interface Arrival {
   at: number
   /** `performance.now()` at the arrival of its last byte: the time budget starts here. */
   started: number
-  /** Changes of the door that must be stored with the decision, or not at all. */
+  /** Changes that the door adds. The store takes them together with the decision, or takes neither. */
   alongside?: readonly Change[]
 }
 

@@ -79,7 +79,7 @@ export function endedBy(why: string): Error {
 function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   const stored = persistence({ conn: readingConnection(ask, maxFilters) })
 
-  /** Gives the package the value that HSCAN found, so that it asks Redis for nothing. */
+  /** The retained message of a topic. The package reads it from the value that HSCAN found, and asks Redis for nothing. */
   const retainedOf = async ([topic, value]: [topic: string, value: unknown]) => {
     const one = persistence({ conn: { hgetBuffer: async () => value } })
     const read = readable(async () => {

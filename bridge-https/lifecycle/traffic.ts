@@ -44,7 +44,7 @@ export async function createTraffic(parts: {
   /** The counters of this node, as they are to be stored. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Only a node that was wrongly taken for dead writes these counters too: they belong to its former number.
+    // Another node writes these counters only if it was wrongly taken for dead: it still uses the number of this node.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })

@@ -69,11 +69,11 @@ function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
 const live = {}
 const fromRetained = { retain: true }
 
-/** Subscribers that are made ready before the first of them is written to. */
+/** So many subscribers are made ready before the hub writes to the first of them. */
 const groupSize = 16
-/** Subscribers that get a message before the first break. */
+/** So many subscribers get a message before the first break. */
 const withoutBreak = 128
-/** Messages in flight to a clean session: beyond that it is cut off. */
+/** Most messages in flight to a clean session. One more cuts it off. */
 const maxInFlight = 10_000
 
 /** A session that gets a message, and the highest QoS at which it may get it. */

@@ -30,7 +30,7 @@ interface Stored {
  * The hub publishes at QoS 1: only the broker on its own has such messages.
  */
 export function createOutgoing(store: Store) {
-  /** Changes that remove finished messages, by client id, until they are stored. */
+  /** Changes that remove finished messages, by client id. They wait here for the next commit of progress. */
   const removals = new Map<string, Change[]>()
 
   return {

@@ -122,7 +122,7 @@ export function createRecords(parts: {
     isStored,
     recordOf,
     placeOf,
-    /** Whether the store itself refuses to change a record if it is not the one that this node knows. */
+    /** Whether the store checks changes: it refuses one when the stored record is not the one that this node knows. */
     areChecked: nodes.isShared,
 
     /** Whether a record says that its client is connected to this node. */

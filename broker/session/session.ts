@@ -49,7 +49,7 @@ export interface Session {
   again: { upTo: number; head: number } | undefined
   /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
   hasSentQos2: boolean
-  /** Identifies the pass over the journal that sends at the moment. */
+  /** The pass over the journal that sends to this session now. Undefined: none does. */
   reading: object | undefined
   /** Messages lost to the queue limit, or because they are no longer kept. */
   dropped: number

@@ -90,7 +90,7 @@ export function createSessions(parts: {
         return true
       } catch (error) {
         if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-        // The session was stored in between. If its client has logged in by now, it keeps the session.
+        // Another commit stored the session since it was read. If the client has logged in by now, it keeps the session.
         if (connected.has(clientId) || known.nodeOf(clientId) !== undefined) throw error
         record = known.get(clientId)
       }

@@ -23,7 +23,7 @@ const few = 20
 export interface Waiting {
   /** The first item in order. */
   head?: WorkItem
-  /** The item behind `head`. */
+  /** The item that comes after `head`. */
   second?: WorkItem
   /** An item that was set aside, and whose time has come. */
   due?: WorkItem

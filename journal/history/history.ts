@@ -73,7 +73,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   return {
     find: createFind({ store, journal }),
 
-    /** For messages that were never retained, finds the newer message that was the reason: see `late.ts`. */
+    /** Finds the newer message that kept a message from being retained: see `late.ts`. */
     newerThan: createLate({ store, journal }),
 
     /** A page of events. It may be short although there are more: `next` says so. */
@@ -140,7 +140,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       return { events: reports.map(recentRow), next, leftOut }
     },
 
-    /** The position from which on events were decided at an instant or later. */
+    /** Events from this position on were decided at the instant `at` or later. */
     positionAt: (at: number): Promise<number> => positionAt(store, journal.head(), at),
 
     /** Calls back with each event as it is decided, on whichever node. Returns the function that ends this. */

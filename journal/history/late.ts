@@ -7,7 +7,7 @@ import { indexesOf, newestFirst } from './newest.ts'
 
 /** Times of two messages prove which was first only if they are this far apart: clocks differ, milliseconds. */
 const toleranceMs = 60_000
-/** A message whose event time was no further ahead of the clock than this was never replaced by an older one. */
+/** A message keeps older ones out if its event time is at most this far ahead of the clock, milliseconds. */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, this many earlier messages are looked at. */
 const maxLookedAt = 100

@@ -32,7 +32,7 @@ export interface Nodes {
 /** A node, for code that needs only its slot. */
 export type NumberedNode = Pick<Nodes, 'slot'>
 
-/** A key that no other living node has: in slot 0 the key itself, as on an embedded store. */
+/** Makes a key that no other living node has. Slot 0, as on an embedded store, uses `key` as it is. */
 export function ownKey(key: string, nodes: NumberedNode | undefined): string {
   const slot = nodes?.slot() ?? 0
   return slot === 0 ? key : `${key} #${slot}`

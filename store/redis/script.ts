@@ -54,8 +54,8 @@ export const logMarks = 16
  * The script refuses if the log has lost the entry up to which the node has read, by a failover or a restored backup.
  * The node then knows data that Redis does not have, until it starts again.
  *
- * A repeated group has the same number as the last group of the node, and gets the same answer. The script writes too,
- * so that WAIT covers the group also on a new connection. A group with a lower number was given up and arrives after a
+ * A node repeats a group under its number. If it was the last group of the node, the script gives the same answer. It
+ * also writes then, so that WAIT covers the group on a new connection. A group with a lower number was given up and arrives after a
  * later one: the script refuses it.
  */
 const commitLua = `
