@@ -77,9 +77,12 @@ export function createRetainedValues(returnable: Returnable) {
     /** The values of a topic, in the order of positions. */
     of,
     topics: tree.topics,
-    /** The values that are not valid any more. Leaves out slots that commits under way change. */
+    /** The values that are not valid any more. */
     expired: (now: number): RetainedValue[] =>
-      [...tree.values()].filter(({ expires, unsettled }) => isPast(expires, now) && !unsettled),
+      [...tree.values()].filter(({ expires }) => isPast(expires, now)),
+    /** Whether the store still has this value, and no commit under way changes its slot. */
+    isStill: (value: RetainedValue | ValueKey): boolean =>
+      !unsettledAt(value) && (get(value.topic, value.slot) ?? pushedOut.get(keyOf(value))) === value,
     /** The stored values that were pushed out of memory. */
     pushedOut: (): Iterable<ValueKey> => pushedOut.values(),
 

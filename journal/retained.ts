@@ -97,14 +97,16 @@ export async function openRetained(parts: {
 
     /** Removes expired values, and removes from the store the values that were pushed out of memory. */
     async sweep(): Promise<void> {
-      const over: ValueKey[] = [...values.expired(clock()), ...values.pushedOut()]
-      // The order protects a newer value of the same slot that is on its way into the store.
-      const removed = over.map(({ topic, slot, time }) => ({
-        ...{ topic, slot },
-        order: { time, horizon: Infinity },
-      }))
-      for (let from = 0; from < removed.length; from += removedAtOnce) {
-        await remove(removed.slice(from, from + removedAtOnce), { store, values })
+      const over = [...values.expired(clock()), ...values.pushedOut()]
+      for (let from = 0; from < over.length; from += removedAtOnce) {
+        // Leaves out slots that have changed meanwhile, or that commits under way change: the next sweep sees them.
+        const still = over.slice(from, from + removedAtOnce).filter(values.isStill)
+        // The order protects a newer value of the same slot that another node is storing.
+        const removed = still.map(({ topic, slot, time }) => ({
+          ...{ topic, slot },
+          order: { time, horizon: Infinity },
+        }))
+        await remove(removed, { store, values })
       }
     },
   }

@@ -115,10 +115,24 @@ export function followLog(parts: {
 
   /** Ends the commits of a group of this node, in their order: also those whose callers have given up. */
   async function endOwn(entry: Entry): Promise<void> {
-    for (const end of await onOwn(entry.number, entry)) {
-      const givenUp = end()
+    const ends = await onOwn(entry.number, entry)
+    let givenUp: ReturnType<EndCommit>
+    try {
+      for (const end of ends) {
+        const next = end()
+        if (next) {
+          givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
+          continue
+        }
+        // The caller of the settled commit acts in a later microtask: after what was given up before it.
+        if (givenUp) tell(entry, givenUp)
+        givenUp = undefined
+        await nextTurn()
+      }
       if (givenUp) tell(entry, givenUp)
-      else await nextTurn()
+    } finally {
+      // If `listener` has thrown, Redis has the other commits all the same. A commit that has ended stays as it is.
+      for (const end of ends) end()
     }
   }
 

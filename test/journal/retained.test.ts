@@ -361,6 +361,14 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
       const message = { ...state(slot, fields), payload: Buffer.alloc(bytes, slot) }
       node.publish(message).catch(() => undefined)
     },
+    /** Publishes an event for so many livestreams, all with the same event time. */
+    publishMany: (count: number, expires: number): void => {
+      const messages = Array.from({ length: count }, (_, nth) => ({
+        ...state('', { expires }),
+        topic: `radio/many/${nth}`,
+      }))
+      node.publish(...messages).catch(() => undefined)
+    },
     /** The names of the states that the node shows, after a sweep. Checks that a node that starts now has the same. */
     async states(): Promise<string[]> {
       void node.sweep()
@@ -501,6 +509,31 @@ t.test('a state that expires while it is being stored takes no stored one with i
   sweep()
   await end(false)
   t.same(await states(), ['a'])
+})
+
+t.test('a sweep leaves alone a state that comes back while it is being stored', async (t) => {
+  const { states, publishState, sweep, end } = await startUndecided(t)
+  for (const slot of ['a', 'b', 'large']) {
+    publishState(slot, { bytes: 300_000 })
+    await end(true)
+  }
+  publishState('a')
+  sweep()
+  await end(true)
+  await end(true)
+  t.ok((await states()).includes('a'))
+})
+
+t.test('a sweep of very many values leaves alone those that are replaced meanwhile', async (t) => {
+  const { node, at, publishMany, end } = await startUndecided(t)
+  publishMany(320, now + 10)
+  await end(true)
+  at(now + 10)
+  const swept = node.sweep()
+  publishMany(320, now + 1_000)
+  for (let ended = 0; ended < 3; ended++) await end(true)
+  await swept
+  t.equal(node.topics('radio/many/+').length, 320)
 })
 
 t.test('the stored value of a topic does not depend on what is under way', async (t) => {

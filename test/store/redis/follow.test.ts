@@ -56,6 +56,27 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     t.strictSame(seen, ['first given up', 'second given up', 'told k/1', 'told k/2', '3', '4'])
   })
 
+  t.test('if a given-up commit cannot be taken over, those behind it are settled all the same', async (t) => {
+    const redis = await startRedis(t)
+    const writer = await openRedis(t, redis.url, { timeoutMs: 1_000 })
+    const take = (changes: readonly Told[]) => {
+      if (changes.some((change) => keyOf(change) === 'k/2')) throw new Error('refused')
+    }
+    const gap = new Promise<Error>((resolve) => writer.follow(take, resolve))
+    await writer.commit([{ put: 'k/0', value: '' }])
+    redis.pause()
+    const first = writer.commit([{ put: 'k/1', value: '' }]).catch(() => 'given up')
+    await delay(200)
+    const second = writer.commit([{ put: 'k/2', value: '' }]).catch(() => 'given up')
+    await delay(500)
+    const behind = [3, 4].map((nth) => writer.commit([{ put: `k/${nth}`, value: '' }]))
+    await second
+    redis.resume()
+    t.equal(await first, 'given up')
+    t.match((await gap).message, 'could not be taken over')
+    await Promise.all(behind)
+  })
+
   t.test('what others commit is told in commit order, exactly once', async (t) => {
     const space = { project: 'order' }
     const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]
