@@ -131,12 +131,9 @@ export function createRetainedValues(returnable: Returnable) {
     },
 
     /** Whether the journal must keep the message at this position. */
-    names(topic: string, position: number): boolean {
-      for (const value of of(topic)) {
-        if (value.position === position || mayHold(value.unsettled, position)) return true
-      }
-      return [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position))
-    },
+    names: (topic: string, position: number): boolean =>
+      [...of(topic)].some((value) => value.position === position || mayHold(value.unsettled, position)) ||
+      [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position)),
 
     /** The stored values of the slots that show something, in the order of positions. */
     storedOf: (topic: string): RetainedValue[] =>
