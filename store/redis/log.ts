@@ -13,7 +13,12 @@ const batchSize = 32
  * Ends a commit of this node: settles it. If its caller has given up, returns the range of its changes instead, counted
  * from 1 in its group: `listener` must receive these changes.
  */
-export type EndCommit = () => { from: number; upTo: number } | undefined
+export type EndCommit = () => Range | undefined
+
+interface Range {
+  from: number
+  upTo: number
+}
 
 /** The outcome of a group of commits. */
 export interface Outcome {
@@ -103,36 +108,14 @@ export function followLog(parts: {
       }
       position = entry.id
       try {
-        if (entry.node === node) await endOwn(entry)
+        if (entry.node === node)
+          await endInOrder(await onOwn(entry.number, entry), (givenUp) => tell(entry, givenUp))
         else tell(entry)
       } catch (cause) {
         return leap(new Error('a change of another node could not be taken over', { cause }))
       }
       // The caller of a commit acts on its result before `listener` receives the next entry.
       if (passing.upTo(entry.id) || entry.node === node) await nextTurn()
-    }
-  }
-
-  /** Ends the commits of a group of this node, in their order: also those whose callers have given up. */
-  async function endOwn(entry: Entry): Promise<void> {
-    const ends = await onOwn(entry.number, entry)
-    let givenUp: ReturnType<EndCommit>
-    try {
-      for (const end of ends) {
-        const next = end()
-        if (next) {
-          givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
-          continue
-        }
-        // The caller of the settled commit acts in a later microtask: after what was given up before it.
-        if (givenUp) tell(entry, givenUp)
-        givenUp = undefined
-        await nextTurn()
-      }
-      if (givenUp) tell(entry, givenUp)
-    } finally {
-      // If `listener` has thrown, Redis has the other commits all the same. A commit that has ended stays as it is.
-      for (const end of ends) end()
     }
   }
 
@@ -151,6 +134,28 @@ export function followLog(parts: {
     await nextTurn()
     // Outside of the reading loop, because an error of `onGap` is no error of reading.
     queueMicrotask(() => onGap(reason))
+  }
+}
+
+/** Ends the commits of a group in their order. `tell` gets the changes of those whose callers had given up. */
+async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => void): Promise<void> {
+  let givenUp: Range | undefined
+  try {
+    for (const end of ends) {
+      const next = end()
+      if (next) {
+        givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
+        continue
+      }
+      // The caller of the settled commit acts in a later microtask: after what was given up before it.
+      if (givenUp) tell(givenUp)
+      givenUp = undefined
+      await nextTurn()
+    }
+    if (givenUp) tell(givenUp)
+  } finally {
+    // If `tell` has thrown, Redis has the other commits all the same. A commit that has ended stays as it is.
+    for (const end of ends) end()
   }
 }
 
