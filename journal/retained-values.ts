@@ -62,8 +62,9 @@ interface Held extends RetainedValue {
 }
 
 /**
- * Holds the values in memory by topic and slot, within bounds. A slot shows what its commits under way will leave in
- * the store. If one of them fails, the slot shows at once what the others leave. `returnable` knows only what is stored.
+ * Holds the values in memory by topic and slot, within bounds. While commits change a slot, it shows the value that the
+ * store will have when they succeed. When one of them fails, it shows the value that the store will have without that
+ * one. Returning sessions get only stored values: `returnable` knows no others.
  */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<Held>()
@@ -71,6 +72,7 @@ export function createRetainedValues(returnable: Returnable) {
   const hidden = new Map<string, Unsettled>()
   /** Stored values that were pushed out of memory. */
   const pushedOut = new Map<string, ValueKey>()
+  const unsettledAt = (at: Slot, shown: Held | undefined) => (shown ? shown.unsettled : hidden.get(keyOf(at)))
 
   return {
     get,
@@ -81,8 +83,11 @@ export function createRetainedValues(returnable: Returnable) {
     expired: (now: number): RetainedValue[] =>
       [...tree.values()].filter(({ expires }) => isPast(expires, now)),
     /** Whether the store still has this value, and no commit under way changes its slot. */
-    isStill: (value: RetainedValue | ValueKey): boolean =>
-      !unsettledAt(value) && (get(value.topic, value.slot) ?? pushedOut.get(keyOf(value))) === value,
+    isStill(value: RetainedValue | ValueKey): boolean {
+      const shown = get(value.topic, value.slot)
+      return !unsettledAt(value, shown) && (shown ?? pushedOut.get(keyOf(value))) === value
+    },
+
     /** The stored values that were pushed out of memory. */
     pushedOut: (): Iterable<ValueKey> => pushedOut.values(),
 
@@ -106,22 +111,24 @@ export function createRetainedValues(returnable: Returnable) {
     /** A commit under way changes a slot. To be called in the order of the commits. */
     begin(change: SlotChange): void {
       const { topic, slot } = change
-      const stored = get(topic, slot) ?? pushedOut.get(keyOf(change))
-      const unsettled = unsettledAt(change) ?? { topic, slot, stored, changes: [] }
+      const shown = get(topic, slot)
+      const stored = shown ?? pushedOut.get(keyOf(change))
+      const unsettled = unsettledAt(change, shown) ?? { topic, slot, stored, changes: [] }
       unsettled.changes.push(change)
-      show(unsettled)
+      show(unsettled, shown)
     },
 
     /** The commit of a change has ended. If the change is not known, this does nothing. */
     settle(settled: Pick<SlotChange, 'topic' | 'slot' | 'by'>, isStored: boolean): void {
-      const unsettled = unsettledAt(settled)
+      const shown = get(settled.topic, settled.slot)
+      const unsettled = unsettledAt(settled, shown)
       const change = unsettled?.changes.find(({ by }) => by === settled.by)
       if (!unsettled || !change) return
       unsettled.changes.splice(unsettled.changes.indexOf(change), 1)
       const before = unsettled.stored
       const stored = isStored ? leftBy(before, change) : before
       unsettled.stored = stored
-      show(unsettled)
+      show(unsettled, shown)
       if (stored !== before) {
         pushedOut.delete(keyOf(settled))
         if (isHeld(stored)) noteStored(stored, returnable)
@@ -151,15 +158,9 @@ export function createRetainedValues(returnable: Returnable) {
     return tree.at(topic)?.values() ?? []
   }
 
-  function unsettledAt(at: Slot): Unsettled | undefined {
-    const value = get(at.topic, at.slot)
-    return value ? value.unsettled : hidden.get(keyOf(at))
-  }
-
-  /** Shows what the changes of a slot leave. */
-  function show(unsettled: Unsettled): void {
-    const { topic, slot, stored, changes } = unsettled
-    const before = get(topic, slot)
+  /** Shows what the changes of a slot leave. `before`: the value that the slot shows until then. */
+  function show(unsettled: Unsettled, before: Held | undefined): void {
+    const { stored, changes } = unsettled
     const left = changes.reduce(leftBy, stored)
     const now = isHeld(left) ? left : undefined
     if (before) before.unsettled = undefined

@@ -147,7 +147,7 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // The caller of the settled commit acts in a later microtask: after what was given up before it.
+      // In time: the caller of the commit that was just settled acts on it in a later microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

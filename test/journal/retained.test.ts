@@ -383,7 +383,7 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
     sweep: (): void => void node.sweep(),
     end: undecided.end,
     shown: () => node.current(topic)?.payload.toString(),
-    /** Checks what is shown, what a session that returns gets, and that a node that starts now has the same. */
+    /** Expects a value at new subscribers and returning sessions, of this node and of one that starts now. */
     async has(name: string | undefined, what: string): Promise<void> {
       for (const each of [node, await open(embedded, () => time)]) {
         t.equal(each.current(topic)?.payload.toString(), name, what)
