@@ -11,6 +11,8 @@ const usualIntervalMs = 1_000
  * Signs are counted, not timed, so that an unreachable store or a wrong clock makes no node look dead.
  */
 const patience = 5
+/** Most signs of this node without an answer. While the store is out of reach, they must not pile up. */
+const maxUnderway = 5
 
 const channel = 'alive'
 
@@ -29,14 +31,20 @@ export function createSignsOfLife(parts: {
   /** For each other node: signs of this node that arrived since the last sign of the other. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
-  let isBeating = false
+  /** Signs of this node that are not answered yet. */
+  let underway = 0
+  let hasCounted = false
+  let isBurying = false
   store.onOthers(channel, (change) => {
     if ('tell' in change) missed.set(change.value.toString(), 0)
   })
 
   return {
     start(): void {
-      timer = setInterval(() => void beat(), intervalMs)
+      timer = setInterval(() => {
+        hasCounted = false
+        void beat()
+      }, intervalMs)
     },
     stop: (): void => clearInterval(timer),
     /** Notes that a node has joined, which counts as a sign. */
@@ -44,12 +52,18 @@ export function createSignsOfLife(parts: {
     gone: (node: string): void => void missed.delete(node),
   }
 
+  /**
+   * Gives a sign, also while earlier ones are not answered: on a slow network each group of commits must carry one.
+   */
   async function beat(): Promise<void> {
-    if (isBeating) return
-    isBeating = true
+    if (underway === maxUnderway) return
+    underway++
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
+      // Signs that were answered together count once, because those of the others may be late for the same reason.
+      if (hasCounted || isBurying) return
+      hasCounted = true
       for (const [, { node }] of members.all()) {
         if (node !== self) missed.set(node, (missed.get(node) ?? 0) + 1)
       }
@@ -58,7 +72,7 @@ export function createSignsOfLife(parts: {
       if (err instanceof Fenced) await own.comeBack()
       else log.debug({ err }, 'sign of life not given')
     } finally {
-      isBeating = false
+      underway--
     }
   }
 
@@ -66,7 +80,12 @@ export function createSignsOfLife(parts: {
     const isSilent = (node: string) => node !== self && (missed.get(node) ?? 0) > patience
     if (!own.isFirst((node) => !isSilent(node))) return
     const silent = members.all().filter(([, { node }]) => isSilent(node))
-    for (const [slot, member] of silent) await members.remove(slot, member)
+    isBurying = true
+    try {
+      for (const [slot, member] of silent) await members.remove(slot, member)
+    } finally {
+      isBurying = false
+    }
     // Reported only when all are removed: one of them may have had the lowest slot, which makes a node the leader.
     if (silent.length > 0) buried(silent.map(([, { node }]) => node))
   }

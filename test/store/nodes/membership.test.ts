@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { createGroupCommit, type Pending } from '../../../store/group-commit.ts'
 import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode, maxNodes } from '../../../store/nodes/nodes.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../../shared-store.ts'
@@ -18,7 +19,19 @@ async function openNode(
   const store = space.openFollowed(t)
   /** Commits wait for it, in their order. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
-  const commit: typeof store.commit = (changes) => held.until.then(() => store.commit(changes))
+  /** The ways of a group of commits to the store, and of its answer. */
+  let way = { there: () => held.until, back: async () => {} }
+  const groups = createGroupCommit<Pending>(async (group) => {
+    await way.there()
+    const outcomes = await Promise.allSettled(group.map(({ changes }) => store.commit(changes)))
+    await way.back()
+    for (const [index, outcome] of outcomes.entries()) {
+      if (outcome.status === 'fulfilled') group[index]?.resolve(outcome.value)
+      else group[index]?.reject(outcome.reason)
+    }
+  })
+  const commit: typeof store.commit = (changes) =>
+    new Promise((resolve, reject) => groups.add({ changes, resolve, reject }))
   const enter: typeof store.enter = (...entry) => held.until.then(() => store.enter(...entry))
   const name = `node ${Math.random()}`
   let missedBeats = 0
@@ -46,7 +59,10 @@ async function openNode(
     })
     return release
   }
-  return { store, nodes, events, name, missedBeats: () => missedBeats, hold }
+  const travel = (over: typeof way) => {
+    way = over
+  }
+  return { store, nodes, events, name, missedBeats: () => missedBeats, hold, commit, travel }
 }
 
 type Node = Awaited<ReturnType<typeof openNode>>
@@ -223,6 +239,26 @@ t.test('a store that nobody reaches makes nobody dead', async (t) => {
     [],
   )
   t.equal(a.nodes.isLeader(), true)
+})
+
+t.test('a node that writes much over a slow network is not taken for dead', async (t) => {
+  t.testdir()
+  const space = createSharedSpace()
+  const b = await openNode(t, space, { heartbeatMs })
+  await b.nodes.join()
+  const a = await openNode(t, space, { heartbeatMs })
+  await a.nodes.join()
+  let beats = 0
+  let isOver = false
+  a.store.onOthers('alive', () => beats++)
+  const pass = (count: number) => {
+    const end = beats + count
+    return until(() => beats >= end || isOver)
+  }
+  a.travel({ there: () => pass(1), back: () => pass(2) })
+  while (beats < 60) await a.commit([{ tell: 'work', value: '' }])
+  isOver = true
+  t.strictSame([a.events, b.events], [[], []])
 })
 
 t.test('a node buried while it starts to leave does not come back', async (t) => {
